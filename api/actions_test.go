@@ -21,7 +21,7 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// badActions are bodies that no action on many tasks has.
+// badActions are invalid bodies of an action on many tasks.
 func badActions() []badInput {
 	var cases []badInput
 	add := func(code wire.Code, field, text string, bodies ...string) {
@@ -94,8 +94,7 @@ func TestDecodeAction(t *testing.T) {
 	}
 }
 
-// TestIDList checks that ids come out as they were put in, in parts of which
-// none changes more than it may.
+// TestIDList checks that ids are returned as they were added, in parts none of which changes more than permitted.
 func TestIDList(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -235,7 +234,7 @@ func TestServer_ActionSteps(t *testing.T) {
 	var steps []command.Act
 	node.OnPropose = func(_ context.Context, cmd command.Command) (nodes.Proposed, error) {
 		act := cmd.(command.Act)
-		if len(steps) == 0 { // something comes in between
+		if len(steps) == 0 { // something happens in between
 			if _, err := node.Apply(command.Submit{Tasks: []fsm.NewTask{{Type: "default", Params: []byte("1")}}}); err != nil {
 				t.Error(err)
 			}
@@ -266,9 +265,8 @@ func TestServer_ActionSteps(t *testing.T) {
 	}
 }
 
-// TestServer_ActionTime checks that an action ends in time, with what it has
-// done, also where the node takes long over each step, and that a follower waits
-// for as long.
+// TestServer_ActionTime checks that an action ends in time with what it has done, even if the node is slow at each
+// step, and that a follower waits as long.
 func TestServer_ActionTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -304,8 +302,8 @@ func TestServer_ActionTime(t *testing.T) {
 	})
 }
 
-// TestServer_ActionFails checks what is answered when a step fails: nothing done
-// is a refusal, something done an answer, and unknown is unknown.
+// TestServer_ActionFails checks the answer when a step fails: a refusal if nothing was done, an answer if something
+// was, and an unknown outcome stays unknown.
 func TestServer_ActionFails(t *testing.T) {
 	t.Parallel()
 	unknown := fmt.Errorf("lost: %w", nodes.ErrOutcomeUnknown)
@@ -345,8 +343,7 @@ func TestServer_ActionFails(t *testing.T) {
 	}
 }
 
-// TestServer_ActionDrained checks that a server that drains ends an action after
-// the step it is in.
+// TestServer_ActionDrained checks that a draining server ends an action after the current step.
 func TestServer_ActionDrained(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -360,7 +357,7 @@ func TestServer_ActionDrained(t *testing.T) {
 	}
 }
 
-// TestServer_ActionsBound checks that one action too many is refused.
+// TestServer_ActionsBound checks that an action over the bound is refused.
 func TestServer_ActionsBound(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -389,8 +386,8 @@ func TestServer_ActionsBound(t *testing.T) {
 	s.acted(t, body)
 }
 
-// TestServer_ActionUncounted checks that reads that fail while the tasks are
-// counted end the action before anything is done.
+// TestServer_ActionUncounted checks that a failed read while tasks are counted ends the action before anything is
+// done.
 func TestServer_ActionUncounted(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)

@@ -23,7 +23,7 @@ import (
 
 const bigList = "GET /api/tasks?include=params HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
-// fillBig submits so many tasks of 1,000,000 bytes of params.
+// fillBig submits count tasks with 1,000,000 bytes of params each.
 func fillBig(t *testing.T, s *Server, count int) {
 	t.Helper()
 	for range count {
@@ -31,9 +31,8 @@ func fillBig(t *testing.T, s *Server, count int) {
 	}
 }
 
-// TestServer_Answers ensures that answers that nobody reads take no more than they
-// may together, that one more is refused, that small ones go on, and that what was
-// read or given up takes nothing.
+// TestServer_Answers ensures that unread answers take no more memory than permitted, that a further one is refused
+// while small ones continue, and that answers that were read or given up take none.
 func TestServer_Answers(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t, func(c *Config) { c.AnswersBytes = 10 << 20 })
@@ -65,8 +64,8 @@ func TestServer_Answers(t *testing.T) {
 	waitFor(t, func() bool { return s.host.Port.Answers.Taken() == 0 })
 }
 
-// TestServer_SharedAnswers ensures that what anybody may ask for, and may leave unread, takes
-// no room for answers from those with keys.
+// TestServer_SharedAnswers ensures that answers that everyone may get, and leave unread, take no room from clients
+// with keys.
 func TestServer_SharedAnswers(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t, withKeys(testKey("operator")), func(c *Config) { c.AnswersBytes = 1 })
@@ -81,9 +80,8 @@ func TestServer_SharedAnswers(t *testing.T) {
 	}
 }
 
-// TestServer_idleKeepsNoBodies ensures that connections that wait for their next
-// request do not keep the bodies and the answers of those before: there may be
-// thousands of them. It is not parallel: it looks at the process's heap.
+// TestServer_idleKeepsNoBodies ensures that idle connections, of which there may be thousands, do not keep the bodies
+// and answers of earlier requests. It is not parallel because it measures the process's heap.
 func TestServer_idleKeepsNoBodies(t *testing.T) {
 	s, _ := setup(t)
 	fillBig(t, s, 6)
@@ -103,9 +101,8 @@ func TestServer_idleKeepsNoBodies(t *testing.T) {
 	}
 }
 
-// TestServer_idleKeepsSmallBodies ensures that a connection does not keep the body of its last
-// request for more than most need: as many connections may wait as there may be. It is not
-// parallel: it looks at the process's heap.
+// TestServer_idleKeepsSmallBodies ensures that an idle connection keeps only as much of its last request's body as
+// most requests need. It is not parallel because it measures the process's heap.
 func TestServer_idleKeepsSmallBodies(t *testing.T) {
 	s, _ := setup(t)
 	addr := listen(t, s)
@@ -132,8 +129,8 @@ func TestServer_idleKeepsSmallBodies(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-// TestServer_buffersGoRound ensures that the buffers of large answers are used again, and
-// not before these are written: each connection gets its own tasks.
+// TestServer_buffersGoRound ensures that the buffers of large answers are reused, but not before these are written:
+// each connection gets its own tasks.
 func TestServer_buffersGoRound(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)
@@ -169,18 +166,17 @@ func TestServer_buffersGoRound(t *testing.T) {
 	}
 }
 
-// heap returns how many bytes are live.
+// heap returns the bytes of live objects.
 func heap() int64 {
 	runtime.GC()
-	runtime.GC() // what pools hold goes with the second
+	runtime.GC() // the second one empties pools
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc) //nolint:gosec // less than there is memory
 }
 
-// TestServer_forwardedAnswers ensures that a follower has room for a large answer
-// before it reads that from the leader: a read is refused if there is none, what was
-// done is answered once there is.
+// TestServer_forwardedAnswers ensures that a follower takes room for a large answer before it reads that from the
+// leader. If there is no room, a read is refused, and the answer to a mutation waits for room.
 func TestServer_forwardedAnswers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -207,9 +203,8 @@ func TestServer_forwardedAnswers(t *testing.T) {
 	})
 }
 
-// TestServer_AnswerOfWhatWasDone ensures that the answer about what was done is made
-// once there is room, and that the outcome is called unknown if there is none in
-// time: it was done.
+// TestServer_AnswerOfWhatWasDone ensures that the answer about a mutation waits for room, and that the outcome is
+// called unknown if there is none in time.
 func TestServer_AnswerOfWhatWasDone(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t, func(c *Config) { c.AnswersBytes, c.Wait = 1<<20, time.Second })
@@ -230,8 +225,8 @@ func TestServer_AnswerOfWhatWasDone(t *testing.T) {
 	}
 }
 
-// TestServer_LabelsTakeRoom ensures that an answer about tasks with many labels waits for all the
-// room that it takes before it is made.
+// TestServer_LabelsTakeRoom ensures that an answer about tasks with many labels waits for all its room before it is
+// made.
 func TestServer_LabelsTakeRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -252,9 +247,8 @@ func TestServer_LabelsTakeRoom(t *testing.T) {
 	})
 }
 
-// TestServer_RoomAhead ensures that what may have a large result waits for room for it before
-// it is done, and is refused if there is none: so nothing is written, and what waits for the
-// room of its answer is bounded. Small ones go on.
+// TestServer_RoomAhead ensures that a mutation with a possibly large result waits for room before it is done, and is
+// refused without being written if there is none, so that results waiting for room are bounded. Small ones continue.
 func TestServer_RoomAhead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -285,8 +279,7 @@ func TestServer_RoomAhead(t *testing.T) {
 	})
 }
 
-// TestServer_AnswerAfterAWait ensures that the answer to a claim that waited for long waits
-// for room as any other.
+// TestServer_AnswerAfterAWait ensures that the answer to a claim that waited long waits for room like any other.
 func TestServer_AnswerAfterAWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

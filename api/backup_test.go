@@ -26,17 +26,17 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// bigBody is larger than any request may be but a restore.
+// bigBody is larger than any request except a restore may be.
 func bigBody() []byte { return bytes.Repeat([]byte("0123456789abcdef"), 1<<20) } // 16 MiB
 
-// received is what a fake node got to restore.
+// received is what a fake node was given to restore.
 type received struct {
 	sum  [sha256.Size]byte
 	size int
 	err  error
 }
 
-// receiver has the node read backups whole.
+// receiver makes the node read whole backups.
 func receiver(node *nodetest.Node) <-chan received {
 	got := make(chan received, 1)
 	node.OnRestore = func(_ context.Context, r io.Reader) (uint64, error) {
@@ -47,7 +47,7 @@ func receiver(node *nodetest.Node) <-chan received {
 	return got
 }
 
-// post sends a body, of unknown length if chunked.
+// post sends a body, in chunks if chunked.
 func post(t *testing.T, url string, body io.Reader, headers ...string) (status int, text string, header http.Header) {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodPost, url, body)
@@ -83,7 +83,7 @@ func post(t *testing.T, url string, body io.Reader, headers ...string) (status i
 	return a.status, a.body, resp.Header
 }
 
-// A backup of any size goes through, however it is sent.
+// A backup of any size is accepted, however it is sent.
 func TestServer_Restore(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -118,7 +118,7 @@ func TestServer_Restore(t *testing.T) {
 	if diff := cmp.Diff([]string{"restore_begun from 127.0.0.1", "restored at index N, from 127.0.0.1"}, slices.Compact(told)); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
-	// Every other path has its bound.
+	// Every other path keeps its bound.
 	if status, answer, _ := post(t, strings.TrimSuffix(url, "/api/restore")+"/api/tasks", bytes.NewReader(big)); status != http.StatusRequestEntityTooLarge {
 		t.Errorf("a submit of 16 MiB: %d %s", status, answer)
 	}
@@ -127,8 +127,7 @@ func TestServer_Restore(t *testing.T) {
 	}
 }
 
-// What is refused before the body has come is refused at once, and the sender
-// sees it.
+// A request that is refused because of its header is refused at once, and the sender gets the answer.
 func TestServer_RestoreRefused(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -172,7 +171,7 @@ func TestServer_RestoreRefused(t *testing.T) {
 	}
 }
 
-// A body that ends early is an error to the node, and nothing hangs.
+// A truncated body is an error for the node, and nothing hangs.
 func TestServer_RestoreCutOff(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -204,7 +203,7 @@ func TestServer_RestoreCutOff(t *testing.T) {
 	}
 }
 
-// A server that drains does not wait for a sender that says nothing.
+// A draining server does not wait for a silent sender.
 func TestServer_RestoreDrain(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -227,11 +226,11 @@ func TestServer_RestoreDrain(t *testing.T) {
 		if r.err == nil {
 			t.Error("the node got a whole backup")
 		}
-	default: // it was not even begun
+	default: // it did not even begin
 	}
 }
 
-// What is saved is a backup of the state, and the trail tells of it.
+// The saved file is a backup of the state, and the trail records it.
 func TestServer_SaveBackup(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -272,7 +271,7 @@ func TestServer_SaveBackup(t *testing.T) {
 	}
 }
 
-// toldBackups returns what was told of backups, with N for numbers.
+// toldBackups returns what the trail says about backups, with N for numbers.
 func toldBackups(n *nodetest.Node) (told []string) {
 	n.Mu.Lock()
 	defer n.Mu.Unlock()
@@ -287,13 +286,12 @@ func toldBackups(n *nodetest.Node) (told []string) {
 	return told
 }
 
-// A reader that does not read holds one of two places, and no third gets one; when
-// it goes, its place is free.
+// Clients that do not read hold both places, so that a third gets none; when one goes, its place is free.
 func TestServer_SaveBackupBounds(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
 	addr := listen(t, s)
-	for i := range 16 { // more than the sockets' buffers hold
+	for i := range 16 { // more than the sockets can buffer
 		if _, err := node.Apply(command.Submit{Tasks: []fsm.NewTask{{Type: "mail", Payload: bytes.Repeat([]byte{byte(i)}, 1<<20)}}}); err != nil {
 			t.Fatal(err)
 		}
@@ -341,7 +339,7 @@ func TestServer_TakeSnapshot(t *testing.T) {
 	}
 }
 
-// What every request pays for restores.
+// The cost that restores add to every request.
 func BenchmarkHideUpload(b *testing.B) {
 	var h fasthttp.RequestHeader
 	if err := h.Read(bufio.NewReader(strings.NewReader("POST /api/tasks/claim HTTP/1.1\r\nHost: localhost\r\nContent-Length: 17\r\n\r\n"))); err != nil {

@@ -9,12 +9,12 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// badInput is one request that must be refused, and how.
+// badInput is a request that must be refused, and the refusal.
 type badInput struct {
 	target, body string
 	code         wire.Code
 	field        string // "" = none
-	text         string // part of error
+	text         string // a part of error
 }
 
 const (
@@ -26,7 +26,7 @@ const (
 
 func nested(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 
-// TestServer_BadInput sends what no request may look like.
+// TestServer_BadInput sends malformed requests of all kinds.
 func TestServer_BadInput(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -58,7 +58,7 @@ func TestServer_BadInput(t *testing.T) {
 	}
 }
 
-// badBodies are bodies that are no JSON object.
+// badBodies are bodies that are not a JSON object.
 func badBodies() []badInput {
 	var cases []badInput
 	for body, text := range map[string]string{
@@ -109,7 +109,7 @@ func badBodies() []badInput {
 	} {
 		cases = append(cases, badInput{"POST /api/tasks", body, ir, "?", text})
 	}
-	// Which field a broken body names is where the parser stopped.
+	// A truncated body names the field where the parser stopped.
 	for i := range cases {
 		cases[i].field = map[string]string{
 			`{"params":.5}`: "params", `{"params":1.}`: "params", `{"params":NaN}`: "params", `{"params":'x'}`: "params",
@@ -132,7 +132,7 @@ func badBodies() []badInput {
 	)
 }
 
-// badTasks are tasks that cannot be submitted.
+// badTasks are invalid tasks.
 func badTasks() []badInput {
 	var cases []badInput
 	add := func(field, text string, bodies ...string) {
@@ -175,7 +175,7 @@ func badTasks() []badInput {
 	)
 }
 
-// badClaims are claims that make no sense.
+// badClaims are invalid claims.
 func badClaims() []badInput {
 	var cases []badInput
 	add := func(code wire.Code, field, text string, bodies ...string) {
@@ -199,7 +199,7 @@ func badClaims() []badInput {
 	return cases
 }
 
-// badSettles are bad bodies of the calls about one claim.
+// badSettles are invalid bodies of calls about one claim.
 func badSettles() []badInput {
 	var cases []badInput
 	for _, verb := range []string{"claim", "complete", "fail", "extend", "release"} {
@@ -247,8 +247,8 @@ func badSettles() []badInput {
 	)
 }
 
-// badLives are bad values of the fields about a task's time, order and labels,
-// in a submit and in a change of a task.
+// badLives are invalid values of the fields about a task's time, order and labels, in a submit and in a change of a
+// task.
 func badLives() []badInput {
 	const when, delay = "a time in RFC 3339 of the years 1970 to 9999", "must be an integer from 0 to 31536000000"
 	const labels = "an object of up to 16 labels with names of 1 to 64 bytes without : and control characters"
@@ -309,7 +309,7 @@ func manyLabels(n int) string {
 	return "{" + strings.Join(names, ",") + "}"
 }
 
-// badCompletes are completes whose follow-ups or claim are wrong.
+// badCompletes are completes with invalid follow-ups or claims.
 func badCompletes() []badInput {
 	var cases []badInput
 	add := func(code wire.Code, field, text string, bodies ...string) {
@@ -334,7 +334,7 @@ func badCompletes() []badInput {
 	return append(cases, badInput{"POST /api/tasks/1/complete", `{"claim":{"worker_id":"w"}}`, ir, "worker_id", "Missing required field: worker_id"})
 }
 
-// badTypes are bad settings of a task type, and bad bodies of an upgrade.
+// badTypes are invalid settings of a task type, and invalid bodies of an upgrade.
 func badTypes() []badInput {
 	var cases []badInput
 	add := func(field, text string, bodies ...string) {
@@ -372,7 +372,7 @@ func badTypes() []badInput {
 	)
 }
 
-// badBatches are batches of which an op, or the whole, is wrong.
+// badBatches are batches with an invalid op, or invalid as a whole.
 func badBatches() []badInput {
 	var cases []badInput
 	add := func(code wire.Code, field, text string, bodies ...string) {
@@ -419,7 +419,7 @@ func badBatches() []badInput {
 	return cases
 }
 
-// badTargets are bad paths and queries.
+// badTargets are invalid paths and queries.
 func badTargets() []badInput {
 	var cases []badInput
 	for _, id := range []string{"0", "01", "-1", "+1", "1.0", "1e3", "abc", "0x1", "9007199254740992", "99999999999999999", "99999999999999999999999", "%31", "1%00", "%20", "", "by-key"} {
@@ -565,7 +565,7 @@ func badTargets() []badInput {
 	return cases
 }
 
-// TestServer_DepthAtTheLimit checks that depth 64 is let in, the body counted.
+// TestServer_DepthAtTheLimit checks that depth 64, including the body, is accepted.
 func TestServer_DepthAtTheLimit(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)

@@ -7,8 +7,8 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// badSteps are tasks with steps that cannot be submitted: each as a task, as one
-// of many, as a follow-up of a complete and as an op of a batch.
+// badSteps are invalid tasks with steps: each as a single task, as one of many, as a follow-up of a complete and as
+// an op of a batch.
 func badSteps() []badInput {
 	var cases []badInput
 	add := func(field, text string, tasks ...string) {
@@ -92,10 +92,10 @@ func badSteps() []badInput {
 	return append(cases, badStepsSyntax()...)
 }
 
-// one is a task's field steps with one step, and a comma.
+// one is the field steps of a task, with one step and a comma.
 const one = `"steps":[{"step":"a","params":1}],`
 
-// plainSteps are n steps that wait for nothing, steps a task's field with them.
+// plainSteps are n steps without dependencies; steps is the field of a task with them.
 func plainSteps(n int) string {
 	all := make([]string, n)
 	for i := range all {
@@ -143,7 +143,7 @@ func badStepsSyntax() []badInput {
 	)
 }
 
-// badFinalizations are bad bodies of the calls about a finalization.
+// badFinalizations are invalid bodies of calls about a finalization.
 func badFinalizations() []badInput {
 	var cases []badInput
 	add := func(target, field, text string, bodies ...string) {

@@ -14,8 +14,7 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// ownCalls are the calls of the ops of a batch, and what must be there for them:
-// three tasks, the first claimed by w.
+// ownCalls are the calls that correspond to ops of a batch. They need three tasks, the first one claimed by w.
 var ownCalls = []struct{ op, target, body string }{
 	{`{"op":"submit","params":1,"idempotency_key":"k"}`, "POST /api/tasks", `{"params":1,"idempotency_key":"k"}`},
 	{`{"op":"submit","params":2,"idempotency_key":"k"}`, "POST /api/tasks", `{"params":2,"idempotency_key":"k"}`},
@@ -48,8 +47,7 @@ func setupOwnCalls(t *testing.T) *Server {
 	return s
 }
 
-// TestServer_BatchIsOwnCalls checks that each op of a batch answers what its own
-// call would have answered, to the byte.
+// TestServer_BatchIsOwnCalls checks that each op of a batch is answered as its own call, byte for byte.
 func TestServer_BatchIsOwnCalls(t *testing.T) {
 	t.Parallel()
 	var ops, want []string
@@ -88,8 +86,7 @@ func TestServer_BatchIsOwnCalls(t *testing.T) {
 	}
 }
 
-// TestServer_BatchAtomic checks that an atomic batch answers as its first op
-// that is refused, and then changes nothing.
+// TestServer_BatchAtomic checks that an atomic batch is answered like its first refused op, and then changes nothing.
 func TestServer_BatchAtomic(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -122,7 +119,7 @@ func TestServer_BatchAtomic(t *testing.T) {
 	}
 }
 
-// TestServer_BatchAtTheLimit checks the largest batches that are let in.
+// TestServer_BatchAtTheLimit checks the largest batches that are accepted.
 func TestServer_BatchAtTheLimit(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -143,8 +140,7 @@ func TestServer_BatchAtTheLimit(t *testing.T) {
 	}
 }
 
-// TestOp_MarshalJSON checks that the ops that clients build are those that the
-// server reads.
+// TestOp_MarshalJSON checks that the server can read the ops that clients build.
 func TestOp_MarshalJSON(t *testing.T) {
 	t.Parallel()
 	two := int32(2)
@@ -171,8 +167,7 @@ func TestOp_MarshalJSON(t *testing.T) {
 	}
 }
 
-// TestServer_BatchFirstFieldOfOp checks that the fields of an op come in any
-// order.
+// TestServer_BatchFirstFieldOfOp checks that the fields of an op may come in any order.
 func TestServer_BatchFirstFieldOfOp(t *testing.T) {
 	t.Parallel()
 	for i := range 4 {
@@ -189,8 +184,8 @@ func TestServer_BatchFirstFieldOfOp(t *testing.T) {
 	}
 }
 
-// TestServer_BatchMinimal checks that a batch that wants little gets ids and statuses for
-// tasks, and all else as ever.
+// TestServer_BatchMinimal checks that a minimal batch gets only ids and statuses of its tasks, and everything else as
+// usual.
 func TestServer_BatchMinimal(t *testing.T) {
 	t.Parallel()
 	s := setupOwnCalls(t)

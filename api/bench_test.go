@@ -17,14 +17,12 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// benchmarkHandler measures the handler alone: a node that answers p at once,
-// no connection.
+// benchmarkHandler measures the handler alone, without a connection, over a node that returns p at once.
 func benchmarkHandler(b *testing.B, target, body string, p nodes.Proposed) {
 	benchmarkKeyed(b, target, body, p, "", nil)
 }
 
-// benchmarkKeyed is benchmarkHandler with the key of that name, of those that the
-// server has.
+// benchmarkKeyed is benchmarkHandler with the key of that name among the server's keys.
 func benchmarkKeyed(b *testing.B, target, body string, p nodes.Proposed, name string, keys []keyring.Key) {
 	s, node := setup(b, withKeys(keys...))
 	node.OnPropose = func(context.Context, command.Command) (nodes.Proposed, error) { return p, nil }
@@ -93,8 +91,8 @@ func BenchmarkSubmitManyHandler(b *testing.B) {
 		}()}})
 }
 
-// BenchmarkKeyedSubmitHandler is BenchmarkSubmitHandler with a key, with a rate
-// and without, of a server with a thousand.
+// BenchmarkKeyedSubmitHandler is BenchmarkSubmitHandler with a key, with and without a rate, on a server with a
+// thousand keys.
 func BenchmarkKeyedSubmitHandler(b *testing.B) {
 	task := benchTask()
 	task.Status, task.WorkerID, task.Token = fsm.StatusPending, "", 0

@@ -13,8 +13,8 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// TestServer_Bodies checks that large requests that are being received, by anybody,
-// take no more memory than they may, and that small ones go on.
+// TestServer_Bodies checks that large requests being received take no more memory than permitted, and that small ones
+// continue.
 func TestServer_Bodies(t *testing.T) {
 	t.Parallel()
 	const half = 600 << 10
@@ -55,7 +55,7 @@ func TestServer_Bodies(t *testing.T) {
 	if got := raw(t, addr, head(half)+body); got.status != 201 {
 		t.Errorf("after it: %d %.200s", got.status, got.body)
 	}
-	// One that goes leaves nothing behind.
+	// A closed connection leaves nothing behind.
 	gone, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
@@ -70,8 +70,7 @@ func TestServer_Bodies(t *testing.T) {
 	waitFor(t, func() bool { return s.host.Port.BodyBytes() == 0 })
 }
 
-// TestServer_BodiesPassedOn ensures that the large requests that other nodes pass on count, too,
-// until they are answered.
+// TestServer_BodiesPassedOn ensures that large requests forwarded by other nodes count, too, until they are answered.
 func TestServer_BodiesPassedOn(t *testing.T) {
 	t.Parallel()
 	const length = 1 << 20
@@ -94,8 +93,7 @@ func TestServer_BodiesPassedOn(t *testing.T) {
 	}
 }
 
-// The memory of a large body is that of one before, and there for the next once the request
-// is answered; but not for one that may be longer than what is kept.
+// The memory of a large body is reused once its request is answered, unless it is too large to keep.
 func TestServer_BodiesGoRound(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)

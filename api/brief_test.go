@@ -7,7 +7,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// brief writes events as PLACE EVENT, separated by commas.
+// brief formats events as PLACE EVENT, separated by commas.
 func brief(events []wire.Event) string {
 	var out []string
 	for _, e := range events {

@@ -12,15 +12,14 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// answer is what a call answered.
+// answer is the answer to a call.
 type answer struct {
 	status int
 	header map[string]string
 	body   string
 }
 
-// call sends one request to the server's handler, without a connection. A
-// target is "METHOD /path".
+// call sends one request to the server's handler, without a connection. target is "METHOD /path".
 func (s *Server) call(t testing.TB, target, body string, headers ...string) answer {
 	t.Helper()
 	return do(t, func(ctx *fasthttp.RequestCtx) { s.host.Handle(ctx, false) }, target, body, headers...)
@@ -50,7 +49,7 @@ func do(t testing.TB, handler fasthttp.RequestHandler, target, body string, head
 	return a
 }
 
-// good checks that the call succeeded and returns what it answered.
+// good checks that the call succeeded and returns the decoded answer.
 func (a answer) good(t testing.TB, status int) wire.Answer {
 	t.Helper()
 	if a.status != status {
@@ -66,8 +65,7 @@ func (a answer) good(t testing.TB, status int) wire.Answer {
 	return out
 }
 
-// refused checks that the call was refused with code and its status, and
-// returns the whole body.
+// refused checks that the call was refused with code and its status, and returns the whole body.
 func (a answer) refused(t testing.TB, code wire.Code) map[string]any {
 	t.Helper()
 	var out map[string]any
@@ -92,7 +90,7 @@ func submitOne(t testing.TB, s *Server, body string) uint64 {
 	return s.call(t, "POST /api/tasks", body).good(t, 201).Task.ID
 }
 
-// claimOne claims the next task for worker and returns id and token as texts.
+// claimOne claims the next task for worker and returns its id and token as text.
 func claimOne(t testing.TB, s *Server, worker string) (id, token string) {
 	t.Helper()
 	task := s.call(t, "POST /api/tasks/claim", `{"worker_id":"`+worker+`"}`).good(t, 200).Task

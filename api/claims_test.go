@@ -16,8 +16,7 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// TestServer_NoTasks checks the 404 of a claim: its filters are those that
-// were sent, as they were sent.
+// TestServer_NoTasks checks that the 404 of a claim repeats the filters as they were sent.
 func TestServer_NoTasks(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)
@@ -43,7 +42,7 @@ func TestServer_NoTasks(t *testing.T) {
 	}
 }
 
-// TestServer_ClaimOrder checks what each order takes first.
+// TestServer_ClaimOrder checks which tasks each order claims first.
 func TestServer_ClaimOrder(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
@@ -73,8 +72,8 @@ func TestServer_ClaimOrder(t *testing.T) {
 	}
 }
 
-// TestServer_ClaimRepeated checks that a claim_request_id gets the same tasks
-// and tokens, each with its claim's state.
+// TestServer_ClaimRepeated checks that a repeated claim_request_id gets the same tasks and tokens, each with the
+// state of its claim.
 func TestServer_ClaimRepeated(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -130,7 +129,7 @@ func TestServer_ClaimByID(t *testing.T) {
 	}
 }
 
-// TestServer_LeaseOverdue checks that a lease past its end has 0 left, not less.
+// TestServer_LeaseOverdue checks that an overdue lease has 0 left, not a negative time.
 func TestServer_LeaseOverdue(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -143,7 +142,7 @@ func TestServer_LeaseOverdue(t *testing.T) {
 	}
 }
 
-// TestServer_Commands checks what reaches the state machine, field by field.
+// TestServer_Commands checks each field of the commands that reach the state machine.
 func TestServer_Commands(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -198,8 +197,8 @@ func TestServer_Commands(t *testing.T) {
 	}
 }
 
-// TestServer_CommandsOwnTheirBytes checks that a command shares nothing with
-// the request, whose memory the next one overwrites.
+// TestServer_CommandsOwnTheirBytes checks that a command shares no memory with the request, which the next one
+// overwrites.
 func TestServer_CommandsOwnTheirBytes(t *testing.T) {
 	t.Parallel()
 	body := []byte(`{"tasks":[{"params":{"a":"b"},"task_type":"tt","idempotency_key":"kk"},{"payload":"AAAA","idempotency_key":"k\u0065"}]}`)
@@ -224,7 +223,7 @@ func TestServer_CommandsOwnTheirBytes(t *testing.T) {
 			b[i] = '!'
 		}
 	}
-	// The decoder's own memory is used again, too.
+	// The decoder's own memory is reused, too.
 	if _, bad := callbody.DecodeClaim([]byte(`{"worker_id":"\u0021\u0021\u0021"}`), &limits); bad == nil {
 		t.Fatal("not refused")
 	}
@@ -240,7 +239,7 @@ func TestServer_CommandsOwnTheirBytes(t *testing.T) {
 	}
 }
 
-// TestServer_Repeats checks that what was done already says repeated.
+// TestServer_Repeats checks that repeats of calls that were done are marked as repeated.
 func TestServer_Repeats(t *testing.T) {
 	t.Parallel()
 	for verb, body := range map[string]string{
@@ -301,15 +300,14 @@ func TestServer_Cluster(t *testing.T) {
 	if got := s.call(t, "GET /api/cluster", ""); !strings.HasSuffix(got.body, `"restore":{"index":7,"taken":100,"bytes":2000}}`) {
 		t.Errorf("while a backup is restored: %s", got.body)
 	}
-	// Without a leader a node still tells what it sees.
+	// Without a leader a node still returns its view.
 	node.Follower, node.View.Leader = true, ""
 	if got := s.call(t, "GET /api/cluster", ""); got.status != 200 || !strings.Contains(got.body, `"leader":""`) {
 		t.Errorf("without a leader: %d %s", got.status, got.body)
 	}
 }
 
-// Row "/remove": the member goes; what would harm the cluster, or is no name,
-// is refused.
+// Row "/remove": a member can be removed, unless that would harm the cluster or the name is invalid.
 func TestRemoveNode(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)

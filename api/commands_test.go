@@ -11,8 +11,7 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// TestServer_LifeCommands checks what reaches the state machine of the fields
-// and calls of a task's whole life.
+// TestServer_LifeCommands checks the commands for all fields and calls of a task's life.
 func TestServer_LifeCommands(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -111,7 +110,7 @@ func TestServer_LifeCommands(t *testing.T) {
 	}
 }
 
-// proposedBy returns the command that a request makes, nil if it makes none.
+// proposedBy returns the command that a request makes, or nil.
 func proposedBy(t *testing.T, target, body string) command.Command {
 	t.Helper()
 	s, node := setup(t)
@@ -123,7 +122,7 @@ func proposedBy(t *testing.T, target, body string) command.Command {
 	return got
 }
 
-// TestServer_SubmitFields checks each field of a submitted task, at its bounds.
+// TestServer_SubmitFields checks each field of a submitted task at its bounds.
 func TestServer_SubmitFields(t *testing.T) {
 	t.Parallel()
 	full := &fsm.Backoff{InitialMS: 1000, MaxMS: 86_400_000, Factor: 2_000_000}

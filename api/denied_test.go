@@ -15,8 +15,8 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// Every denial of a known key is in the audit file of the node that the client is
-// connected to; of others nothing is.
+// Every denial of a known key is in the audit file of the node that the client is connected to, and no other denial
+// is.
 func TestServer_auditsDenials(t *testing.T) {
 	t.Parallel()
 	keys := append(allRoles(), expiring(testKey("operator", "over"), time.Now().Add(-time.Hour)), fromAddresses(testKey("operator", "far"), "10.0.0.0/8"),
@@ -77,7 +77,7 @@ func openAudit(t testing.TB, path string, node exchange.Node) *audit.Writer {
 	return a
 }
 
-// An audit file has the events as the API tells them.
+// An audit file has the events in the form of the API.
 func TestServer_auditsEvents(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -95,7 +95,7 @@ func TestServer_auditsEvents(t *testing.T) {
 	})
 }
 
-// deniedLine is a line of an audit file about a request that was denied.
+// deniedLine is a line of an audit file about a denied request.
 type deniedLine struct {
 	wire.Event
 	Key       string `json:"key"`
@@ -106,7 +106,7 @@ type deniedLine struct {
 	RequestID string `json:"request_id"`
 }
 
-// deniedLines returns the lines of the file at path that have a key's name.
+// deniedLines returns the lines of the file at path that name a key.
 func deniedLines(t *testing.T, path string) (lines []deniedLine) {
 	t.Helper()
 	text, err := os.ReadFile(path)

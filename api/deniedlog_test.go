@@ -12,8 +12,7 @@ import (
 	"github.com/claimq/claimq/api/port"
 )
 
-// What is answered with 401 or 403 is logged with the address, the first of each
-// second, and never with what was sent.
+// Answers of 401 and 403 are logged with the address, only the first in each second, and never with what was sent.
 func TestDenied_Logged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// TestNames_Dots ensures that nothing is named . or .., which clients take out of a path, and
-// that names may have dots all the same.
+// TestNames_Dots ensures that nothing can be named . or .., which clients remove from paths, while other names may
+// contain dots.
 func TestNames_Dots(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)

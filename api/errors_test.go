@@ -17,8 +17,7 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// TestServer_Refusals gets every refusal that the state machine makes through
-// the API, and checks its words and details.
+// TestServer_Refusals causes every refusal of the state machine through the API, and checks its text and details.
 func TestServer_Refusals(t *testing.T) {
 	t.Parallel()
 	const w, held = `{"worker_id":"w"}`, `"task_id":1,"status":"claimed","worker_id":"w"`
@@ -88,7 +87,7 @@ func checkRefusal(t *testing.T, got answer, code wire.Code, text, advice, detail
 	}
 }
 
-// TestServer_ResultCodes checks the refusals that no command of now leads to.
+// TestServer_ResultCodes checks the refusals that no current command leads to.
 func TestServer_ResultCodes(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[fsm.Code][2]string{
@@ -143,7 +142,7 @@ func TestServer_NodeErrors(t *testing.T) {
 	}
 }
 
-// goodBodies has a body for each call that needs one.
+// goodBodies has a valid body for each call that needs one.
 var goodBodies = map[string]string{
 	"POST /api/tasks":                        `{"params":1}`,
 	"POST /api/tasks/claim":                  `{"worker_id":"w"}`,
@@ -163,7 +162,7 @@ var goodBodies = map[string]string{
 	"PATCH /api/types/a":                     `{"rate_limit":0.5,"backoff":{"initial_ms":1}}`,
 }
 
-// TestServer_Panic checks that a bug costs one answer and not the process.
+// TestServer_Panic checks that a panic costs one answer and not the process.
 func TestServer_Panic(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -174,8 +173,8 @@ func TestServer_Panic(t *testing.T) {
 	submitOne(t, s, `{"params":1}`)
 }
 
-// TestServer_Wait checks that a node that never answers costs a mutation at
-// most 10 s, and that its outcome is then called unknown.
+// TestServer_Wait checks that a mutation waits at most 10 s for a node that never answers, and that its outcome is
+// then called unknown.
 func TestServer_Wait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// eventsOf returns the answer to a call for events.
+// eventsOf decodes the answer to a call for events.
 func eventsOf(t testing.TB, a answer) wire.Events {
 	t.Helper()
 	a.good(t, 200)
@@ -98,8 +98,8 @@ func TestServer_EventsRefused(t *testing.T) {
 	}
 }
 
-// A place that the trail has not come to is refused by name: by pages, and at the beginning
-// of a stream, which at a node that is behind first waits for what the others have.
+// A place that the trail has not reached is refused by name, for pages and at the beginning of a stream. A node that
+// is behind first catches up.
 func TestServer_EventsAhead(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -129,8 +129,8 @@ func TestServer_EventsAhead(t *testing.T) {
 	}
 }
 
-// TestServer_EventsGone checks what is said of a place that is kept no more, and
-// that the answer to it leads on without a gap.
+// TestServer_EventsGone checks the refusal of a place that is no longer kept, and that it names a place to continue
+// without a gap.
 func TestServer_EventsGone(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// failuresOf returns the answer to GET /api/failures.
+// failuresOf decodes the answer to GET /api/failures.
 func failuresOf(t testing.TB, a answer) wire.Failures {
 	t.Helper()
 	a.good(t, 200)
@@ -83,7 +83,7 @@ func TestServer_Failures(t *testing.T) {
 	}
 }
 
-// An action on a group leaves alone what is of it no more when it is applied.
+// An action on a group leaves alone tasks that have left the group when it is applied.
 func TestServer_ActOnErrorGroup(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -104,7 +104,7 @@ func TestServer_ActOnErrorGroup(t *testing.T) {
 	}
 	s.call(t, "POST /api/tasks/actions", `{"action":"retry","filter":{"error_group":"b3a41043fcf58a75"},"expect":1}`).refused(t, wire.CodeCountMismatch)
 	node.OnPropose = func(_ context.Context, cmd command.Command) (nodes.Proposed, error) {
-		if _, err := node.Apply(command.Retry{ID: 1, AddAttempts: 1}); err != nil { // before the action comes to it
+		if _, err := node.Apply(command.Retry{ID: 1, AddAttempts: 1}); err != nil { // before the action reaches it
 			return nodes.Proposed{}, err
 		}
 		return node.Apply(cmd)
@@ -117,7 +117,7 @@ func TestServer_ActOnErrorGroup(t *testing.T) {
 	}
 }
 
-// What failed before the newest 10,000 is on the next page; no task is on two.
+// Tasks that failed before the newest 10,000 are on the next page, and no task is on two pages.
 func TestServer_FailuresPages(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -139,7 +139,7 @@ func TestServer_FailuresPages(t *testing.T) {
 	}
 }
 
-// failMany lets so many tasks fail, of each 500 the first of type b, all others of type a.
+// failMany makes all tasks fail; the first of each 500 has type b, the others type a.
 func failMany(t *testing.T, node *nodetest.Node, all int) {
 	t.Helper()
 	for first := 0; first < all; first += 500 {
@@ -156,8 +156,7 @@ func failMany(t *testing.T, node *nodetest.Node, all int) {
 	}
 }
 
-// A page of a group looks at as many tasks as another, but not under one lock: nor do the
-// actions on a group.
+// A page of a group examines as many tasks as any other, but not under one lock, and neither do actions on a group.
 func TestServer_ListGroup(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)

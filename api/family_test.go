@@ -13,8 +13,8 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// TestServer_FamilyRefusals gets every refusal that is because a task has steps,
-// or is one, through a follower, and checks its words and details.
+// TestServer_FamilyRefusals causes every refusal that is due to steps through a follower, and checks its text and
+// details.
 func TestServer_FamilyRefusals(t *testing.T) {
 	t.Parallel()
 	const blockedB = `{"steps":[{"step":"a","params":1,"max_attempts":1},{"step":"b","params":2,"depends_on":["a"]}]%s}`
@@ -23,7 +23,7 @@ func TestServer_FamilyRefusals(t *testing.T) {
 	failed := []string{claimed, `POST /api/tasks/2/fail {"worker_id":"w","error":"e"}`}
 	const retryParent = "Retry the parent, in task_id: its failed and cancelled steps are retried with it"
 	const retryDependency = "Retry that step first, in task_id, or the parent: then all of them are retried"
-	asked := []string{claimed, "POST /api/tasks/3/cancel {}"} // for one that is cancelled all are
+	asked := []string{claimed, "POST /api/tasks/3/cancel {}"} // cancelling one asks all claimed ones
 	const stopping = "A claimed step is being cancelled, and would cancel again what is retried"
 	const retryLater = "Retry once that step, in task_id, has ended: it does when its worker obeys, at its lease's end, or by a retry of its own"
 	const stoppingA = `"task_id":2,"status":"claimed","worker_id":"w","reason":"cancel_requested"`
@@ -83,8 +83,7 @@ func TestServer_FamilyRefusals(t *testing.T) {
 	}
 }
 
-// TestServer_FamilyLife takes a task with steps through failure, retry and its
-// automatic end, through a follower.
+// TestServer_FamilyLife takes a task with steps through failure, retry and its automatic end, through a follower.
 func TestServer_FamilyLife(t *testing.T) {
 	t.Parallel()
 	s, leader, _, _ := setupPair(t)
@@ -111,7 +110,7 @@ func TestServer_FamilyLife(t *testing.T) {
 	do("POST /api/tasks/1/retry", `{"add_attempts":1}`, "running, a pending, b blocked")
 	do("POST /api/tasks/3/retry", ``, "running, a pending, b blocked")
 	do("POST /api/tasks/claim", w, "running, a claimed, b blocked")
-	// The step that this frees can be claimed by the same call.
+	// The same call can claim the step that it unblocks.
 	if a := s.call(t, "POST /api/tasks/2/complete", `{"worker_id":"w","result":"A","claim":{}}`).good(t, 200); a.Claimed == nil || a.Claimed.Task.Step != "b" || a.Claimed.Task.ParentID != 1 {
 		t.Errorf("the next claim: %+v", a)
 	}
@@ -123,8 +122,8 @@ func TestServer_FamilyLife(t *testing.T) {
 	s.call(t, "GET /api/tasks/3", "").refused(t, wire.CodeTaskNotFound)
 }
 
-// TestServer_FamilyBatch checks that a batch refuses an op that reaches too many
-// tasks because of steps, and tells no steps.
+// TestServer_FamilyBatch checks that a batch refuses an op that reaches too many tasks because of steps, and shows no
+// steps.
 func TestServer_FamilyBatch(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)
@@ -154,7 +153,7 @@ func TestServer_FamilyBatch(t *testing.T) {
 	}
 }
 
-// TestServer_FamilyActions does with many steps what one entry may not do.
+// TestServer_FamilyActions acts on more steps than one entry may change.
 func TestServer_FamilyActions(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -182,7 +181,7 @@ func TestServer_FamilyActions(t *testing.T) {
 		}
 	}
 	entries(`{"action":"retry","all":true}`, `"matched":12001,"done":0`, 2) // of parents that run nothing is known before
-	// A parent takes its steps along: they do not count by themselves.
+	// A parent's steps change with it and do not count separately.
 	entries(`{"action":"cancel","filter":{"status":"running"}}`, `"matched":12,"done":12`, 2)
 	if n := node.Machine.Stats(node.Stamp).Counts; n[fsm.StatusCancelled] != 12_000 || n[fsm.StatusPending] != 1 {
 		t.Errorf("counts %v", n)
@@ -195,7 +194,7 @@ func TestServer_FamilyActions(t *testing.T) {
 	}
 }
 
-// TestServer_WideSteps checks what is told of steps that each name very many others.
+// TestServer_WideSteps checks answers about steps with very many dependencies.
 func TestServer_WideSteps(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)
@@ -249,10 +248,10 @@ func cancelWide(t *testing.T, s *Server) {
 	}
 }
 
-// What submitWide submits.
+// The numbers of submitWide.
 const thinSteps, wideSteps, wideParents = 940, 55, 3
 
-// submitWide submits tasks each of which has steps that depend on very many others.
+// submitWide submits tasks whose steps have very many dependencies.
 func submitWide(t *testing.T, s *Server) {
 	t.Helper()
 	var all, names []string

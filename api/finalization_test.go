@@ -15,19 +15,19 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// finalized is a story about one task with two steps, a and b, and a processor:
-// what is sent to /api/tasks/1/, before it perhaps other calls.
+// finalized is a story about a task with two steps, a and b, and a processor: the calls sent to /api/tasks/1/,
+// possibly preceded by others.
 type finalized struct {
 	name   string
-	parent string   // fields of the parent beside its steps
+	parent string   // fields of the parent besides its steps
 	before []string // as METHOD PATH BODY
 	call   string   // "" = finalization/claim
 	body   string   // "" = {"processor_id":"p"}
-	want   string   // of the answer, without success
-	reason string   // of the last attempt that is recorded, "-" = none is
+	want   string   // in the answer, without success
+	reason string   // of the last recorded attempt, "-" = none
 }
 
-// The calls that stories are made of. Task 1 has the steps 2 and 3.
+// Calls in stories. Task 1 has the steps 2 and 3.
 const (
 	doneA     = `POST /api/tasks/claim {"worker_id":"w"}` + "\n" + `POST /api/tasks/2/complete {"worker_id":"w","result":{"n": 1}}`
 	failA     = `POST /api/tasks/claim {"worker_id":"w"}` + "\n" + `POST /api/tasks/2/fail {"worker_id":"w","error":"no","permanent":true}`
@@ -98,7 +98,7 @@ func finalizationStories() []finalized {
 	}
 }
 
-// tell does what a story is made of.
+// tell performs the calls of a story.
 func tell(t *testing.T, s *Server, node *nodetest.Node, before []string) {
 	t.Helper()
 	for _, b := range before {
@@ -126,7 +126,7 @@ func tell(t *testing.T, s *Server, node *nodetest.Node, before []string) {
 	}
 }
 
-// twoSteps submits a task with two steps; fields are further ones, with a comma.
+// twoSteps submits a task with two steps; fields are further ones, ending with a comma.
 func twoSteps(t *testing.T, s *Server, fields string) {
 	t.Helper()
 	if id := submitOne(t, s, `{`+fields+`"steps":[{"step":"a","params":1},{"step":"b","params":2}]}`); id != 1 {
@@ -134,8 +134,8 @@ func twoSteps(t *testing.T, s *Server, fields string) {
 	}
 }
 
-// TestServer_Finalization tells every message, state and reason of a claim, and
-// what comes of extends and releases, on the leader and through a follower.
+// TestServer_Finalization checks every message, state and reason of a claim, and the results of extends and releases,
+// on the leader and through a follower.
 func TestServer_Finalization(t *testing.T) {
 	t.Parallel()
 	for _, c := range finalizationStories() {
@@ -174,7 +174,7 @@ func TestServer_Finalization(t *testing.T) {
 	}
 }
 
-// checkAttempt checks what is recorded of a claim that was answered with body.
+// checkAttempt checks the recorded attempt of a claim that was answered with body.
 func checkAttempt(t *testing.T, s *Server, target, body, reason string) {
 	t.Helper()
 	a := s.call(t, "GET "+strings.TrimSuffix(target, "/claim"), "")
@@ -213,7 +213,7 @@ func checkAttempt(t *testing.T, s *Server, target, body, reason string) {
 	}
 }
 
-// TestServer_FinalizationTimes shows when a claim ends, and what extends it.
+// TestServer_FinalizationTimes checks when a claim ends and what extends it.
 func TestServer_FinalizationTimes(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -234,15 +234,15 @@ func TestServer_FinalizationTimes(t *testing.T) {
 		{target: "POST " + path + "/extend", body: `{"processor_id":"p","timeout_seconds":40}`, status: 200, want: yes("extended")},
 		{target: "GET " + path, status: 200, want: until("45.000")},
 		{target: "POST " + path + "/extend", body: `{"processor_id":"p"}`, status: 200, want: yes("extended"), advance: 1_000},
-		{target: "GET " + path, status: 200, want: until("46.000")}, // by the length that it was extended by last
+		{target: "GET " + path, status: 200, want: until("46.000")}, // for the length of its last extend
 		{target: "POST " + path + "/extend", body: `{"processor_id":"p","timeout_seconds":1}`, status: 200, want: yes("extended")},
-		{target: "GET " + path, status: 200, want: until("46.020")}, // not shortened: the margin of 40 s is now a part of it
+		{target: "GET " + path, status: 200, want: until("46.020")}, // not shortened: it now uses part of the margin of 40 s
 		{target: "POST " + path + "/release", body: `{"processor_id":"p"}`, status: 200, want: yes("released")},
 		{target: "GET " + path, status: 200, want: attempts + `"claimed_by":null,"claim_expires_at":null}`},
 	})
 }
 
-// TestServer_Finalize ends tasks, and refuses to.
+// TestServer_Finalize ends tasks, and checks refusals.
 func TestServer_Finalize(t *testing.T) {
 	t.Parallel()
 	const byClaim, failedBy = `"finalize":"claim",`, `{"processor_id":"p","outcome":"failed","error":"e"}`
@@ -256,7 +256,7 @@ func TestServer_Finalize(t *testing.T) {
 		before       []string
 		path, body   string
 		status       int
-		parts        []string // of the answer
+		parts        []string // parts of the answer
 	}{
 		{"completed", byClaim, []string{doneA, doneB}, "", completedBy, 200, []string{done("completed", false), `"status":"completed"`, `"worker_id":"p","claim_token":null`, `"result":{"n": 1}`, stepsShown}},
 		{"completed without a result", byClaim, []string{doneA, doneB}, "", `{"processor_id":"p","outcome":"completed"}`, 200, []string{done("completed", false), `"status":"completed"`}},
@@ -316,8 +316,7 @@ func TestServer_Finalize(t *testing.T) {
 	}
 }
 
-// TestServer_FinalizeEvents checks that the trail can be asked for a processor,
-// whose id is none of a worker.
+// TestServer_FinalizeEvents checks that the trail can be filtered by a processor whose id is not valid for workers.
 func TestServer_FinalizeEvents(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -331,7 +330,7 @@ func TestServer_FinalizeEvents(t *testing.T) {
 	var kinds []string
 	for _, e := range page.Events {
 		kinds = append(kinds, fmt.Sprintf("%s %d %s", e.Event, *e.ClaimToken, e.Message))
-		if e.Attempt != nil { // nobody claims a parent
+		if e.Attempt != nil { // a parent is never claimed
 			t.Errorf("%s is of attempt %d", e.Event, *e.Attempt)
 		}
 	}
@@ -346,8 +345,7 @@ func TestServer_FinalizeEvents(t *testing.T) {
 	}
 }
 
-// TestServer_FinalizationLevel checks the answer of a cluster whose feature level
-// is too low.
+// TestServer_FinalizationLevel checks the answer of a cluster whose feature level is too low.
 func TestServer_FinalizationLevel(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)

@@ -17,8 +17,7 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// setupPair returns a follower that passes requests on to a leader, through an
-// HTTP client's view of them.
+// setupPair returns a follower that forwards requests to a leader, converted as by an HTTP client.
 func setupPair(t *testing.T) (follower *Server, leader *Server, followerNode, leaderNode *nodetest.Node) {
 	t.Helper()
 	follower, followerNode = setup(t)
@@ -26,7 +25,7 @@ func setupPair(t *testing.T) (follower *Server, leader *Server, followerNode, le
 	followerNode.Follower, followerNode.LeaderAddr = true, "http://10.0.0.7:7400"
 	handler := leader.ForwardHandler()
 	followerNode.OnForward = func(req *fasthttp.Request, resp *fasthttp.Response) error {
-		req.URI() // a client parses it, and so writes it normalized
+		req.URI() // a client parses the URI, and so sends it normalized
 		var ctx fasthttp.RequestCtx
 		ctx.Init2(conntest.Nop{}, nil, true)
 		req.CopyTo(&ctx.Request)
@@ -94,12 +93,11 @@ func TestServer_Local(t *testing.T) {
 	}
 }
 
-// TestServer_ForwardOnce checks that a request that was passed on never goes
-// further.
+// TestServer_ForwardOnce checks that a forwarded request is never forwarded again.
 func TestServer_ForwardOnce(t *testing.T) {
 	t.Parallel()
 	follower, _, node, _ := setupPair(t)
-	for _, lost := range []bool{true, false} { // not leading; losing it while proposing
+	for _, lost := range []bool{true, false} { // not leading, and losing the leadership while proposing
 		node.Follower = lost
 		node.OnPropose = func(context.Context, command.Command) (nodes.Proposed, error) {
 			return nodes.Proposed{}, nodes.ErrNotLeader
@@ -112,8 +110,7 @@ func TestServer_ForwardOnce(t *testing.T) {
 	}
 }
 
-// TestServer_LeadershipLost checks that a request whose node turns out not to
-// lead any more is passed on.
+// TestServer_LeadershipLost checks that a request is forwarded if its node turns out not to lead any more.
 func TestServer_LeadershipLost(t *testing.T) {
 	t.Parallel()
 	follower, _, node, _ := setupPair(t)
@@ -173,12 +170,11 @@ func TestServer_Redirect(t *testing.T) {
 	follower.call(t, "GET /api/stats", "", "X-Claimq-Redirect: 0").good(t, 200)
 	node.LeaderAddr = ""
 	follower.call(t, "GET /api/stats", "", "X-Claimq-Redirect: 1").refused(t, wire.CodeNoLeader)
-	// What a node sees of the cluster it can always tell.
+	// Its own view of the cluster a node can always return.
 	follower.call(t, "GET /api/cluster", "", "X-Claimq-Redirect: 1").good(t, 200)
 }
 
-// TestServer_TargetHeader checks that the header of the peer port means
-// nothing on the public one.
+// TestServer_TargetHeader checks that the public port ignores the peer port's header.
 func TestServer_TargetHeader(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)

@@ -11,8 +11,7 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// FuzzRequests sends arbitrary bytes to every call. Whatever they are, the
-// answer is well-formed and below 500.
+// FuzzRequests sends arbitrary bytes to every call. The answer must be well-formed with a status below 500.
 func FuzzRequests(f *testing.F) {
 	s, node := setup(f)
 	targets := []string{

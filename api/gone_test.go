@@ -18,9 +18,8 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// TestServer_WaitingGone checks that a claim is given up whose client goes while
-// it waits, and that what it took meanwhile is released, unless the client can
-// ask for it again.
+// TestServer_WaitingGone checks that a claim is given up when its client goes while it waits, and that a task that it
+// took meanwhile is released, unless the client can ask for it again.
 func TestServer_WaitingGone(t *testing.T) {
 	t.Parallel()
 	for name, hangUp := range conntest.HangUps {
@@ -65,8 +64,7 @@ func TestServer_WaitingGone(t *testing.T) {
 	}
 }
 
-// TestServer_WaitingDrained checks that who waits is told at once that the
-// server stops.
+// TestServer_WaitingDrained checks that waiting clients are told at once that the server stops.
 func TestServer_WaitingDrained(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -105,7 +103,7 @@ type streamed struct {
 func (c *streamed) Caller() context.Context { return c.caller }
 func (c *streamed) OnUnsent(fn func())      { c.unsent = fn }
 
-// passOn answers a request of a follower as the leader's peer port does.
+// passOn answers a follower's request as the leader's peer port does.
 func passOn(leader *Server, caller context.Context, req *fasthttp.Request, resp *fasthttp.Response) *streamed {
 	conn := &streamed{caller: caller}
 	var ctx fasthttp.RequestCtx
@@ -116,14 +114,14 @@ func passOn(leader *Server, caller context.Context, req *fasthttp.Request, resp 
 	return conn
 }
 
-// TestServer_WaitingThere checks the same for clients of a follower. What it
-// cannot answer it has the leader release.
+// TestServer_WaitingThere checks the same for clients of a follower, which makes the leader release what it cannot
+// answer.
 func TestServer_WaitingThere(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		body  string
 		taken bool // the claim is in the log when the leader learns that the client has gone
-		late  bool // the leader does not learn it
+		late  bool // the leader does not learn of it
 		want  fsm.Status
 	}{
 		"it waits":             {`{"worker_id":"w","wait_ms":60000}`, false, false, fsm.StatusPending},
@@ -166,7 +164,7 @@ func TestServer_WaitingThere(t *testing.T) {
 			if err := conn.CloseWrite(); err != nil {
 				t.Fatal(err)
 			}
-			answered, err := io.ReadAll(conn) // a client that only half went
+			answered, err := io.ReadAll(conn) // the client closed only its sending side
 			waitFor(t, func() bool { return follower.host.Port.Open() == 0 })
 			if got := leaderNode.Machine.Get(1).Status; got != c.want {
 				t.Errorf("task is %s, want %s; answer %s, %v", got, c.want, answered, err)
@@ -175,8 +173,8 @@ func TestServer_WaitingThere(t *testing.T) {
 	}
 }
 
-// TestServer_WaitingFollowerDrained checks what a follower that stops answers:
-// what the leader has taken for the client, else that it stops.
+// TestServer_WaitingFollowerDrained checks the answer of a stopping follower: the task that the leader has claimed
+// for the client, or that the node stops.
 func TestServer_WaitingFollowerDrained(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]int{
@@ -207,8 +205,8 @@ func TestServer_WaitingFollowerDrained(t *testing.T) {
 	}
 }
 
-// TestServer_Waited checks that a claim that was passed on waits for what is
-// left, and that only nodes may say how much that is.
+// TestServer_Waited checks that a forwarded claim waits only for the remaining time, and that only nodes can say how
+// much that is.
 func TestServer_Waited(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)

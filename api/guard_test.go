@@ -46,7 +46,7 @@ func TestServer_GuardHost(t *testing.T) {
 				t.Errorf("Host %s: %s", host, got.body)
 			}
 		}
-		// Probes come with any address.
+		// Probes use any address.
 		if got := s.call(t, "GET /readyz", "", "Host: "+host); got.status != 200 {
 			t.Errorf("readyz for Host %s: %d", host, got.status)
 		}
@@ -84,8 +84,7 @@ func TestServer_GuardOrigin(t *testing.T) {
 	}
 }
 
-// TestServer_GuardForwarded checks that the node that a request reached first
-// has guarded it: the next one does not look again.
+// TestServer_GuardForwarded checks that only the node that a request reaches first checks its origin.
 func TestServer_GuardForwarded(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)

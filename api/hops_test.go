@@ -13,8 +13,7 @@ import (
 	"github.com/claimq/claimq/internal/testwait"
 )
 
-// untilClosed sends bytes over a new connection and returns all that comes until the server
-// closes it.
+// untilClosed sends bytes over a new connection and returns everything received until the server closes it.
 func untilClosed(t *testing.T, addr, sent string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -35,7 +34,7 @@ func untilClosed(t *testing.T, addr, sent string) string {
 	return string(got)
 }
 
-// Connection is a list of words in any case, over several lines.
+// Connection is a list of words in any case, possibly on several lines.
 func TestServer_ConnectionClose(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)
@@ -57,7 +56,7 @@ func TestServer_ConnectionClose(t *testing.T) {
 	}
 }
 
-// To a client of HTTP/1.0 no answer has chunks: a stream is as it is, and ends with the connection.
+// Answers to a client of HTTP/1.0 have no chunks: a stream is sent plain, and ends with the connection.
 func TestServer_NoChunksForHTTP10(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -100,8 +99,8 @@ func TestServer_NoChunksForHTTP10(t *testing.T) {
 	}
 }
 
-// No 100 Continue comes before a refusal that the head alone decides, and nothing of the body is
-// taken for a request behind it.
+// A request that is refused because of its header gets no 100 Continue, and no part of its body is read as another
+// request.
 func TestServer_NoContinueBeforeARefusal(t *testing.T) {
 	t.Parallel()
 	leader, _, _ := setupKeys(t, append(allRoles(), ofTypes(testKey("operator", "typed"), "a"))...)
@@ -112,7 +111,7 @@ func TestServer_NoContinueBeforeARefusal(t *testing.T) {
 		for _, length := range []string{"Content-Length: 29", "Transfer-Encoding: chunked"} {
 			got := untilClosed(t, addr, request+"Expect: 100-continue\r\n"+length+"\r\n\r\n")
 			if !strings.HasPrefix(got, "HTTP/1.1 "+want) || strings.Count(got, "HTTP/1.1 ") != 1 || !strings.Contains(got, `"code":"`+code+`"`) || !strings.Contains(got, "\r\nConnection: close") {
-				t.Fatalf("%s, %s: %s", name, length, got) // each waits for the body's time
+				t.Fatalf("%s, %s: %s", name, length, got) // each waits until the body's time is over
 			}
 		}
 	}
@@ -156,7 +155,7 @@ func TestServer_NoContinueBeforeARefusal(t *testing.T) {
 	}
 }
 
-// What stands behind a chunked body is no header, at the node that it reaches and through a follower.
+// The trailer of a chunked body is never used as a header, neither at the first node nor through a follower.
 func TestServer_Trailers(t *testing.T) {
 	t.Parallel()
 	leader, follower, _ := setupKeys(t, allRoles()...)
@@ -166,7 +165,7 @@ func TestServer_Trailers(t *testing.T) {
 		for _, c := range []struct{ head, trailer, want string }{
 			{"", with("producer"), "HTTP/1.1 401 "},
 			{"X-Request-ID: a\r\nTrailer: X-API-Key\r\n", with("producer"), "HTTP/1.1 401 "},
-			{"", "Authorization: Bearer " + keyText("producer"), "HTTP/1.1 400 "}, // which the HTTP server refuses by itself,
+			{"", "Authorization: Bearer " + keyText("producer"), "HTTP/1.1 400 "}, // the HTTP server itself refuses this,
 			{with("reader") + "\r\n", with("producer"), "HTTP/1.1 403 "},
 			{with("producer") + "\r\n", with("reader"), "HTTP/1.1 201 "},
 			{with("producer") + "\r\n", "Sec-Fetch-Site: cross-site", "HTTP/1.1 201 "},

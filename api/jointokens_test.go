@@ -17,7 +17,7 @@ const (
 	makeToken = "POST /api/cluster/tokens"
 )
 
-// A token is made once, however often that is asked for, listed, and revoked.
+// A token is made once however often the call is repeated, listed, and revoked.
 func TestJoinTokens(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)

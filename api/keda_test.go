@@ -9,9 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The triggers of deploy/keda find a number in the answer of GET /api/types/{type}, also of a
-// type without tasks, by KEDA's rules: valueLocation is a path of keys with dots between, in an
-// answer that is 200, and the formula names each trigger.
+// The triggers of deploy/keda find a number in the answer of GET /api/types/{type}, even for a type without tasks, by
+// KEDA's rules: valueLocation is a dotted path of keys, the answer is 200, and the formula names each trigger.
 func TestKEDA_metricsAPI(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../deploy/keda/metrics-api.yaml")

@@ -21,7 +21,7 @@ func fromAddresses(k keyring.Key, prefixes ...string) keyring.Key {
 	return k
 }
 
-// remoteConn is a connection from somewhere.
+// remoteConn is a connection from a given address.
 type remoteConn struct {
 	conntest.Nop
 	remote net.Addr
@@ -29,7 +29,7 @@ type remoteConn struct {
 
 func (c remoteConn) RemoteAddr() net.Addr { return c.remote }
 
-// callFrom is call of a client at an address.
+// callFrom is call from a given address.
 func (s *Server) callFrom(t *testing.T, from, target, body string, headers ...string) answer {
 	t.Helper()
 	remote := net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(from), 4711))
@@ -42,8 +42,7 @@ func (s *Server) callFrom(t *testing.T, from, target, body string, headers ...st
 	}, target, body, headers...)
 }
 
-// A key with addresses is of use from these alone, whichever node is asked, and whatever
-// a client says of itself.
+// A key with addresses works only from these, on any node, and regardless of the headers that a client sends.
 func TestKeys_Addresses(t *testing.T) {
 	t.Parallel()
 	key := fromAddresses(testKey("operator"), "10.0.0.0/8", "2001:db8::/32", "::1/128")
@@ -80,7 +79,7 @@ func TestKeys_Addresses(t *testing.T) {
 	}
 }
 
-// What a node passes on without saying from where is refused.
+// A forwarded request without the client's address is refused.
 func TestKeys_AddressUntold(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t, withKeys(fromAddresses(testKey("operator"), "0.0.0.0/0", "::/0"), testKey("worker")))
@@ -97,7 +96,7 @@ func TestKeys_AddressUntold(t *testing.T) {
 	pass(exchange.HeaderKey+": "+keyText("worker")).good(t, 200)
 }
 
-// A stream ends when its key is no more for where its client is.
+// A stream ends when its client's address is removed from the key.
 func TestStream_KeyAddresses(t *testing.T) {
 	t.Parallel()
 	key := fromAddresses(testKey("reader"), "127.0.0.0/8")

@@ -16,7 +16,7 @@ func expiring(k keyring.Key, at time.Time) keyring.Key {
 	return k
 }
 
-// A key is of use until it expires, on the node that it reaches and on the leader.
+// A key works until it expires, by the node that it reaches and by the leader.
 func TestKeys_Expired(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -41,7 +41,7 @@ func TestKeys_Expired(t *testing.T) {
 	if name, ok := leader.Operator(keyText("operator")); ok {
 		t.Errorf("an act of %s is told as an operator's", name)
 	}
-	// The leader goes by its own list and clock, whatever the follower says.
+	// The leader uses its own keys and clock, whatever the follower says.
 	_, follower = setupBoth(t, []keyring.Key{over}, []keyring.Key{later})
 	got := follower.call(t, "POST /api/tasks", `{"params":1}`, with("operator")).refused(t, wire.CodeUnauthorized)
 	if !strings.Contains(got["error"].(string), "expired at") {
@@ -53,7 +53,7 @@ func TestKeys_Expired(t *testing.T) {
 	}
 }
 
-// Whoever has a key that has expired holds no more than one without.
+// A client with an expired key may hold no more than one without a key.
 func TestServer_ExpiredBody(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t, withKeys(testKey("operator"), expiring(testKey("producer"), time.Now().Add(-time.Second))))
@@ -67,7 +67,7 @@ func TestServer_ExpiredBody(t *testing.T) {
 	}
 }
 
-// A stream ends when its key expires, also if nothing happens.
+// A stream ends when its key expires, even if nothing happens.
 func TestStream_KeyExpires(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t, withKeys(testKey("operator"), expiring(testKey("reader"), time.Now().Add(300*time.Millisecond))))
@@ -87,8 +87,8 @@ func TestStream_KeyExpires(t *testing.T) {
 	}
 }
 
-// What waits ends with 401 when its key expires: at once if keys that are reloaded say that
-// it has, and later if they say so.
+// Waiting requests end with 401 when their key expires: at once if reloaded keys say that it has expired, otherwise
+// at the new time.
 func TestServer_WaitKeyExpires(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ first, then time.Duration }{

@@ -24,7 +24,7 @@ func (a answer) keys(t *testing.T) wire.Keys {
 	return keys
 }
 
-// GET /api/keys has all of each key but the key itself and its hash.
+// GET /api/keys shows everything about each key except the key itself and its hash.
 func TestKeyList(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2999, time.January, 31, 12, 0, 0, 0, time.UTC)
@@ -56,7 +56,7 @@ func TestKeyList(t *testing.T) {
 	}
 }
 
-// A page follows the other, whatever it begins behind.
+// Pages follow each other, wherever they begin.
 func TestKeyList_pages(t *testing.T) {
 	t.Parallel()
 	all := []keyring.Key{testKey("operator")}
@@ -98,8 +98,8 @@ func TestKeyList_pages(t *testing.T) {
 	}
 }
 
-// A use is noted by the node that the client is connected to, to a second; a key that is
-// refused as such was not used; a reload forgets nothing.
+// Uses are recorded by the node that the client is connected to, to the second. A refused key does not count as used,
+// and a reload keeps the record.
 func TestKeyList_lastUse(t *testing.T) {
 	t.Parallel()
 	keys := append(allRoles(), expiring(testKey("reader", "over"), time.Now().Add(-time.Hour)), fromAddresses(testKey("reader", "far"), "10.0.0.0/8"))
@@ -126,7 +126,7 @@ func TestKeyList_lastUse(t *testing.T) {
 			t.Errorf("%s was used at the leader from %q", name, got)
 		}
 	}
-	// A node without keys notes nothing, so the leader does.
+	// If the node has no keys, the leader records the use.
 	leader, follower = setupBoth(t, allRoles(), nil)
 	follower.callFrom(t, "192.0.2.5", "POST /api/tasks", `{"params":1}`, with("producer")).good(t, 201)
 	if got := last(leader, "producer"); got != "192.0.2.5" {

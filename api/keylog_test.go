@@ -14,8 +14,8 @@ import (
 	"github.com/claimq/claimq/internal/testwait"
 )
 
-// No API key gets into the log, wherever in a request it is, also where it does not
-// belong, and whatever is wrong with the request.
+// API keys never get into the log, wherever in a request they are, even in the wrong place, and whatever is wrong
+// with the request.
 func TestServer_KeysStayOutOfTheLog(t *testing.T) {
 	t.Parallel()
 	var log lockedText
@@ -78,8 +78,7 @@ func TestServer_KeysStayOutOfTheLog(t *testing.T) {
 	}
 }
 
-// talk sends bytes over a new connection and returns when the server has closed it, or
-// waits for more.
+// talk sends bytes over a new connection and returns when the server has closed it or waits for more.
 func talk(t *testing.T, addr, sent string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)

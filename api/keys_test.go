@@ -19,8 +19,7 @@ import (
 	"github.com/claimq/claimq/fsm/event"
 )
 
-// keyText is the key of a name: long enough to be one, and easy to find in what
-// must not have it.
+// keyText returns the key for a name: long enough to be valid, and easy to find where it must not appear.
 func keyText(name string) string { return "claimq_secret-of-" + name }
 
 func keyHash(name string) string {
@@ -48,7 +47,7 @@ func ofRoles(k keyring.Key, roles ...string) keyring.Key {
 	return k
 }
 
-// testKey is a key without a rate, named after its role unless name says else.
+// testKey is a key without a rate, named after its role unless name is given.
 func testKey(role string, name ...string) keyring.Key {
 	n := role
 	if len(name) > 0 {
@@ -57,7 +56,7 @@ func testKey(role string, name ...string) keyring.Key {
 	return unlimited(keyring.Key{Field: "keys[?]", Name: n, Role: role, SHA256: keyHash(n)})
 }
 
-// allRoles has a key of each role, named after it.
+// allRoles returns a key of each role, named after it.
 func allRoles() []keyring.Key {
 	return []keyring.Key{testKey("reader"), testKey("producer"), testKey("worker"), testKey("operator")}
 }
@@ -70,25 +69,24 @@ func withKeys(keys ...keyring.Key) func(*Config) {
 	return func(c *Config) { c.Keys = func() ([]keyring.Key, error) { return keys, nil } }
 }
 
-// with is the header that sends the key of that name.
+// with returns the header that sends the key of that name.
 func with(name string) string { return "X-API-Key: " + keyText(name) }
 
-// setupKeys returns a leader and a follower that passes requests on to it. Both
-// have the keys.
+// setupKeys returns a leader and a follower that forwards to it, both with the keys.
 func setupKeys(t *testing.T, keys ...keyring.Key) (leader, follower *Server, node *nodetest.Node) {
 	t.Helper()
 	leader, follower = setupBoth(t, keys, keys)
 	return leader, follower, leader.host.Node.(*nodetest.Node)
 }
 
-// setupBoth is setupKeys of nodes with different keys.
+// setupBoth is setupKeys with different keys for each node.
 func setupBoth(t *testing.T, ofLeader, ofFollower []keyring.Key) (leader, follower *Server) {
 	t.Helper()
 	leader, _ = setup(t, withKeys(ofLeader...))
 	return leader, followerOf(t, leader, withKeys(ofFollower...))
 }
 
-// followerOf returns a follower that passes requests on to the leader.
+// followerOf returns a follower that forwards requests to the leader.
 func followerOf(t *testing.T, leader *Server, options ...func(*Config)) (follower *Server) {
 	t.Helper()
 	follower, other := setup(t, options...)
@@ -105,8 +103,8 @@ func followerOf(t *testing.T, leader *Server, options ...func(*Config)) (followe
 	return follower
 }
 
-// A key is needed, in one of two headers, and whatever is no key of the server
-// is refused in the same way.
+// A key is required, in one of two headers, and everything that is not a key of the server is refused in the same
+// way.
 func TestKeys_Unauthorized(t *testing.T) {
 	t.Parallel()
 	leader, follower, _ := setupKeys(t, allRoles()...)
@@ -150,7 +148,7 @@ func TestKeys_Unauthorized(t *testing.T) {
 	}
 }
 
-// An open server takes keys of which it knows nothing: clients may have one.
+// An open server accepts any key, because clients may have one.
 func TestKeys_Open(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)
@@ -164,8 +162,7 @@ func TestKeys_Open(t *testing.T) {
 	}
 }
 
-// The Host is of no matter where a key is needed: a page that a name was pointed
-// at has none.
+// With keys the Host does not matter, because a page that an attacker's name leads to has no key.
 func TestKeys_Host(t *testing.T) {
 	t.Parallel()
 	s, _, _ := setupKeys(t, allRoles()...)
@@ -174,8 +171,7 @@ func TestKeys_Host(t *testing.T) {
 	s.call(t, "GET /api/stats", "", with("reader"), "Origin: http://evil.example").refused(t, wire.CodeForbidden)
 }
 
-// Every mistake is named by its field, and no hash, which may be the key
-// itself, is repeated.
+// Every mistake is named by its field. A hash is never repeated, because it may be the key itself.
 func TestCheckKeys(t *testing.T) {
 	t.Parallel()
 	good := testKey("reader")
@@ -188,7 +184,7 @@ func TestCheckKeys(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		keys []keyring.Key
-		want []string // none: they are right
+		want []string // empty: they are valid
 	}{
 		{"right", []keyring.Key{good, testKey("worker")}, nil},
 		{"upper case", []keyring.Key{change(func(k *keyring.Key) { k.SHA256 = strings.ToUpper(k.SHA256) })}, nil},
@@ -230,8 +226,7 @@ func TestCheckKeys(t *testing.T) {
 	}
 }
 
-// A reload exchanges keys at once; a configuration with a mistake, and one
-// without keys, leave those that there are.
+// A reload replaces the keys at once. A configuration with a mistake, or without keys, leaves the existing ones.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	var keys []keyring.Key
@@ -275,7 +270,7 @@ func TestReload(t *testing.T) {
 	s.HangUp()
 	s.call(t, "GET /api/stats", "", with("new")).refused(t, wire.CodeUnauthorized)
 	s.call(t, "GET /api/stats", "", with("reader")).good(t, 200)
-	s.HangUp() // of no change, so nothing is told
+	s.HangUp() // without a change, so nothing is recorded
 	var told []command.Tell
 	for _, cmd := range node.Proposed {
 		if tell, ok := cmd.(command.Tell); ok {
@@ -296,7 +291,7 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// A node that has keys cannot be made from a configuration with a mistake.
+// A server cannot be made from a configuration with a mistake.
 func TestNew_KeysWithMistake(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Node: nodetest.New()}
@@ -306,8 +301,7 @@ func TestNew_KeysWithMistake(t *testing.T) {
 	}
 }
 
-// A stream ends once its key is removed, before anything that happens then; one
-// of another key goes on.
+// A stream ends once its key is removed, before any later event; a stream of another key continues.
 func TestReload_Streams(t *testing.T) {
 	t.Parallel()
 	keys := []keyring.Key{testKey("operator"), testKey("reader"), testKey("reader", "leaver")}
@@ -325,7 +319,7 @@ func TestReload_Streams(t *testing.T) {
 	if b, err := ends.next(); err == nil {
 		t.Errorf("it goes on: %+v", b)
 	}
-	if events := stays.events(2); events[1].Event != "keys_reloaded" { // behind the first level
+	if events := stays.events(2); events[1].Event != "keys_reloaded" { // after the initial level
 		t.Errorf("the other stream: %+v", events)
 	}
 }

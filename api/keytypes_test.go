@@ -14,7 +14,7 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// typed are a free operator's key and one of each role for the types a and b.
+// typed returns an unrestricted operator's key and one key of each role for the types a and b.
 func typed() []keyring.Key {
 	keys := []keyring.Key{testKey("operator", "root")}
 	for _, k := range allRoles() {
@@ -35,8 +35,8 @@ func seed(t *testing.T, s *Server, node *nodetest.Node) {
 	node.Proposed = nil
 }
 
-// What a key with task_types may not touch is refused, names the type, and is
-// not proposed, at the leader and through another node.
+// What a key with task_types must not touch is refused, naming the type, and is not proposed, at the leader and
+// through another node.
 func TestTypes_Refused(t *testing.T) {
 	t.Parallel()
 	steps := `{"task_type":"a","steps":[{"step":"x","task_type":"secret","params":1}]}`
@@ -76,7 +76,7 @@ func TestTypes_Refused(t *testing.T) {
 		seed(t, leader, node)
 		servers := []*Server{leader, follower}
 		if strings.Contains(c.target, "stale") {
-			servers = servers[:1] // the other has a state of its own here
+			servers = servers[:1] // the other one has its own state here
 		}
 		for _, s := range servers {
 			got := s.call(t, c.target, c.body, with(c.key))
@@ -84,7 +84,7 @@ func TestTypes_Refused(t *testing.T) {
 			if strings.Contains(got.body, "hidden") || !strings.Contains(f["error"].(string)+f["message"].(string), "type") {
 				t.Errorf("%s %s: %s", c.target, c.body, got.body)
 			}
-			if f["field"] != "task_type" && c.target == "POST /api/tasks" { // by which the outbox's relay knows it
+			if f["field"] != "task_type" && c.target == "POST /api/tasks" { // the outbox's relay recognizes it by this
 				t.Errorf("%s %s: the field is %v", c.target, c.body, f["field"])
 			}
 			if len(node.Proposed) > 0 {
@@ -94,7 +94,7 @@ func TestTypes_Refused(t *testing.T) {
 	}
 }
 
-// What a key with task_types may touch works as ever.
+// What a key with task_types may touch works as usual.
 func TestTypes_Allowed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ target, body, key string }{
@@ -127,8 +127,7 @@ func TestTypes_Allowed(t *testing.T) {
 	}
 }
 
-// A claim of any type is one of the key's types, also in a complete and in a
-// batch.
+// A claim of any type is restricted to the key's types, also in a complete and in a batch.
 func TestTypes_Narrowed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ target, body string }{
@@ -172,7 +171,7 @@ func visitClaims(cmd command.Command, note func(command.ClaimNext)) {
 	}
 }
 
-// Lists of types, counts and schedules show the key's types alone.
+// Lists of types, counts and schedules show only the key's types.
 func TestTypes_Shown(t *testing.T) {
 	t.Parallel()
 	leader, _, node := setupKeys(t, typed()...)
@@ -191,8 +190,8 @@ func TestTypes_Shown(t *testing.T) {
 	}
 }
 
-// A task of another type, one that was removed and one that never was are answered in
-// the same way, to every call about one task, and nothing is proposed.
+// Every call about one task gives the same answer for a task of another type, a removed one and one that never
+// existed, and nothing is proposed.
 func TestTypes_NeverThere(t *testing.T) {
 	t.Parallel()
 	const never = 99
@@ -245,7 +244,7 @@ var requestIDPattern = regexp.MustCompile(`"request_id":"[^"]*"`)
 
 func withoutRequestID(body string) string { return requestIDPattern.ReplaceAllString(body, "") }
 
-// Nor is a key or the name of a schedule any different that only another type has.
+// The same holds for idempotency keys and names of schedules that only another type has.
 func TestTypes_NamesOfOthers(t *testing.T) {
 	t.Parallel()
 	leader, follower, node := setupKeys(t, typed()...)
@@ -265,8 +264,8 @@ func TestTypes_NamesOfOthers(t *testing.T) {
 	leader.call(t, "DELETE /api/schedules/of-secret", "", with("operator")).refused(t, wire.CodeScheduleNotFound)
 }
 
-// Keys with task_types do not meet tasks of other types by an idempotency_key, also
-// not those that were removed, and keys for all types go on as they did.
+// Keys with task_types cannot collide with tasks of other types by an idempotency_key, not even with removed ones;
+// keys for all types work as before.
 func TestTypes_TakenKey(t *testing.T) {
 	t.Parallel()
 	leader, follower, node := setupKeys(t, typed()...)
@@ -297,8 +296,8 @@ func TestTypes_TakenKey(t *testing.T) {
 	}
 }
 
-// A task that was submitted by a key for all types cannot be retried once its key is
-// another's: that says nothing of the other.
+// If a task that was submitted by a key for all types cannot be retried because its idempotency key is taken, the
+// refusal does not reveal the other task.
 func TestTypes_KeyTakenByAnother(t *testing.T) {
 	t.Parallel()
 	leader, _, _ := setupKeys(t, typed()...)
@@ -314,7 +313,7 @@ func TestTypes_KeyTakenByAnother(t *testing.T) {
 	}
 }
 
-// A claim_request_id is that of the key's types: keys of others use the same.
+// A claim_request_id belongs to the key's types; keys of other types can use the same one.
 func TestTypes_ClaimRequestID(t *testing.T) {
 	t.Parallel()
 	other := ofTypes(testKey("worker", "other"), "secret")
@@ -335,8 +334,8 @@ func TestTypes_ClaimRequestID(t *testing.T) {
 	leader.call(t, "POST /api/tasks/2/claim", claim, with("worker")).refused(t, wire.CodeTaskNotFound)
 }
 
-// A task that goes together with others of types that the key does not have is not
-// for it: a parent with its steps, and what a repeated complete shows.
+// A key must not act on a task that is connected with tasks of types that it does not have: a parent with its steps,
+// or what a repeated complete shows.
 func TestTypes_Together(t *testing.T) {
 	t.Parallel()
 	leader, _, node := setupKeys(t, typed()...)
@@ -380,8 +379,7 @@ func TestTypes_Together(t *testing.T) {
 	}
 }
 
-// A task that is not there yet cannot be reached by guessing its id; of one that
-// is there no more, a repeat gets its answer.
+// A task that does not exist yet cannot be reached by guessing its id. A repeat about a removed task gets its answer.
 func TestTypes_NoTask(t *testing.T) {
 	t.Parallel()
 	leader, _, node := setupKeys(t, typed()...)
@@ -398,8 +396,7 @@ func TestTypes_NoTask(t *testing.T) {
 	}
 }
 
-// A node that leads no more may not know a task that there is: it does not say
-// that there is none.
+// A node that no longer leads may not know an existing task, so it does not say that the task does not exist.
 func TestTypes_NoTaskHere(t *testing.T) {
 	t.Parallel()
 	leader, _, node := setupKeys(t, typed()...)
@@ -411,8 +408,8 @@ func TestTypes_NoTaskHere(t *testing.T) {
 	leader.call(t, "POST /api/tasks/3/cancel", "", with("producer")).refused(t, wire.CodeNoLeader)
 }
 
-// TestTypes_BatchDone ensures that an op of a batch that was done is answered as
-// done, whatever its follow-up tasks found under their keys: as its own call is.
+// TestTypes_BatchDone ensures that an op of a batch that was done is answered as done, whatever its follow-ups found
+// under their idempotency keys, like its own call.
 func TestTypes_BatchDone(t *testing.T) {
 	t.Parallel()
 	const op = `"worker_id":"w","submit":[{"task_type":"a","params":1,"idempotency_key":"k-secret"}]`

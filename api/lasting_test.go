@@ -28,7 +28,7 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// changingKeys are keys that a test takes out.
+// changingKeys are keys that a test can remove.
 type changingKeys struct {
 	mu   sync.Mutex
 	keys []keyring.Key
@@ -48,7 +48,7 @@ func (c *changingKeys) use(cfg *Config) {
 	}
 }
 
-// reread has the server reload its keys, as SIGHUP does.
+// reread makes the server reload its keys, as SIGHUP does.
 func reread(t *testing.T, s *Server) {
 	t.Helper()
 	if _, _, err := s.readKeys(); err != nil {
@@ -56,8 +56,8 @@ func reread(t *testing.T, s *Server) {
 	}
 }
 
-// waitsForEver makes claims and GETs of the node that wait do so until nobody wants the
-// answer, and says how many do on the channel.
+// waitsForEver makes waiting claims and GETs of the node wait until their callers leave, and signals each on the
+// channel.
 func waitsForEver(n *nodetest.Node) <-chan struct{} {
 	waiting := make(chan struct{}, 16)
 	n.OnClaim = func(caller context.Context, _ command.ClaimNext, _ time.Duration) (nodes.Proposed, error) {
@@ -85,9 +85,8 @@ func arrived(t *testing.T, answers <-chan answer) answer {
 	}
 }
 
-// A key has half of the waits that there are; another one has its own. When a key is
-// taken out, or is for something else, what waits for it is 401; wherever the request
-// came in, and whichever node reloads its keys.
+// A key gets half of the waits; another one has its own. When a key is removed or gets other types, its waiting
+// requests end with 401, wherever they came in and whichever node reloads its keys.
 func TestKeyShares_Waits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ through, reread string }{{"leader", "leader"}, {"follower", "follower"}, {"follower", "leader"}} {
@@ -118,7 +117,7 @@ func TestKeyShares_Waits(t *testing.T) {
 		}
 		wait(claim, body, "b")
 
-		other := ofTypes(all[0], "mail") // it is for something else now
+		other := ofTypes(all[0], "mail") // it now has other types
 		keys.set(other, all[1], all[2])
 		reread(t, servers[c.reread])
 		for range 2 {
@@ -135,7 +134,7 @@ func TestKeyShares_Waits(t *testing.T) {
 	}
 }
 
-// A request that was let in with a key which was taken out before it waits does not.
+// A request whose key is removed after its admission and before its wait does not wait.
 func TestKeyShares_TakenOutBefore(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t, withKeys(allRoles()...))
@@ -153,7 +152,7 @@ func TestKeyShares_TakenOutBefore(t *testing.T) {
 	leave()
 }
 
-// What waits is looked at now and then, and goes on until its key expires.
+// Waiting requests are checked now and then, and continue until their key expires.
 func TestKeyShares_LookedAt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -184,8 +183,8 @@ func TestKeyShares_LookedAt(t *testing.T) {
 	})
 }
 
-// One key has half of the streams, and one more of another key is served. A stream ends
-// at once when its key is taken out, also one of a server that was open.
+// One key gets half of the streams, and a further one of another key is served. A stream ends at once when its key is
+// removed; one of an open server ends when it gets keys.
 func TestKeyShares_Streams(t *testing.T) {
 	t.Parallel()
 	var keys changingKeys
@@ -218,7 +217,7 @@ func TestKeyShares_Streams(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, body, err)
 		}
 	}
-	first, second := status(open("nobody")), status(open("nobody")) // who is open bounds nobody
+	first, second := status(open("nobody")), status(open("nobody")) // without keys there is no bound per key
 	keys.set(testKey("reader", "a"), testKey("reader", "b"))
 	reread(t, s)
 	ends("of an open server", first)
@@ -242,7 +241,7 @@ func TestKeyShares_Streams(t *testing.T) {
 	ends("of the other", b)
 }
 
-// One key has half of the connections; it is told so, and others still get in.
+// One key gets half of the connections and is told so, and others can still connect.
 func TestKeyShares_Connections(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t, withKeys(testKey("operator", "a"), testKey("operator", "b")), func(c *Config) { c.Connections = 8 })

@@ -14,7 +14,7 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// step is one call of a story, and the whole answer to it.
+// step is one call of a story, with the whole answer.
 type step struct {
 	target, body string
 	advance      int64 // of the clocks, before the call
@@ -39,7 +39,7 @@ func follow(t *testing.T, s *Server, node *nodetest.Node, steps []step) {
 	}
 }
 
-// The parts of answers that stand in many of them.
+// Parts of many answers.
 const (
 	noon      = `"2026-03-01T12:00:00.000Z"`
 	unclaimed = `"worker_id":null,"claim_token":null,"claimed_at":null,"lease_expires_at":null,"lease_remaining_ms":null,`
@@ -73,8 +73,7 @@ func TestServer_EveryField(t *testing.T) {
 	}
 }
 
-// TestServer_CompleteAndClaim completes with follow-ups and the next claim, and
-// repeats it.
+// TestServer_CompleteAndClaim completes with follow-ups and the next claim, and repeats that.
 func TestServer_CompleteAndClaim(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -129,9 +128,8 @@ func TestServer_CompleteClaimRequestTaken(t *testing.T) {
 	}
 }
 
-// TestServer_CancelAndProgress follows a worker that reports and is asked to stop.
-// TestServer_NeverClaimable ensures that a task that would expire before its delay is
-// over is refused in every call that submits, by its path, and that a repeat is not.
+// TestServer_NeverClaimable ensures that a task that would expire before the end of its delay is refused in every
+// call that submits, naming its path, and that a repeat is not.
 func TestServer_NeverClaimable(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -197,7 +195,7 @@ func TestServer_CancelAndProgress(t *testing.T) {
 	}
 }
 
-// TestServer_Gone shows what is known of a task that retention has removed.
+// TestServer_Gone checks what is shown of a task that retention has removed.
 func TestServer_Gone(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -219,7 +217,7 @@ func TestServer_Gone(t *testing.T) {
 	s.call(t, "GET /api/tasks/1", "").refused(t, wire.CodeTaskNotFound)
 }
 
-// TestServer_GoneWithoutClaim shows a removed task that nobody ever claimed.
+// TestServer_GoneWithoutClaim checks a removed task that was never claimed.
 func TestServer_GoneWithoutClaim(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -232,7 +230,7 @@ func TestServer_GoneWithoutClaim(t *testing.T) {
 	}
 }
 
-// TestServer_KeyTaken names the task that has the key.
+// TestServer_KeyTaken checks that the refusal names the task that has the key.
 func TestServer_KeyTaken(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)
@@ -244,7 +242,7 @@ func TestServer_KeyTaken(t *testing.T) {
 		"Retry this one once the task in task_id no longer has the key", `"task_id":2,"status":"pending","worker_id":null`)
 }
 
-// TestServer_Types sets and clears a type's settings, and shows them.
+// TestServer_Types sets, clears and shows a type's settings.
 func TestServer_Types(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -291,7 +289,7 @@ func TestServer_Types(t *testing.T) {
 		"Clear the settings of types that are no longer used, by null in each field", "")
 }
 
-// TestServer_Upgrade raises the feature level, or says why not.
+// TestServer_Upgrade raises the feature level, and checks refusals.
 func TestServer_Upgrade(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)

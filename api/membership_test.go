@@ -13,8 +13,8 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// The operator's calls reach the node with what was asked for, and answer with
-// what came of it; each act that succeeded is in the trail.
+// The operator's calls reach the node with their arguments, and are answered with the outcome; each successful one is
+// recorded in the trail.
 func TestMembership(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -58,7 +58,7 @@ func lastTold(n *nodetest.Node) string {
 	return ""
 }
 
-// A refusal has the node's reason and advice, and is not in the trail.
+// A refusal has the node's reason and advice, and is not recorded in the trail.
 func TestMembership_refused(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -92,7 +92,7 @@ func TestMembership_refused(t *testing.T) {
 	}
 }
 
-// What is no request is refused before the node is asked.
+// Invalid requests are refused before the node is asked.
 func TestMembership_badInput(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -117,7 +117,7 @@ func TestMembership_badInput(t *testing.T) {
 	}
 }
 
-// The hashes are answered in the contract's shape.
+// The hashes are answered in the contract's form.
 func TestHashes(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)

@@ -77,19 +77,19 @@ func TestServer_Metrics(t *testing.T) {
 	if types := len(regexp.MustCompile(`claimq_tasks_by_type\{status="pending",`).FindAllString(body, -1)); types != 101 {
 		t.Errorf("%d types have metrics, want 100 and other", types)
 	}
-	// A type that sorts first and comes later pushes none out.
+	// A later type that sorts first does not displace others.
 	submitOne(t, s, `{"params":0,"task_type":"a-newer-one"}`)
 	if body := scrape(); !strings.Contains(body, `claimq_tasks_by_type{status="pending",task_type="other"} 5`) {
 		t.Error("a new type took the place of an old one")
 	}
-	// A node that cannot be read has no counts, but still its other metrics.
+	// A node that cannot be read reports no counts, but still its other metrics.
 	node.OnRead = func(context.Context, uint64) error { return nodes.ErrShuttingDown }
 	if body := scrape(); strings.Contains(body, "claimq_tasks{") || !strings.Contains(body, "claimq_http_requests_total{") {
 		t.Error("a node that cannot be read has task counts, or nothing at all")
 	}
 }
 
-// Of many types each counts once, and no more of them are read under one lock than may be.
+// Of many types each counts once, and only a bounded number is read under one lock.
 func TestServer_MetricsOfManyTypes(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -132,7 +132,7 @@ func TestServer_MetricsOfManyTypes(t *testing.T) {
 	}
 }
 
-// Types with settings have their series whatever else there is, before and after a restart.
+// Types with settings have their own series, however many types there are, before and after a restart.
 func TestServer_MetricsOfTypesWithSettings(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -153,7 +153,7 @@ func TestServer_MetricsOfTypesWithSettings(t *testing.T) {
 	}
 }
 
-// OpenMetrics is spoken to those that ask for it.
+// Clients that ask for OpenMetrics get it.
 func TestServer_MetricsOpen(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)
@@ -222,8 +222,7 @@ func TestServer_Overloads(t *testing.T) {
 	}
 }
 
-// The leader counts what it answers, whoever passed it on; a follower and a refusal
-// count nothing.
+// The leader counts its answers, including those to forwarded requests; a follower and a refusal count nothing.
 func TestServer_FinalizationMetrics(t *testing.T) {
 	t.Parallel()
 	follower, leader, followerNode, _ := setupPair(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// description returns the API's description, to hold answers against.
+// description returns the API's description, to compare answers with.
 var description = sync.OnceValues(func() (*openapitest.Checker, error) {
 	text, err := describe(openAPISource, "v0.0.1")
 	if err != nil {
@@ -36,7 +36,7 @@ func described(t testing.TB, method, target, sent string, a answer) {
 	}
 	header := http.Header{}
 	for name, value := range a.header {
-		if name != exchange.HeaderHolds && name != exchange.HeaderGivenUp { // from node to node
+		if name != exchange.HeaderHolds && name != exchange.HeaderGivenUp { // sent only between nodes
 			header.Set(name, value)
 		}
 	}
@@ -45,12 +45,11 @@ func described(t testing.TB, method, target, sent string, a answer) {
 	}
 }
 
-// undescribed is a test whose calls are not held against the description: they are so
-// large that it would take most of the time, and alike smaller ones that are.
+// undescribed is a test whose calls are not compared with the description, because they are so large that this would
+// take most of the time, and resemble smaller ones that are compared.
 type undescribed struct{ testing.TB }
 
-// TestOpenAPI_Served checks that what is served is what is written, with the
-// binary's version.
+// TestOpenAPI_Served checks that the description is served as written, with the binary's version.
 func TestOpenAPI_Served(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)
@@ -71,7 +70,7 @@ func TestOpenAPI_Served(t *testing.T) {
 	}
 }
 
-// TestOpenAPI_Operations compares the operations with the routes, both ways.
+// TestOpenAPI_Operations checks that the described operations and the routes agree.
 func TestOpenAPI_Operations(t *testing.T) {
 	t.Parallel()
 	c, err := description()
@@ -90,8 +89,7 @@ func TestOpenAPI_Operations(t *testing.T) {
 	}
 }
 
-// TestOpenAPI_Closed checks that the description lets nothing through that it
-// does not name.
+// TestOpenAPI_Closed checks that the description permits nothing that it does not name.
 func TestOpenAPI_Closed(t *testing.T) {
 	t.Parallel()
 	text, err := describe(openAPISource, "v1")
@@ -130,7 +128,7 @@ func TestOpenAPI_Closed(t *testing.T) {
 	}
 }
 
-// TestOpenAPI_Examples sends the examples of requests: none is malformed.
+// TestOpenAPI_Examples sends the examples of requests; none may be malformed.
 func TestOpenAPI_Examples(t *testing.T) {
 	t.Parallel()
 	c, err := description()
@@ -147,7 +145,7 @@ func TestOpenAPI_Examples(t *testing.T) {
 		submitOne(t, s, `{"params":1}`)
 		path := strings.NewReplacer("{id}", "1", "{type}", "mail", "{name}", "nightly").Replace(e.Path)
 		of[e.ID] = true
-		if e.ID == "log_in" { // an open node refuses any
+		if e.ID == "log_in" { // an open node always refuses it
 			continue
 		}
 		if a := s.call(t, e.Method+" "+path, string(e.Body)); a.status == http.StatusBadRequest || a.status >= http.StatusInternalServerError {
@@ -161,7 +159,7 @@ func TestOpenAPI_Examples(t *testing.T) {
 	}
 }
 
-// TestOpenAPI_Codes compares the codes with those that have words, both ways.
+// TestOpenAPI_Codes checks that the described codes and those in the code agree.
 func TestOpenAPI_Codes(t *testing.T) {
 	t.Parallel()
 	c, err := description()
@@ -182,7 +180,7 @@ func TestOpenAPI_Codes(t *testing.T) {
 	}
 }
 
-// TestOpenAPI_Notices shows that the checker notices what is not described.
+// TestOpenAPI_Notices checks that the checker finds what is not described.
 func TestOpenAPI_Notices(t *testing.T) {
 	t.Parallel()
 	c, err := description()

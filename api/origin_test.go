@@ -8,8 +8,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// A page of an allowed origin may call and read the answers, refusals too; no
-// other may.
+// A page of an allowed origin may call and read the answers, including refusals; no other page may.
 func TestOrigin_Allowed(t *testing.T) {
 	t.Parallel()
 	leader, follower, _ := setupKeys(t, allRoles()...)
@@ -45,7 +44,7 @@ func TestOrigin_Allowed(t *testing.T) {
 	}
 }
 
-// A browser asks before it calls, without the key.
+// A browser's preflight has no key.
 func TestOrigin_Preflight(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t, withKeys(allRoles()...), func(c *Config) { c.AllowedOrigins = []string{"https://board.example", "http://localhost:8080"} })
@@ -61,7 +60,7 @@ func TestOrigin_Preflight(t *testing.T) {
 	}
 }
 
-// What is no origin is refused at the start.
+// Invalid origins are refused at the start.
 func TestOrigin_Malformed(t *testing.T) {
 	t.Parallel()
 	for _, origin := range []string{"", "*", "board.example", "https://", "https://board.example/", "https://board.example/app", "ftp://board.example", "https://u@board.example", "https://board.example?x"} {

@@ -18,16 +18,16 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// What the benchmarks of this file look at. Their times are those of the thread on a CPU.
+// Sizes of the benchmarks in this file, which measure the CPU time of the thread.
 const (
 	largeTasks = 1_000_000
 	largeTypes = 5000
 	largeBatch = 1000
-	// largeSchedules is how many schedules there are.
+	// largeSchedules is the number of schedules.
 	largeSchedules = 100
 )
 
-// timedNode tells how long readers held its state, one after the other.
+// timedNode records how long each reader held its state.
 type timedNode struct {
 	*nodetest.Node
 	held []time.Duration
@@ -47,9 +47,8 @@ func (n *timedNode) ReadStale(ctx context.Context, minIndex uint64, fn func(*fsm
 	})
 }
 
-// largeServer returns a server with a million tasks of 5,000 types, of which so many of ten
-// were claimed: those of a type failed, were completed, and are still held, in turn; if all
-// were claimed, all failed.
+// largeServer returns a server with a million tasks of 5,000 types, of which claimed in ten were claimed. The claimed
+// tasks of a type failed, were completed, or are still held, in turn; if all were claimed, all failed.
 func largeServer(b *testing.B, claimed int) (*Server, *timedNode) {
 	b.Helper()
 	node := &timedNode{Node: nodetest.New()}
@@ -91,8 +90,8 @@ func largeServer(b *testing.B, claimed int) (*Server, *timedNode) {
 	return s, node
 }
 
-// threadTime returns how long the calling thread has been on a CPU: other work on the machine
-// adds nothing to it but what it takes of the caches.
+// threadTime returns the CPU time of the calling thread, which other work on the machine affects only through the
+// caches.
 func threadTime() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
@@ -101,8 +100,7 @@ func threadTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// times makes the call b.N times, and reports how long the server took for it, and how long
-// it held the state.
+// times makes the call b.N times, and reports how long the server took for it and how long it held the state.
 func (n *timedNode) times(b *testing.B, s *Server, path string) {
 	var ctx fasthttp.RequestCtx
 	ctx.Init2(conntest.Nop{}, nil, true)
@@ -121,13 +119,13 @@ func (n *timedNode) times(b *testing.B, s *Server, path string) {
 	if ctx.Response.StatusCode() != fasthttp.StatusOK {
 		b.Fatalf("%d %s", ctx.Response.StatusCode(), ctx.Response.Body())
 	}
-	b.ReportMetric(0, "ns/op") // it has the time that others had the CPU
+	b.ReportMetric(0, "ns/op") // it includes the time in which others had the CPU
 	report(b, "took", took)
 	report(b, "held", n.held)
 	b.ReportMetric(float64(len(n.held))/float64(b.N), "locks")
 }
 
-// report reports the half and 99 of 100 of what was measured, if anything was.
+// report reports the median and the 99th percentile of the measurements, if there are any.
 func report(b *testing.B, what string, times []time.Duration) {
 	slices.Sort(times)
 	for _, percent := range []int{50, 99} {
@@ -137,8 +135,8 @@ func report(b *testing.B, what string, times []time.Duration) {
 	}
 }
 
-// What the page's overview asks, and what else tells of all types. /metrics is gathered by
-// goroutines of its own: of it, what held the state counts.
+// BenchmarkOverview measures the calls of the page's overview, and others about all types. /metrics is gathered in
+// other goroutines, so that only the time for which it held the state counts.
 func BenchmarkOverview(b *testing.B) {
 	s, node := largeServer(b, 6)
 	for _, path := range []string{
@@ -149,7 +147,7 @@ func BenchmarkOverview(b *testing.B) {
 	}
 }
 
-// A million failed tasks: what groups them, of all types and of one, and the overview.
+// BenchmarkFailures measures a million failed tasks: grouping those of all types and of one, and the overview.
 func BenchmarkFailures(b *testing.B) {
 	s, node := largeServer(b, 10)
 	for _, path := range []string{"/api/failures", "/api/failures?task_type=type-0017", "/api/types?attention=true&order=oldest&limit=10"} {
@@ -157,7 +155,7 @@ func BenchmarkFailures(b *testing.B) {
 	}
 }
 
-// The answer of an hour to GET /api/history, which the overview asks for, too.
+// BenchmarkHistory measures the answer of GET /api/history for an hour, which the overview also requests.
 func BenchmarkHistory(b *testing.B) {
 	v := history.View{Since: time.UnixMilli(nodetest.Start), From: time.UnixMilli(nodetest.Start), Kept: true}
 	for i := range historyMinutes * historyPointsInMinute {

@@ -9,16 +9,14 @@ import (
 	"github.com/claimq/claimq/web"
 )
 
-// pageHeaders are those that keep a page from doing what it should not: they are as they
-// were decided.
+// pageHeaders restrict the page; their values are decisions, so the test repeats them.
 var pageHeaders = map[string]string{
 	"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; " +
 		"form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
 	"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
 }
 
-// The page is there with keys and without, on any node, for whoever comes from wherever;
-// its files are below their hash.
+// The page is served with and without keys, by any node, to any client; its files have their hash in the path.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	open, node := setup(t)
@@ -53,8 +51,8 @@ func TestPage(t *testing.T) {
 	open.call(t, "GET /ui/", "", "Host: evil.example").refused(t, wire.CodeForbidden)
 }
 
-// A browser is led to the page by addresses that are right behind a path, too; a program
-// is told what there is.
+// A browser is redirected to the page by relative addresses, which also work behind a proxy's path; other programs
+// get a list of addresses.
 func TestPage_Root(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t, withKeys(allRoles()...))
@@ -91,7 +89,7 @@ func TestPage_Root(t *testing.T) {
 	}
 }
 
-// The page is told by each answer which page the node has, and nobody else is.
+// Each answer to the page tells which page the node has; other answers do not.
 func TestPage_Told(t *testing.T) {
 	t.Parallel()
 	leader, follower, _ := setupKeys(t, allRoles()...)
@@ -116,7 +114,7 @@ func TestPage_Told(t *testing.T) {
 	}
 }
 
-// What the page must know first needs no key.
+// What the page needs first requires no key.
 func TestPage_Session(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

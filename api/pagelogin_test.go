@@ -19,18 +19,18 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// own is the Origin of a page of the server that tests call.
+// own is the Origin of a page of the server under test.
 const own = "Origin: http://127.0.0.1:7400"
 
-// halves are what a browser has that has logged in, as headers.
+// halves are the headers of a browser that has logged in.
 type halves struct{ cookie, number string }
 
-// headers are those of a call of the page.
+// headers returns the headers of a call of the page.
 func (h halves) headers(more ...string) []string {
 	return append([]string{"Cookie: a=b; " + h.cookie, "X-Claimq-Page: " + h.number}, more...)
 }
 
-// logIn logs in with a key and returns what a browser has then.
+// logIn logs in with a key and returns the two halves.
 func logIn(t *testing.T, s *Server, name string) halves {
 	t.Helper()
 	got := s.call(t, "POST /ui/login", `{"key":"`+keyText(name)+`"}`, own)
@@ -70,8 +70,8 @@ func setupLogin(t *testing.T, keys ...keyring.Key) (leader, follower *Server, no
 	return leader, follower, node
 }
 
-// Who logs in at a node is known at each, with the role of the key and by its name; the
-// first login has the leader make the secret, wherever it comes.
+// A login at one node is valid at every node, with the role and name of its key. The first login, at any node, makes
+// the leader create the secret.
 func TestLogin(t *testing.T) {
 	t.Parallel()
 	leader, follower, node := setupLogin(t)
@@ -100,15 +100,15 @@ func TestLogin(t *testing.T) {
 	if made != 1 || fmt.Sprint(by) != "[operator operator operator operator]" {
 		t.Errorf("the secret was made %d times, types were changed by %v", made, by)
 	}
-	// What a node does by itself is told with its name, too: the leader knows what was passed on.
+	// Actions that a node performs itself are recorded with the name, too, because the leader recognizes the
+	// forwarded login.
 	in := logIn(t, leader, "operator")
 	if name, ok := leader.Operator(string(login.AppendText(nil, []byte(strings.TrimPrefix(in.cookie, "claimq=")), []byte(in.number)))); !ok || name != "operator" {
 		t.Errorf("the leader takes it for %q, %v", name, ok)
 	}
 }
 
-// One half alone is of no worth, nor is one with another's, nor are both where they do not
-// come as the page sends them.
+// One half alone is useless, as is one with another login's, or both if they are not sent the way the page does.
 func TestLogin_Halves(t *testing.T) {
 	t.Parallel()
 	leader, follower, _ := setupLogin(t)
@@ -133,13 +133,12 @@ func TestLogin_Halves(t *testing.T) {
 				t.Errorf("%s: %d %s", what, got.status, got.body)
 			}
 		}
-		// A key counts before a cookie, with what it may do.
+		// A key takes precedence over a cookie.
 		s.call(t, "POST /api/tasks", `{"params":1}`, in.headers(own, with("reader"))...).refused(t, wire.CodeForbidden)
 	}
 }
 
-// Whatever a page of another origin can send, with the cookie that comes along, reads and
-// changes nothing.
+// Whatever a page of another origin can send, together with the cookie, reads and changes nothing.
 func TestLogin_OtherOrigins(t *testing.T) {
 	t.Parallel()
 	leader, follower, node := setupLogin(t)
@@ -169,7 +168,7 @@ func TestLogin_OtherOrigins(t *testing.T) {
 				t.Errorf("%s of an allowed origin: %v", target, got.header)
 			}
 		}
-		// An act of the page itself tells its origin.
+		// A call of the page itself has its Origin.
 		s.call(t, "POST /api/tasks", `{"params":1}`, in.headers()...).refused(t, wire.CodeForbidden)
 		s.call(t, "POST /ui/login", `{"key":"`+keyText("operator")+`"}`, "Origin: http://127.0.0.1:9999").refused(t, wire.CodeForbidden)
 		for _, preflight := range []string{"Origin: https://board.example", "Origin: http://127.0.0.1:9999"} {
@@ -184,8 +183,8 @@ func TestLogin_OtherOrigins(t *testing.T) {
 	}
 }
 
-// A login ends with its key, or with the cluster's secret, at once; while a node does not
-// know yet whether it is good, it says so.
+// A login ends at once with its key or with the cluster's secret. While a node cannot know whether it is valid, it
+// says so.
 func TestLogin_Ends(t *testing.T) {
 	t.Parallel()
 	keys := allRoles()
@@ -226,7 +225,7 @@ func TestLogin_Ends(t *testing.T) {
 	before := login.New("operator", time.Now().Add(-exchange.SecretWait))
 	old := halves{"claimq=" + before.Cookie(secret, &sum), before.Number}
 	s.call(t, "GET /api/types", "", old.headers()...).good(t, 200)
-	node.Machine = fsm.New() // as behind a restore, or before what made the secret has come here
+	node.Machine = fsm.New() // as after a restore, or before the secret has reached this node
 	s.call(t, "GET /api/types", "", old.headers()...).refused(t, wire.CodeUnauthorized)
 	see().refused(t, wire.CodeNoLeader)
 	s.call(t, "GET /ui/session", "", in.headers()...).refused(t, wire.CodeNoLeader)
@@ -245,7 +244,7 @@ func TestLogin_Ends(t *testing.T) {
 	}
 }
 
-// What is used is renewed, and has the same number; what has expired is over.
+// A login in use is renewed with the same number; an expired one has ended.
 func TestLogin_Time(t *testing.T) {
 	t.Parallel()
 	leader, follower, node := setupLogin(t)
@@ -274,7 +273,7 @@ func TestLogin_Time(t *testing.T) {
 			if set != "" {
 				cookie, _, _ := strings.Cut(set, ";")
 				s.call(t, "GET /api/types", "", halves{cookie, in.Number}.headers()...).good(t, 200)
-				// Behind a proxy that speaks TLS a GET has no Origin.
+				// Behind a proxy with TLS a GET has no Origin.
 				set = s.call(t, "GET /api/types", "", halves{"__Host-" + h.cookie, in.Number}.headers()...).header["Set-Cookie"]
 				if !strings.HasPrefix(set, "__Host-claimq=v1.") || !strings.Contains(set, "; secure") {
 					t.Errorf("a secure cookie is renewed by %q", set)
@@ -284,8 +283,8 @@ func TestLogin_Time(t *testing.T) {
 	}
 }
 
-// A wrong key is told late, each counts, and after ten no other wrong one of that address is
-// looked at; who has a right one is let in all the same.
+// A wrong key is answered late and counts; after ten of them no further one from that address is checked. A right key
+// is still accepted.
 func TestLogin_Wrong(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t, withKeys(allRoles()...))
@@ -314,8 +313,8 @@ func TestLogin_Wrong(t *testing.T) {
 	open.call(t, "POST /ui/login", `{"key":"x"}`, own).refused(t, wire.CodeInvalidRequest)
 }
 
-// Where the page may read alone, whoever comes by it may, whatever their key may do; who
-// comes with the key itself may do what it may.
+// A read-only page restricts all its users to reading, whatever their keys permit; the keys themselves keep their
+// rights.
 func TestLogin_ReadOnly(t *testing.T) {
 	t.Parallel()
 	readOnly := func(c *Config) { c.Page.ReadOnly = true }
@@ -335,7 +334,7 @@ func TestLogin_ReadOnly(t *testing.T) {
 	open.call(t, "POST /api/tasks", `{"params":1}`).good(t, 201)
 }
 
-// Whether it may only look, the node says that the browser reached.
+// Whether the page is read-only is decided by the node that the browser reached.
 func TestLogin_ReadOnlyLeader(t *testing.T) {
 	t.Parallel()
 	leader, follower, _ := setupLogin(t)
@@ -345,8 +344,8 @@ func TestLogin_ReadOnlyLeader(t *testing.T) {
 	leader.call(t, "POST /api/tasks", `{"params":1}`, in.headers(own)...).refused(t, wire.CodeForbidden)
 }
 
-// What another port of the host sets under the cookie's name, wherever in the header, does
-// not log anybody out; of very many one that is good may be missed.
+// Cookies of that name from another port of the host, wherever in the header, log no user out; among very many a
+// valid one may be missed.
 func TestLogin_Cookies(t *testing.T) {
 	t.Parallel()
 	leader, follower, _ := setupLogin(t)
@@ -362,7 +361,7 @@ func TestLogin_Cookies(t *testing.T) {
 	}
 }
 
-// A login over TLS has the cookie of TLS, also without an Origin.
+// A login over TLS gets the secure cookie, even without an Origin.
 func TestLogin_OverTLS(t *testing.T) {
 	t.Parallel()
 	_, _, addr, client := setupTLS(t, nil, withKeys(allRoles()...))
@@ -377,7 +376,7 @@ func TestLogin_OverTLS(t *testing.T) {
 	}
 }
 
-// A login has the key's rate, and its task types.
+// A login has the key's rate and task types.
 func TestLogin_KeysBounds(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t, withKeys(ofTypes(limited(testKey("producer"), 3), "mail")))
@@ -391,7 +390,7 @@ func TestLogin_KeysBounds(t *testing.T) {
 	}
 }
 
-// Where the browser sees TLS, the cookie goes over TLS alone.
+// If the browser uses TLS, the cookie is sent only over TLS.
 func TestLogin_Secure(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t, withKeys(allRoles()...))

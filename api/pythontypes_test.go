@@ -15,7 +15,7 @@ import (
 
 const pythonFile = "../clients/python/src/claimq/types.py"
 
-// The types of the Python client say what openapi.yaml says.
+// The types of the Python client agree with openapi.yaml.
 func TestPython_types(t *testing.T) {
 	t.Parallel()
 	want := (&pythonTypes{reference: readDescription(t), used: map[string]bool{}}).module()
@@ -33,11 +33,11 @@ func TestPython_types(t *testing.T) {
 	}
 }
 
-// pythonTypes writes the types of the Python client: a TypedDict for each object, and a
-// Literal for each list of values that has a name.
+// pythonTypes writes the types of the Python client: a TypedDict for each object, and a Literal for each named list
+// of values.
 type pythonTypes struct {
 	*reference
-	used    map[string]bool // the schemas that something refers to
+	used    map[string]bool // the schemas that are referred to
 	classes strings.Builder
 }
 
@@ -57,7 +57,7 @@ JSON = Any
 """Any JSON value."""
 `
 
-// pythonTags are the parts of the API that the Python client has.
+// pythonTags are the parts of the API in the Python client.
 var pythonTags = []string{"tasks", "claims", "seeing", "types", "schedules"}
 
 func (p *pythonTypes) module() string {
@@ -68,7 +68,7 @@ func (p *pythonTypes) module() string {
 	}
 	inline := p.classes.String()
 	p.classes.Reset()
-	// What is used may use more.
+	// Used schemas may use others.
 	schemas := p.path(p.root, "components", "schemas")
 	p.used["Refusal"] = true
 	written := map[string]bool{}
@@ -97,7 +97,7 @@ func (p *pythonTypes) module() string {
 	return out.String()
 }
 
-// operation writes what a call takes and answers, where that has no name of its own.
+// operation writes the unnamed types of a call's parameters and answers.
 func (p *pythonTypes) operation(o *operation) {
 	name := camel(text(o.get("operationId")))
 	content := func(n *yaml.Node) *yaml.Node { return p.get(p.path(n, "content", "application/json"), "schema") }
@@ -108,7 +108,7 @@ func (p *pythonTypes) operation(o *operation) {
 		if answer := content(p.get(o.get("responses"), status)); answer != nil {
 			p.typeOf(name+"Answer", "", answer)
 			if p.named(answer) == "" {
-				return // both are alike
+				return // they are identical
 			}
 		}
 	}
@@ -120,7 +120,7 @@ func (p *pythonTypes) class(name string, n *yaml.Node) {
 	required := p.items(p.get(n, "required"))
 	for field, schema := range p.fields(p.get(n, "properties")) {
 		if field == "return" || field == "from" {
-			continue // keywords: no class can have such a field
+			continue // keywords, which a class cannot have as fields
 		}
 		kind := p.typeOf(name, field, schema)
 		if !slices.ContainsFunc(required, func(r *yaml.Node) bool { return r.Value == field }) {
@@ -135,7 +135,7 @@ func (p *pythonTypes) class(name string, n *yaml.Node) {
 	fmt.Fprintf(&p.classes, "\n\nclass %s(TypedDict):\n%s\n%s", name, docstring("    ", about), fields.String())
 }
 
-// description returns what a field is, in its own words or in those of what it refers to.
+// description returns a field's description, its own or that of its schema.
 func (p *pythonTypes) description(n *yaml.Node) string {
 	if own := text(p.get(n, "description")); own != "" || p.named(n) == "" {
 		return own
@@ -146,8 +146,7 @@ func (p *pythonTypes) description(n *yaml.Node) string {
 	return ""
 }
 
-// typeOf returns the Python type of a schema. An object without a name gets one of owner
-// and field.
+// typeOf returns the Python type of a schema. An unnamed object gets a name from owner and field.
 func (p *pythonTypes) typeOf(owner, field string, n *yaml.Node) string {
 	if name := p.named(n); name != "" {
 		target := p.resolve(n)
@@ -210,7 +209,7 @@ func literal(enum []*yaml.Node) string {
 	var values []string
 	for _, v := range enum {
 		switch v.Tag {
-		case "!!null": // nullable says so
+		case "!!null": // covered by nullable
 		case "!!bool":
 			values = append(values, strings.ToUpper(v.Value[:1])+v.Value[1:])
 		case "!!int":
@@ -222,7 +221,7 @@ func literal(enum []*yaml.Node) string {
 	return "Literal[" + strings.Join(values, ", ") + "]"
 }
 
-// camel writes a name of the API as Python writes classes.
+// camel converts a name of the API to a Python class name.
 func camel(name string) string {
 	var out strings.Builder
 	for word := range strings.SplitSeq(name, "_") {
@@ -233,7 +232,7 @@ func camel(name string) string {
 	return out.String()
 }
 
-// docstring writes words below what they describe.
+// docstring formats words as a docstring.
 func docstring(indent, words string) string {
 	if words == "" {
 		return ""

@@ -19,7 +19,7 @@ import (
 // contractUnlimited are the calls that the contract never limits.
 const contractUnlimited = "complete_task fail_task extend_task release_task claim_finalization extend_finalization release_finalization finalize_task get_finalization"
 
-// Settling is never refused for a rate, everything else is, wherever it arrives.
+// Settling calls are never refused because of a rate; all others are, wherever they arrive.
 func TestRate_Calls(t *testing.T) {
 	t.Parallel()
 	for _, c := range allCalls(t) {
@@ -40,7 +40,7 @@ func TestRate_Calls(t *testing.T) {
 	}
 }
 
-// A batch counts once, and one that only settles not at all, if nothing of it is refused.
+// A batch counts once, or not at all if it only settles and nothing of it is refused.
 func TestRate_Batch(t *testing.T) {
 	t.Parallel()
 	leader, follower, node := setupKeys(t, limited(testKey("operator"), 3))
@@ -71,7 +71,7 @@ func TestRate_Batch(t *testing.T) {
 	}
 }
 
-// holdTask has the worker w claim a task, whose id is 1.
+// holdTask makes worker w claim a task, with id 1.
 func holdTask(t *testing.T, n *nodetest.Node) {
 	t.Helper()
 	for _, cmd := range []command.Command{
@@ -84,7 +84,7 @@ func holdTask(t *testing.T, n *nodetest.Node) {
 	}
 }
 
-// A settle that is refused counts, wherever it arrives, and is never refused for that.
+// A refused settling call counts, wherever it arrives, but is never refused because of the rate.
 func TestRate_RefusedSettles(t *testing.T) {
 	t.Parallel()
 	settles := []struct {
@@ -132,7 +132,7 @@ func TestRate_RefusedSettles(t *testing.T) {
 	}
 }
 
-// A reload is no way to a full bucket, but a new rate counts again.
+// A reload does not refill the bucket, but a new rate starts afresh.
 func TestRate_Reload(t *testing.T) {
 	t.Parallel()
 	keys := []keyring.Key{limited(testKey("operator"), 2), limited(testKey("reader"), 2)}
@@ -151,7 +151,7 @@ func TestRate_Reload(t *testing.T) {
 	}
 }
 
-// The reasons of refusals are counted.
+// Refusals are counted by reason.
 func TestMetrics_AuthFailures(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t, withKeys(append(allRoles(), ofTypes(testKey("producer", "typed"), "a"),
@@ -167,7 +167,7 @@ func TestMetrics_AuthFailures(t *testing.T) {
 	text := s.call(t, "GET /metrics", "", with("reader")).body
 	for why, reason := range keyring.FailureNames {
 		count := 1
-		// Of requests that another node passes on; of tokens, which TestTokens_Refused has.
+		// These need a forwarding node, or tokens, which TestTokens_Refused covers.
 		if f := keyring.Failure(why); f == keyring.FailDiffer || f >= keyring.FailIssuer {
 			count = 0
 		}
@@ -177,8 +177,7 @@ func TestMetrics_AuthFailures(t *testing.T) {
 	}
 }
 
-// A key may make its requests of a minute at once, and one more after each
-// interval.
+// A key may make the requests of a minute at once, and one more after each interval.
 func TestRate_Bucket(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -206,20 +205,20 @@ func TestRate_Bucket(t *testing.T) {
 		<-time.After(time.Millisecond)
 		check(get("standard"), 200, "100", "0", "60", "")
 		check(get("standard"), 429, "100", "0", "60", "1")
-		<-time.After(time.Hour) // it holds no more than a minute's worth
+		<-time.After(time.Hour) // the bucket holds only a minute's requests
 		for range 100 {
 			get("standard").good(t, 200)
 		}
 		get("standard").refused(t, wire.CodeRateLimited)
 
-		for i := range 6 { // another key has its own
+		for i := range 6 { // another key has its own bucket
 			check(get("slow"), 200, "6", strconv.Itoa(5-i), strconv.Itoa(10*(i+1)), "")
 		}
 		check(get("slow"), 429, "6", "0", "60", "10")
 		for range 300 {
 			check(get("free"), 200, "", "", "", "")
 		}
-		// What needs no key is not counted, whoever asks.
+		// Calls that need no key do not count.
 		for range 10 {
 			if got := s.call(t, "GET /healthz", "", with("slow")); got.status != 200 {
 				t.Errorf("healthz: %+v", got)

@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write docs/api.md and the types of the 
 
 const referenceFile = "../docs/api.md"
 
-// readDescription returns openapi.yaml as it is written, in its order.
+// readDescription returns openapi.yaml in its order.
 func readDescription(t *testing.T) *reference {
 	t.Helper()
 	var document yaml.Node
@@ -29,7 +29,7 @@ func readDescription(t *testing.T) *reference {
 	return &reference{root: document.Content[0], objects: map[string]bool{}}
 }
 
-// docs/api.md says what openapi.yaml says.
+// docs/api.md agrees with openapi.yaml.
 func TestReference_document(t *testing.T) {
 	t.Parallel()
 	want := readDescription(t).document()
@@ -47,8 +47,8 @@ func TestReference_document(t *testing.T) {
 	}
 }
 
-// What a call takes and answers is said once: the page of the concepts has no heading of
-// a call, and no table of fields or parameters.
+// Parameters and answers of a call are described only once: the page of concepts has no heading of a call, and no
+// table of fields or parameters.
 func TestReference_alone(t *testing.T) {
 	t.Parallel()
 	concepts, err := os.ReadFile("../docs/protocol.md")
@@ -64,7 +64,7 @@ func TestReference_alone(t *testing.T) {
 	}
 }
 
-// slug returns the anchor that a heading gets.
+// slug returns the anchor of a heading.
 func slug(heading string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -77,8 +77,7 @@ func slug(heading string) string {
 	}, strings.ToLower(heading))
 }
 
-// Every link of the reference, and of the guides that lead into it, leads to a
-// heading.
+// Every link of the reference, and of the guides that link to it, leads to a heading.
 func TestReference_links(t *testing.T) {
 	t.Parallel()
 	heading := regexp.MustCompile(`(?m)^#+ (.*)$`)
@@ -113,11 +112,10 @@ func TestReference_links(t *testing.T) {
 	}
 }
 
-// methodName is what generated clients can name a method by: list_tasks.
+// methodName matches names that generated clients can use for methods: list_tasks.
 var methodName = regexp.MustCompile(`^[a-z]+(_[a-z]+)+$`)
 
-// Whoever reads about a call finds what to send, what comes back, and what each
-// field is. That the examples have the form of their schemas is checked where
+// Each call documents what to send, the answer, and each field. That the examples fit their schemas is checked where
 // the description is read.
 func TestReference_complete(t *testing.T) {
 	t.Parallel()

@@ -7,11 +7,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// reference writes docs/api.md from the description. It reads openapi.yaml as a
-// tree: a map would lose the order in which fields are written there.
+// reference writes docs/api.md from the description. It reads openapi.yaml as a tree, because a map would lose the
+// order of fields.
 type reference struct {
 	root    *yaml.Node
-	objects map[string]bool // the schemas that the page has links to
+	objects map[string]bool // the schemas that the page links to
 }
 
 // operation is one call, with the parameters of its path.
@@ -36,7 +36,7 @@ func (r *reference) operations() []*operation {
 	return all
 }
 
-// alias returns what a YAML alias stands for.
+// alias returns the target of a YAML alias.
 func alias(n *yaml.Node) *yaml.Node {
 	for n != nil && n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -44,8 +44,8 @@ func alias(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// fields walks a mapping in its order. What it merges stands where it is merged,
-// with the value that the mapping itself has for it, if any.
+// fields walks a mapping in its order. Merged fields come where they are merged, with the mapping's own value if it
+// has one.
 func (r *reference) fields(n *yaml.Node) iter.Seq2[string, *yaml.Node] {
 	return func(yield func(string, *yaml.Node) bool) {
 		n = alias(n)
@@ -74,7 +74,7 @@ func (r *reference) fields(n *yaml.Node) iter.Seq2[string, *yaml.Node] {
 	}
 }
 
-// get returns the value of a name, nil if there is none.
+// get returns the value of a name, or nil.
 func (r *reference) get(n *yaml.Node, name string) *yaml.Node {
 	for have, value := range r.fields(n) {
 		if have == name {
@@ -84,7 +84,7 @@ func (r *reference) get(n *yaml.Node, name string) *yaml.Node {
 	return nil
 }
 
-// path returns what is behind names, references followed; nil if there is none.
+// path follows names and references, and returns the value or nil.
 func (r *reference) path(n *yaml.Node, names ...string) *yaml.Node {
 	for _, name := range names {
 		n = r.get(r.resolve(n), name)
@@ -114,7 +114,7 @@ func (r *reference) resolve(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// named returns the name of the schema that n refers to, "" if it refers to none.
+// named returns the name of the schema that n refers to, or "".
 func (r *reference) named(n *yaml.Node) string {
 	return strings.TrimPrefix(text(r.get(n, "$ref")), "#/components/schemas/")
 }
@@ -130,7 +130,7 @@ func (r *reference) example(content *yaml.Node) *yaml.Node {
 	return r.path(content, "schema", "example")
 }
 
-// text returns a scalar's text; "" of nil and null.
+// text returns a scalar's text; "" for nil and null.
 func text(n *yaml.Node) string {
 	n = alias(n)
 	if n == nil || n.Kind != yaml.ScalarNode || n.Tag == "!!null" {

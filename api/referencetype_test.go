@@ -7,8 +7,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// typeOf returns in words what a schema allows; of what is answered the bounds
-// are left out. A schema that is an object with a name becomes a link to it.
+// typeOf describes in words what a schema allows; for answers it leaves out the bounds. A named object becomes a
+// link.
 func (r *reference) typeOf(n *yaml.Node, sent bool) string {
 	if name := r.named(n); name != "" && r.isObject(r.resolve(n)) {
 		r.objects[name] = true
@@ -22,8 +22,7 @@ func (r *reference) typeOf(n *yaml.Node, sent bool) string {
 	return words
 }
 
-// isObject reports whether a schema has fields of its own, or is one of several
-// that have.
+// isObject reports whether a schema has fields of its own, or is one of several that have.
 func (r *reference) isObject(n *yaml.Node) bool {
 	return r.get(n, "properties") != nil || r.get(n, "oneOf") != nil || r.get(n, "anyOf") != nil || r.get(n, "allOf") != nil
 }
@@ -86,7 +85,7 @@ func (r *reference) stringType(n *yaml.Node, sent bool) string {
 	return words
 }
 
-// span says between what a number or a length is.
+// span describes the range of a number or a length.
 func (r *reference) span(n *yaml.Node, least, most string) string {
 	from, to := grouped(text(r.get(n, least))), grouped(text(r.get(n, most)))
 	switch {
@@ -100,7 +99,7 @@ func (r *reference) span(n *yaml.Node, least, most string) string {
 	return ""
 }
 
-// grouped writes a number as it is sent, without an exponent.
+// grouped formats a number without an exponent.
 func grouped(number string) string {
 	if f, err := strconv.ParseFloat(number, 64); err == nil {
 		return strconv.FormatFloat(f, 'f', -1, 64)
@@ -113,7 +112,7 @@ func oneOf(enum []*yaml.Node) string {
 	var values []string
 	for _, v := range enum {
 		if v.Tag == "!!null" {
-			continue // nullable says so
+			continue // covered by nullable
 		}
 		values = append(values, "`"+v.Value+"`")
 	}
@@ -136,10 +135,10 @@ func listed(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 }
 
-// width is how long a line of an example may be.
+// width bounds the length of a line of an example.
 const width = 130
 
-// sample writes an example as JSON, on one line if it fits.
+// sample formats an example as JSON, on one line if it fits.
 func (r *reference) sample(n *yaml.Node, indent int) string {
 	line := r.line(n)
 	if len(line)+indent <= width || n.Kind == yaml.ScalarNode {
@@ -168,7 +167,7 @@ func (r *reference) sample(n *yaml.Node, indent int) string {
 	return begin + "\n" + pad + strings.Join(lines, ",\n"+pad) + "\n" + pad[2:] + end
 }
 
-// line writes an example as JSON on one line.
+// line formats an example as JSON on one line.
 func (r *reference) line(n *yaml.Node) string {
 	n = alias(n)
 	switch n.Kind {

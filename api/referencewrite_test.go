@@ -48,12 +48,12 @@ func (r *reference) document() string {
 	return b.String()
 }
 
-// tag returns the first tag of the call, under which it stands.
+// tag returns the first tag of the call, its section.
 func (o *operation) tag() string { return text(o.r.items(o.get("tags"))[0]) }
 
 func (o *operation) title() string { return o.method + " " + o.path }
 
-// role says who may make the call besides operators.
+// role names the roles besides operators that may make the call.
 func (o *operation) role() string {
 	var roles []string
 	for _, role := range o.r.items(o.get("x-roles")) {
@@ -83,7 +83,7 @@ func (r *reference) callTable(b *strings.Builder) {
 	}
 }
 
-// common describes the parameters that many calls take.
+// common describes the parameters of many calls.
 func (r *reference) common(b *strings.Builder) {
 	b.WriteString("\n## Common parameters\n\nCalls that take one of these name it.\n\n| parameter | in | type | |\n| --- | --- | --- | --- |\n")
 	for _, p := range r.fields(r.path(r.root, "components", "parameters")) {
@@ -103,7 +103,7 @@ func (r *reference) parameter(b *strings.Builder, p *yaml.Node) {
 	fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", text(r.get(p, "name")), text(r.get(p, "in")), cell(r.typeOf(schema, true)), cell(says))
 }
 
-// meaning is what a field says of itself, or else of its elements.
+// meaning returns the description of a field, or else of its elements.
 func (r *reference) meaning(field *yaml.Node) string {
 	if says := r.says(field); says != "" {
 		return says
@@ -126,8 +126,7 @@ func (o *operation) write(b *strings.Builder) {
 	o.sample(b)
 }
 
-// asProse returns a part of a description: a table or a list as it is, prose as one
-// paragraph.
+// asProse formats a part of a description: a table or a list unchanged, prose as one paragraph.
 func asProse(says string) string {
 	if says[0] == '|' || strings.HasPrefix(says, "- ") {
 		return says
@@ -174,7 +173,7 @@ func (o *operation) body(b *strings.Builder) {
 	r.shape(b, "Body"+may, r.get(content, "schema"), true)
 }
 
-// shape writes what a body is: a link, a table, or a choice of them.
+// shape describes a body: as a link, a table, or a choice of them.
 func (r *reference) shape(b *strings.Builder, what string, schema *yaml.Node, sent bool) {
 	if name := r.named(schema); name != "" && !strings.HasSuffix(name, "Answer") && r.isObject(r.resolve(schema)) {
 		fmt.Fprintf(b, "\n%s: %s.\n", what, r.typeOf(schema, sent))
@@ -215,7 +214,7 @@ func (r *reference) rows(b *strings.Builder, prefix string, schema *yaml.Node, s
 	}
 	for name, field := range r.fields(r.get(schema, "properties")) {
 		if name == "success" {
-			continue // true of each
+			continue // true for each of them
 		}
 		plain := r.resolve(field)
 		third := ""
@@ -254,7 +253,7 @@ func (o *operation) responses() iter.Seq2[string, *yaml.Node] {
 	}
 }
 
-// usual are the answers of many calls, which have a section of their own.
+// usual are the answers of many calls, which have their own section.
 func (r *reference) usual() map[string]bool {
 	names := map[string]bool{}
 	for name := range r.usualAnswers() {
@@ -274,7 +273,7 @@ func (r *reference) usualAnswers() iter.Seq2[string, *yaml.Node] {
 	}
 }
 
-// codes returns the codes that an answer may have.
+// codes returns the possible codes of an answer.
 func (r *reference) codes(answer *yaml.Node) string {
 	var codes []string
 	for _, part := range r.items(r.path(answer, "content", "application/json", "schema", "allOf")) {
@@ -288,7 +287,7 @@ func (r *reference) codes(answer *yaml.Node) string {
 	return strings.Join(codes, ", ")
 }
 
-// commonAnswers describes the answers that many calls give.
+// commonAnswers describes the answers of many calls.
 func (r *reference) commonAnswers(b *strings.Builder) {
 	b.WriteString("\n## Common answers\n\nWhich of them a call gives stands there.\n\n| status | codes | |\n| --- | --- | --- |\n")
 	for _, answer := range r.usualAnswers() {
@@ -296,7 +295,7 @@ func (r *reference) commonAnswers(b *strings.Builder) {
 	}
 }
 
-// answers writes what each status is, and with which codes.
+// answers describes each status with its codes.
 func (o *operation) answers(b *strings.Builder) {
 	r := o.r
 	usual := r.usual()
@@ -370,8 +369,7 @@ func (r *reference) examplesOf(content *yaml.Node) []*yaml.Node {
 	return all
 }
 
-// objectSections writes the schemas that were named so far, and those that they
-// name.
+// objectSections writes the schemas named so far, and those that they name.
 func (r *reference) objectSections(b *strings.Builder) {
 	b.WriteString("\n## Objects\n")
 	done := map[string]string{}
@@ -408,7 +406,7 @@ func (r *reference) objectSection(b *strings.Builder, name string, schema *yaml.
 	b.WriteString("\nIt is " + listed(links) + ".\n")
 }
 
-// codeTable writes every code, its status, and what to do.
+// codeTable writes every code with its status and advice.
 func (r *reference) codeTable(b *strings.Builder) {
 	b.WriteString("\n## Codes\n\n" +
 		"A refusal's `code` is stable; programs go by it, people by `error` (what happened) and `message` (what to do). [Refusal](#refusal) has the other fields.\n\n" +
@@ -418,7 +416,7 @@ func (r *reference) codeTable(b *strings.Builder) {
 	}
 }
 
-// cell makes a text fit a table.
+// cell makes a text fit into a table.
 func cell(s string) string {
 	return strings.ReplaceAll(strings.Join(strings.Fields(s), " "), "|", `\|`)
 }

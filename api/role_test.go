@@ -17,7 +17,7 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// allCalls returns the calls, OPTIONS too.
+// allCalls returns all calls, including OPTIONS.
 func allCalls(t *testing.T) []*exchange.Call {
 	t.Helper()
 	s, _ := setup(t)
@@ -48,8 +48,7 @@ func called(t *testing.T, name string) *exchange.Call {
 	return all[i]
 }
 
-// contractRoles is what the contract says of who may do what, by the names of
-// calls. anyone needs no key.
+// contractRoles says which roles may make which calls by the contract. anyone needs no key.
 var contractRoles = map[string]string{
 	"anyone":   "options get_health get_readiness get_openapi get_root get_page get_page_without_slash get_session log_in log_out",
 	"all":      "get_task get_task_by_key list_tasks list_failures explain_task get_finalization list_task_events follow_events list_types get_type get_defaults list_workers list_schedules get_schedule list_slots get_stats get_history get_metrics",
@@ -60,7 +59,7 @@ var contractRoles = map[string]string{
 		"take_snapshot save_snapshot restore_snapshot reload_files list_keys",
 }
 
-// mayByContract reports whether the contract lets the role make the call.
+// mayByContract reports whether the contract permits the role to make the call.
 func mayByContract(t *testing.T, c *exchange.Call, roleName string) bool {
 	t.Helper()
 	for who, calls := range contractRoles {
@@ -79,8 +78,8 @@ func mayByContract(t *testing.T, c *exchange.Call, roleName string) bool {
 	return false
 }
 
-// TestRoles_EveryCall tries a key of each role, and none, on every call, where
-// it is answered and through another node.
+// TestRoles_EveryCall tries every call with a key of each role, and without one, where it is answered and through
+// another node.
 func TestRoles_EveryCall(t *testing.T) {
 	t.Parallel()
 	for _, c := range allCalls(t) {
@@ -121,8 +120,7 @@ func TestRoles_EveryCall(t *testing.T) {
 	}
 }
 
-// roleBody returns a body that the target takes, a batch's with an op that the
-// role allows.
+// roleBody returns a valid body for the target; for a batch with an op that the role permits.
 func roleBody(target, roleName string) string {
 	if target == "POST /api/batch" && roleName == "worker" {
 		return `{"ops":[{"op":"claim","worker_id":"w"}]}`
@@ -133,8 +131,7 @@ func roleBody(target, roleName string) string {
 	return goodBodies[target]
 }
 
-// TestRoles_Known checks that the table of the contract has no call that there
-// is not, and each once.
+// TestRoles_Known checks that the table of the contract has every call once, and no others.
 func TestRoles_Known(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -149,7 +146,7 @@ func TestRoles_Known(t *testing.T) {
 	}
 }
 
-// batchOps has an op of each kind, and the role that it needs beside operator.
+// batchOps has an op of each kind, and the role besides operator that it needs.
 var batchOps = map[string]string{
 	`{"op":"submit","params":1}`:                                       "producer",
 	`{"op":"retry","id":1}`:                                            "producer",
@@ -196,8 +193,7 @@ func TestRoles_Batch(t *testing.T) {
 	}
 }
 
-// TestRoles_Leader ensures that the leader goes by its own keys alone: whatever a
-// node that passes a request on says of who made it.
+// TestRoles_Leader ensures that the leader uses only its own keys, whatever a forwarding node says about the caller.
 func TestRoles_Leader(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t, withKeys(append(allRoles(), ofTypes(testKey("worker", "typed"), "a"))...))
@@ -236,9 +232,8 @@ func TestRoles_Leader(t *testing.T) {
 	}
 }
 
-// TestKeys_differ ensures that a request that one node lets in and another does not is
-// refused and says so, that a node without keys opens no cluster that has some, and
-// that one without keys passes on the key that it was sent.
+// TestKeys_differ ensures that a request that one node accepts and another does not is refused with that reason, that
+// a node without keys does not open a cluster that has keys, and that such a node forwards the key that it was sent.
 func TestKeys_differ(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -274,8 +269,8 @@ func TestKeys_differ(t *testing.T) {
 	}
 }
 
-// TestKeys_counted ensures that a request is counted once: by the node that it
-// reached, if that knows its key, else by the leader.
+// TestKeys_counted ensures that a request is counted once: by the node that it reached if that knows its key,
+// otherwise by the leader.
 func TestKeys_counted(t *testing.T) {
 	t.Parallel()
 	keys := []keyring.Key{limited(testKey("reader"), 1)}
@@ -290,8 +285,7 @@ func TestKeys_counted(t *testing.T) {
 	leader.call(t, "GET /api/stats", "", with("reader")).refused(t, wire.CodeRateLimited)
 }
 
-// TestRoles_Stripped checks that nobody outside can say who they are, and that the
-// key is all that is passed on.
+// TestRoles_Stripped checks that clients cannot claim an identity by headers, and that only the key is forwarded.
 func TestRoles_Stripped(t *testing.T) {
 	t.Parallel()
 	leader, follower, _ := setupKeys(t, append(allRoles(), ofTypes(testKey("operator", "typed"), "a"))...)
@@ -340,8 +334,7 @@ func requestOf(target string, headers ...string) *fasthttp.RequestCtx {
 	return &ctx
 }
 
-// TestRoles_Told checks that an operator's act carries the name of the key, also
-// from another node.
+// TestRoles_Told checks that an operator's action is recorded with the name of the key, also through another node.
 func TestRoles_Told(t *testing.T) {
 	t.Parallel()
 	leader, follower, _ := setupKeys(t, allRoles()...)
@@ -353,8 +346,7 @@ func TestRoles_Told(t *testing.T) {
 	}
 }
 
-// TestRoles_Described checks that the description of each call names the roles
-// that may make it, and has the answers that keys bring.
+// TestRoles_Described checks that the description of each call names its roles, and has the answers due to keys.
 func TestRoles_Described(t *testing.T) {
 	t.Parallel()
 	text, err := describe(openAPISource, "v1")
@@ -391,7 +383,7 @@ func TestRoles_Described(t *testing.T) {
 			if !slices.Equal(op.Roles, want) {
 				t.Errorf("%s has the x-roles %v, want %v", op.ID, op.Roles, want)
 			}
-			if op.ID == "log_in" { // which has the key in its body
+			if op.ID == "log_in" { // the key is in its body
 				continue
 			}
 			keyed := len(want) > 0

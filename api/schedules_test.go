@@ -19,7 +19,7 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// TestSchedule_BadInput sends schedules that cannot be.
+// TestSchedule_BadInput sends invalid schedules.
 func TestSchedule_BadInput(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -122,7 +122,7 @@ func TestSchedule_Command(t *testing.T) {
 	}
 }
 
-// TestSchedule_Refused checks what the node's errors and the level mean.
+// TestSchedule_Refused checks how errors of the node and the level are answered.
 func TestSchedule_Refused(t *testing.T) {
 	t.Parallel()
 	const body = `{"task":{"params":1},"every_ms":1000}`
@@ -150,7 +150,7 @@ func TestSchedule_Refused(t *testing.T) {
 	}
 }
 
-// schedules reads the answer of a schedule's call.
+// schedules decodes the answer of a schedule's call.
 func (a answer) schedules(t testing.TB, status int) wire.Schedules {
 	t.Helper()
 	a.good(t, status)
@@ -194,13 +194,13 @@ func TestSchedule_Answer(t *testing.T) {
 	}
 }
 
-// TestSchedules_Pages walks lists of schedules: each is shown whole and once, whatever bounds
-// the pages, and a page takes no more than it may.
+// TestSchedules_Pages walks lists of schedules: each is shown whole and once, whatever bounds the pages, and no page
+// exceeds its bound.
 func TestSchedules_Pages(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name    string
-		bytes   int // of each one's params
+		bytes   int // of the params of each
 		query   string
 		want    []int // schedules of each page
 		largest int   // bytes of a page
@@ -244,7 +244,7 @@ func TestSchedules_Pages(t *testing.T) {
 	}
 }
 
-// TestSchedules_room ensures that a page asks for its room before it is made.
+// TestSchedules_room ensures that a page takes its room before it is made.
 func TestSchedules_room(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t, func(c *Config) { c.AnswersBytes = 1 << 20 })
@@ -276,7 +276,7 @@ func TestSchedule_Life(t *testing.T) {
 		t.Errorf("list: %+v", list)
 	}
 
-	// The same plan goes on, whatever else changes; another one begins again.
+	// An unchanged plan continues, whatever else changes; a different one starts again.
 	node.Advance(2000)
 	set = s.call(t, "PUT /api/schedules/b", `{"task":{"params":3},"every_ms":5000,"overlap":"allow"}`).schedules(t, 200).Schedule
 	if !set.NextRunAt.Equal(*at(5000)) || !set.CreatedAt.Equal(*at(0)) || !set.UpdatedAt.Equal(*at(2000)) || set.Overlap != "allow" {
@@ -319,7 +319,7 @@ func TestSchedule_Life(t *testing.T) {
 	}
 }
 
-// TestSlots asks for the next times of a plan: ten of them from now on, unless it says more.
+// TestSlots asks for the next times of a plan: by default ten of them from now on.
 func TestSlots(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)

@@ -56,12 +56,12 @@ func raw(t *testing.T, addr, request string) answer {
 	if err := conn.SetDeadline(time.Now().Add(testwait.Patience)); err != nil {
 		t.Fatal(err)
 	}
-	// A refusal may come before all is sent, and is read at once: the server takes more for
-	// a moment only, which is over before a busy machine has sent a large body.
+	// Reads at once, because a refusal may come before everything is sent. The server reads on only for a moment,
+	// which may be too short for a busy machine to send a large body.
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
-		_, _ = io.WriteString(conn, request) // if it counts, there is no answer
+		_, _ = io.WriteString(conn, request) // if it matters, there is no answer
 	}()
 	a := receive(t, bufio.NewReader(conn))
 	_ = conn.Close()
@@ -71,7 +71,7 @@ func raw(t *testing.T, addr, request string) answer {
 	target, _, _ = strings.Cut(target, " ")
 	head, body, _ := strings.Cut(rest, "\r\n\r\n")
 	if strings.Contains(head, "chunked") {
-		body = "" // it stands between the sizes of the chunks
+		body = "" // the body is between the sizes of the chunks
 	}
 	if a.status == http.StatusContinue {
 		return a
@@ -98,7 +98,7 @@ func receive(t *testing.T, r *bufio.Reader) answer {
 	return a
 }
 
-// TestServer_Malformed sends what is no HTTP; the answer is JSON all the same.
+// TestServer_Malformed sends invalid HTTP; the answer is JSON all the same.
 func TestServer_Malformed(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)
@@ -166,8 +166,8 @@ func TestServer_Protocol(t *testing.T) {
 	}
 }
 
-// TestServer_KeepAlive checks that a refusal costs no connection, and that
-// pipelined requests get their own answers.
+// TestServer_KeepAlive checks that a refusal keeps the connection open, and that pipelined requests get their own
+// answers.
 func TestServer_KeepAlive(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)
@@ -218,7 +218,7 @@ func TestServer_Connections(t *testing.T) {
 	}
 	defer second.Close()
 	got = receive(t, bufio.NewReader(second))
-	described(t, "", "", "", got) // nothing was read of it
+	described(t, "", "", "", got) // its request was not read
 	if f := got.refused(t, wire.CodeOverloaded); got.header["Retry-After"] != "1" || f["error"] != "The server has 1 connections open, its limit" || f["reason"] != "connections" {
 		t.Errorf("second: %+v", got)
 	}
@@ -231,8 +231,7 @@ func TestServer_Connections(t *testing.T) {
 	}
 }
 
-// TestServer_ShutdownFinishes checks that a request in flight gets its answer
-// while the server stops.
+// TestServer_ShutdownFinishes checks that a request in flight is answered while the server stops.
 func TestServer_ShutdownFinishes(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)

@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// TestShutdown_unusedConnection ensures that a stop does not wait for connections
-// that nothing was ever asked on: clients open more than they use, and a node that
-// is restarted would be gone for as long as a stop may take.
+// TestShutdown_unusedConnection ensures that a stop does not wait for unused connections, which some clients open,
+// because a restarting node would be away for the whole stop timeout.
 func TestShutdown_unusedConnection(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)
@@ -20,7 +19,7 @@ func TestShutdown_unusedConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	raw(t, addr, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n") // the first is accepted, too
+	raw(t, addr, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n") // by now the first one is accepted, too
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	if err := s.Shutdown(ctx); err != nil {

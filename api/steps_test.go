@@ -14,13 +14,12 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// plainStep is a step as submitted with nothing but params 1.
+// plainStep is a step as submitted with only params 1.
 func plainStep(name string, dependsOn ...uint16) fsm.NewStep {
 	return fsm.NewStep{Name: name, DependsOn: dependsOn, Task: fsm.NewTask{Type: "default", Params: []byte("1"), MaxAttempts: fsm.DefaultAttempts}}
 }
 
-// TestServer_StepCommands checks what reaches the state machine of tasks with
-// steps.
+// TestServer_StepCommands checks the commands of submits with steps.
 func TestServer_StepCommands(t *testing.T) {
 	t.Parallel()
 	parent := func(p fsm.NewParent) fsm.NewTask {
@@ -39,12 +38,12 @@ func TestServer_StepCommands(t *testing.T) {
 		{`"finalize":"claim","steps":[{"step":"a","params":1}]`, parent(fsm.NewParent{ByClaim: true, Steps: []fsm.NewStep{plainStep("a")}})},
 		{`"steps":[{"step":"a","params":1}],"on_step_failure":"continue"`, parent(fsm.NewParent{Continue: true, Steps: []fsm.NewStep{plainStep("a")}})},
 		{`"steps":[{"step":"` + long + `","params":1}]`, parent(fsm.NewParent{Steps: []fsm.NewStep{plainStep(long)}})},
-		// Names of later steps, in any order, escaped.
+		// Names of later steps, in any order, with escapes.
 		{
 			`"steps":[{"step":"a","depends_on":["c" , "\u0062"],"params":1},{"step":"b","params":1},{"depends_on":["b"],"step":"c","params":1}]`,
 			parent(fsm.NewParent{Steps: []fsm.NewStep{plainStep("a", 1, 2), plainStep("b"), plainStep("c", 1)}}),
 		},
-		// What a parent may have, and does nothing with, too.
+		// Fields that a parent may have although they have no effect.
 		{
 			`"steps":[{"step":"a","params":1}],"task_type":"t","payload":"AA==","priority":3,"max_attempts":7,"lease_ms":100,"backoff":{"initial_ms":1},"idempotency_key":"k","unique":"active","labels":{"a":"b"},"retention_ms":0,` +
 				`"run_at":null,"delay_ms":null,"expires_at":null,"group":null`,
@@ -86,8 +85,7 @@ func TestServer_StepCommands(t *testing.T) {
 	}
 }
 
-// TestServer_FinalizationCommands checks what reaches the state machine of the
-// calls about a finalization.
+// TestServer_FinalizationCommands checks the commands of the calls about a finalization.
 func TestServer_FinalizationCommands(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("p", 128)
@@ -115,7 +113,7 @@ func TestServer_FinalizationCommands(t *testing.T) {
 	}
 }
 
-// The parts of a parent's and its steps' answers.
+// Parts of answers about a parent and its steps.
 const (
 	headOf1   = `{"id":1,"task_type":"report","params":{"m":11},"priority":0,"max_attempts":3,"attempts":0,"idempotency_key":"k","status":`
 	claimed   = `"worker_id":"w","claim_token":1,"claimed_at":` + noon + `,"lease_expires_at":"2026-03-01T12:00:30.000Z","lease_remaining_ms":30000,`
@@ -126,13 +124,13 @@ const (
 const reportBody = `{"task_type":"report","params":{"m":11},"idempotency_key":"k","finalize":"claim","on_step_failure":"continue","steps":[` +
 	`{"step":"merge","task_type":"m","params":{},"depends_on":["b","a"]},{"step":"a","task_type":"f","params":1,"max_attempts":1},{"step":"b","task_type":"f","params":2,"delay_ms":1000}]}`
 
-// reportSteps is what an answer shows of its steps.
+// reportSteps returns the part of an answer about its steps.
 func reportSteps(merge, a, b string) string {
 	return `"steps":[{"step":"merge","id":2,"task_type":"m","status":"` + merge + `","depends_on":["a","b"]},` +
 		`{"step":"a","id":3,"task_type":"f","status":"` + a + `","depends_on":[]},{"step":"b","id":4,"task_type":"f","status":"` + b + `","depends_on":[]}],`
 }
 
-// TestServer_StepsShown shows, to the byte, where steps are told and where not.
+// TestServer_StepsShown checks, byte for byte, which answers show steps.
 func TestServer_StepsShown(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -173,7 +171,7 @@ func TestServer_StepsShown(t *testing.T) {
 	}
 }
 
-// TestServer_StepError cuts the error of a step in the answer about its parent.
+// TestServer_StepError checks that the error of a step is cut in the answer about its parent.
 func TestServer_StepError(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)
@@ -189,8 +187,7 @@ func TestServer_StepError(t *testing.T) {
 	}
 }
 
-// TestServer_SubmitManySteps checks that of many tasks one whose steps are wrong
-// is refused in its place.
+// TestServer_SubmitManySteps checks that of many tasks one with invalid steps is refused by itself.
 func TestServer_SubmitManySteps(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)
@@ -210,7 +207,7 @@ func TestServer_SubmitManySteps(t *testing.T) {
 	}
 }
 
-// TestServer_StepsAtTheLimit checks the largest requests that are let in.
+// TestServer_StepsAtTheLimit checks the largest requests that are accepted.
 func TestServer_StepsAtTheLimit(t *testing.T) {
 	t.Parallel()
 	whole := `{` + steps(1000) + `}`
@@ -221,7 +218,7 @@ func TestServer_StepsAtTheLimit(t *testing.T) {
 	}{
 		{"POST /api/tasks", whole, 201},
 		{"POST /api/tasks", `{"tasks":[` + nine + `{` + steps(990) + `}]}`, 200},
-		// One that is refused in its place does not count.
+		// A task that is refused by itself does not count.
 		{"POST /api/tasks", `{"tasks":[` + nine + `{` + steps(900) + `,"delay_ms":1},{` + steps(990) + `}]}`, 200},
 		{"POST /api/tasks/1/complete", `{"worker_id":"w","submit":[` + nine + `{` + steps(989) + `}]}`, 404},
 		{"POST /api/batch", `{"ops":[` + strings.ReplaceAll(nine, `{"steps"`, `{"op":"submit","steps"`) + `{"op":"claim","worker_id":"w","limit":991}]}`, 200},
@@ -231,7 +228,7 @@ func TestServer_StepsAtTheLimit(t *testing.T) {
 			t.Errorf("%s %.60s: %d %.300s", c.target, c.body, got.status, got.body)
 		}
 	}
-	// The longest dependencies: each step on all before it.
+	// The most dependencies: each step depends on all before it.
 	s, node := setup(t)
 	all, names := make([]string, 1000), make([]string, 1000)
 	for i := range all {
@@ -244,8 +241,7 @@ func TestServer_StepsAtTheLimit(t *testing.T) {
 	}
 }
 
-// TestServer_StepsTraceparent checks that steps have the trace context of their
-// submit.
+// TestServer_StepsTraceparent checks that steps have the trace context of their submit.
 func TestServer_StepsTraceparent(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ target, body string }{
@@ -270,7 +266,7 @@ func TestServer_StepsTraceparent(t *testing.T) {
 	}
 }
 
-// TestServer_WhyBlocked tells what a step waits for.
+// TestServer_WhyBlocked checks what a step is said to wait for.
 func TestServer_WhyBlocked(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)

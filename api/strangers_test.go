@@ -15,7 +15,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// dial opens a connection and sends what is to be sent first.
+// dial opens a connection and sends first.
 func dial(t *testing.T, addr, first string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -32,20 +32,19 @@ func dial(t *testing.T, addr, first string) net.Conn {
 // ended waits until the server has closed the connection.
 func ended(t *testing.T, conn net.Conn) {
 	t.Helper()
-	// It may be a reset: what was sent was not all read.
+	// It may be reset, because not everything sent was read.
 	_, _ = io.Copy(io.Discard, conn)
 }
 
 const healthy = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
-// stats is a request that asks for a key.
+// stats returns a request that needs a key.
 func stats(headers ...string) string {
 	return "GET /api/stats HTTP/1.1\r\nHost: localhost\r\n" + strings.Join(append(headers, "\r\n"), "\r\n")
 }
 
-// TestServer_Strangers ensures that connections that have shown no valid key keep
-// nobody out: when there are as many as there may be, the one goes that has waited
-// longest, whatever it has sent of a request, and one with a key stays.
+// TestServer_Strangers ensures that connections without a valid key do not block others: when the bound is reached,
+// the one that has waited longest is closed, whatever part of a request it has sent, and one with a key stays.
 func TestServer_Strangers(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t, withKeys(allRoles()...), func(c *Config) { c.Connections = 4 })
@@ -59,7 +58,7 @@ func TestServer_Strangers(t *testing.T) {
 	silent := dial(t, addr, "GET /api/stats HTTP/1.1\r\nHost: a\r\nX-")
 	unknown := dial(t, addr, "")
 	waitFor(t, func() bool { return s.host.Port.Strangers() == 3 })
-	for _, c := range []net.Conn{probe, unknown} { // answered, they have waited less than the silent one
+	for _, c := range []net.Conn{probe, unknown} { // they were answered, so they have waited less than the silent one
 		if _, err := io.WriteString(c, healthy); err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +67,7 @@ func TestServer_Strangers(t *testing.T) {
 		}
 	}
 	for i, first := range []net.Conn{silent, probe, unknown} {
-		key := []string{"operator", "worker", "worker"}[i] // one key has half of them
+		key := []string{"operator", "worker", "worker"}[i] // one key may have half of them
 		if got := receive(t, bufio.NewReader(dial(t, addr, stats(with(key))))); got.status != 200 {
 			t.Errorf("one more, with a key: %+v", got)
 		}
@@ -89,8 +88,8 @@ func TestServer_Strangers(t *testing.T) {
 	}
 }
 
-// TestServer_StrangersPerAddress ensures that one address has no more strangers than
-// it may, and loses those that have waited longest, not others'.
+// TestServer_StrangersPerAddress ensures that one address has a bounded number of strangers, and loses those that
+// have waited longest, not others'.
 func TestServer_StrangersPerAddress(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t, withKeys(testKey("operator")), func(c *Config) { c.ConnectionsPerAddress = 2 })
@@ -105,8 +104,8 @@ func TestServer_StrangersPerAddress(t *testing.T) {
 	}
 }
 
-// TestServer_StrangersBody ensures that a body above 32 KiB is refused for its head
-// if that shows no valid key, and that nothing is held for it.
+// TestServer_StrangersBody ensures that a body above 32 KiB is refused because of its header if that has no valid
+// key, and that no memory is held for it.
 func TestServer_StrangersBody(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t, withKeys(unlimited(testKey("operator"))))
@@ -139,8 +138,8 @@ func TestServer_StrangersBody(t *testing.T) {
 	}
 }
 
-// TestServer_ExpectedBody ensures that memory is not asked for before there is room
-// for it: a body counts by the length that its head says.
+// TestServer_ExpectedBody ensures that memory is allocated only if there is room: a body counts with the length in
+// its header.
 func TestServer_ExpectedBody(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t, func(c *Config) {
@@ -159,8 +158,8 @@ func TestServer_ExpectedBody(t *testing.T) {
 	waitFor(t, func() bool { return s.host.Port.BodyBytes() == 0 })
 }
 
-// TestServer_ExpectedBodyAskedFor ensures that a body counts on when its client is asked for
-// it, which is no answer, until it has one.
+// TestServer_ExpectedBodyAskedFor ensures that a body still counts after the 100 Continue, which is not an answer,
+// until it is answered.
 func TestServer_ExpectedBodyAskedFor(t *testing.T) {
 	t.Parallel()
 	const length = 1 << 20
@@ -192,8 +191,8 @@ func TestServer_ExpectedBodyAskedFor(t *testing.T) {
 	waitFor(t, func() bool { return s.host.Port.BodyBytes() == 0 })
 }
 
-// TestServer_ExpectedChunk ensures that a chunk counts by the length that it says: memory for
-// all of it is there before any of it has come.
+// TestServer_ExpectedChunk ensures that a chunk counts with its announced length, because its memory is allocated
+// before its bytes arrive.
 func TestServer_ExpectedChunk(t *testing.T) {
 	t.Parallel()
 	const length = 1 << 20
@@ -208,7 +207,7 @@ func TestServer_ExpectedChunk(t *testing.T) {
 	if f := receive(t, bufio.NewReader(another)).refused(t, wire.CodeOverloaded); f["reason"] != "bodies" {
 		t.Errorf("another: %v", f)
 	}
-	if n := s.host.Port.BodyBytes(); n >= 2*port.BodyCopies*length { // it is still there, and may go on
+	if n := s.host.Port.BodyBytes(); n >= 2*port.BodyCopies*length { // it is still open, and may continue
 		t.Errorf("%d bytes of bodies are counted, those of the refused one too", n)
 	}
 	body := `{"params":"` + strings.Repeat("x", 1<<19) + `"}`
@@ -221,8 +220,7 @@ func TestServer_ExpectedChunk(t *testing.T) {
 	waitFor(t, func() bool { return s.host.Port.BodyBytes() == 0 })
 }
 
-// TestServer_ctxOf ensures that a head leads to its own connection, whichever of
-// several requests it is.
+// TestServer_ctxOf ensures that a header leads to its own connection, whichever of several requests it belongs to.
 func TestServer_ctxOf(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t, withKeys(unlimited(testKey("operator"))))
@@ -237,8 +235,8 @@ func TestServer_ctxOf(t *testing.T) {
 	}
 }
 
-// TestServer_AmbiguousLength ensures that nothing is read as a request behind one
-// whose length two headers tell differently.
+// TestServer_AmbiguousLength ensures that nothing is read as a second request after one with two contradicting
+// lengths.
 func TestServer_AmbiguousLength(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)

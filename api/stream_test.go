@@ -33,7 +33,7 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// sse is one block of a stream: an event, a place or a remark.
+// sse is one block of a stream: an event, a place or a comment.
 type sse struct{ id, event, data, comment string }
 
 // streamReader reads a stream.
@@ -43,14 +43,13 @@ type streamReader struct {
 	head *http.Response
 	body *bufio.Reader
 
-	checked int // blocks against the API's description
+	checked int // blocks compared with the API's description
 }
 
-// describedMax bounds the blocks of a stream that are held against the API's
-// description: that takes time.
+// describedMax bounds the blocks of a stream that are compared with the API's description, because that takes time.
 const describedMax = 20
 
-// openStream opens a stream and reads its head.
+// openStream opens a stream and reads its header.
 func openStream(t testing.TB, addr, target string, headers ...string) *streamReader {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -87,12 +86,11 @@ func streamOver(t testing.TB, conn net.Conn, target string, headers ...string) *
 	return f
 }
 
-// described checks that the API's description has the answer, of which text was
-// read.
+// described checks that the API's description has the answer, of which text was read.
 func (f *streamReader) described(text string) {
 	f.t.Helper()
 	a := answer{status: http.StatusOK, header: map[string]string{"Content-Type": eventStream, "X-Request-Id": "r"}, body: text}
-	if f.head != nil { // else it reads a stream without an answer's head
+	if f.head != nil { // otherwise it reads a stream without an answer's header
 		a.status, a.header = f.head.StatusCode, make(map[string]string)
 		for name := range f.head.Header {
 			a.header[name] = f.head.Header.Get(name)
@@ -101,7 +99,7 @@ func (f *streamReader) described(text string) {
 	described(f.t, "GET", "/api/events", "", a)
 }
 
-// next reads one block, within testwait.Patience. io.EOF: the stream has ended as it should.
+// next reads one block, within testwait.Patience. It returns io.EOF if the stream has ended properly.
 func (f *streamReader) next() (b sse, err error) {
 	if f.conn != nil {
 		if err := f.conn.SetReadDeadline(time.Now().Add(testwait.Patience)); err != nil {
@@ -163,7 +161,7 @@ func (f *streamReader) blocks(n int) []sse {
 	return out
 }
 
-// events reads n events, each of which says in its id where it is.
+// events reads n events, each of which has its place as its id.
 func (f *streamReader) events(n int) []wire.Event {
 	f.t.Helper()
 	var out []wire.Event
@@ -196,11 +194,11 @@ func TestServer_Stream(t *testing.T) {
 	s, node := setup(t)
 	addr := listen(t, s)
 	submitOne(t, s, `{"task_type":"a","params":1}`)
-	node.Follower = true // whoever it is answers
+	node.Follower = true // any node answers
 
 	node.ReadyErr = nodes.ErrNoLeader
 	s.call(t, "GET /api/events", "", "Accept: text/event-stream").refused(t, wire.CodeNoLeader)
-	openStream(t, addr, "/api/events?after=1.1").conn.Close() // goes on anywhere
+	openStream(t, addr, "/api/events?after=1.1").conn.Close() // it can continue anywhere
 	streamsLeft(t, s, 0)
 	node.ReadyErr = nil
 
@@ -249,7 +247,7 @@ func TestServer_Stream(t *testing.T) {
 	for _, f := range []*streamReader{fresh, old, resumed, filtered} {
 		f.conn.Close()
 	}
-	streamsLeft(t, s, 0) // though nothing is sent
+	streamsLeft(t, s, 0) // although nothing is sent
 
 	head, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -262,8 +260,8 @@ func TestServer_Stream(t *testing.T) {
 	streamsLeft(t, s, 0)
 }
 
-// TestServer_StreamsAgree has many streams begin, stop and go on while events
-// come in: each sees every event that it asked for, once, in order.
+// TestServer_StreamsAgree lets many streams begin, stop and continue while events happen: each gets every event that
+// it asked for, once and in order.
 func TestServer_StreamsAgree(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -273,7 +271,7 @@ func TestServer_StreamsAgree(t *testing.T) {
 	if testing.Short() {
 		tasks = 800
 	}
-	enough := tasks / 2 // events that every filter lets through
+	enough := tasks / 2 // events that pass every filter
 	filters := []string{"", "task_type=b", "event=claimed", "worker_id=w"}
 	seen := make([][]wire.Event, readers)
 	var wait sync.WaitGroup
@@ -309,8 +307,8 @@ func TestServer_StreamsAgree(t *testing.T) {
 	}
 }
 
-// TestServer_StreamCompressed checks that Go's client gets each event when it
-// happens, without knowing that the stream is compressed.
+// TestServer_StreamCompressed checks that Go's client gets each event when it happens, without knowing that the
+// stream is compressed.
 func TestServer_StreamCompressed(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)
@@ -373,7 +371,7 @@ func TestGzipSum(t *testing.T) {
 	})
 }
 
-// pages returns the whole trail that a filter lets through, page by page.
+// pages returns all events that pass a filter, page by page.
 func pages(t testing.TB, s *Server, filter string) (all []wire.Event) {
 	t.Helper()
 	for next := "0"; ; {
@@ -385,8 +383,7 @@ func pages(t testing.TB, s *Server, filter string) (all []wire.Event) {
 	}
 }
 
-// TestServer_StreamWithinPacket checks that a stream that goes on at a place
-// within what others have been sent gets the rest of that alone.
+// TestServer_StreamWithinPacket checks that a stream that continues within a packet gets only the rest of it.
 func TestServer_StreamWithinPacket(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -414,8 +411,7 @@ func TestServer_StreamWithinPacket(t *testing.T) {
 	}
 }
 
-// TestServer_StreamGone checks that a stream that falls behind what is kept ends
-// with the reason.
+// TestServer_StreamGone checks that a stream that falls behind the kept events ends with that reason.
 func TestServer_StreamGone(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -447,7 +443,7 @@ func TestServer_StreamGone(t *testing.T) {
 	st.Close()
 }
 
-// TestServer_StreamBounds checks that there are not more streams than allowed.
+// TestServer_StreamBounds checks the bound of streams.
 func TestServer_StreamBounds(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)
@@ -465,8 +461,8 @@ func TestServer_StreamBounds(t *testing.T) {
 	openStream(t, addr, "/api/events").begin()
 }
 
-// TestServer_StreamsDrain checks that the streams end when the server drains:
-// with a proper end, and also those whose client does not read.
+// TestServer_StreamsDrain checks that streams end when the server drains: properly, or at least in time if the client
+// does not read.
 func TestServer_StreamsDrain(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -480,10 +476,10 @@ func TestServer_StreamsDrain(t *testing.T) {
 	if err := sleeps.conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
 		t.Fatal(err)
 	}
-	// More than the sockets take, though the other does not read. Those that do take turns:
-	// one that has to wait for long is ended, too.
+	// More than the sockets can buffer, although the other one does not read. Those that read take turns, because one
+	// that has to wait long would be closed, too.
 	var got, unzipped []sse
-	for count := 5_001; len(got) < 40_001; count = 5_000 { // at first one more is told
+	for count := 5_001; len(got) < 40_001; count = 5_000 { // the first time with one more event
 		tasks := make([]fsm.NewTask, 5_000)
 		for i := range tasks {
 			tasks[i] = fsm.NewTask{Type: strings.Repeat("t", 100), Params: []byte("1")}
@@ -522,8 +518,8 @@ func TestServer_StreamsDrain(t *testing.T) {
 	}
 }
 
-// TestStream_Silence checks that a stream on which nothing happens says so in
-// time, that its write deadline does not end it, and that its place moves on.
+// TestStream_Silence checks that a stream without events sends a sign of life in time, that its write deadline does
+// not end it, and that its place moves on.
 func TestStream_Silence(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -567,8 +563,8 @@ func TestStream_Silence(t *testing.T) {
 	})
 }
 
-// TestStream_SleepingClient checks how long a client that reads nothing holds a
-// stream: not for long, and a draining server hardly at all.
+// TestStream_SleepingClient checks that a client that reads nothing holds a stream only for a limited time, and a
+// draining server hardly at all.
 func TestStream_SleepingClient(t *testing.T) {
 	t.Parallel()
 	for _, drain := range []bool{false, true} {
@@ -597,8 +593,8 @@ func TestStream_SleepingClient(t *testing.T) {
 	}
 }
 
-// TestFeed_Looks checks that the trail is not looked at more often than allowed,
-// however much happens and however many streams there are.
+// TestFeed_Looks checks that the trail is read no more often than permitted, however many events and streams there
+// are.
 func TestFeed_Looks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,8 +12,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// TestServer_Lifecycle follows one task from its submit to its deletion, and
-// checks every answer to the byte.
+// TestServer_Lifecycle follows one task from its submit to its deletion, and checks every answer byte for byte.
 func TestServer_Lifecycle(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
@@ -144,8 +143,7 @@ func TestServer_SubmitManyAtTheLimit(t *testing.T) {
 	}
 }
 
-// TestServer_ParamsKept checks that params, payload and result come back as
-// the bytes that were sent.
+// TestServer_ParamsKept checks that params, payload and result are returned with the bytes that were sent.
 func TestServer_ParamsKept(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)
@@ -199,8 +197,7 @@ func TestServer_List(t *testing.T) {
 	}
 }
 
-// TestServer_ListLabels checks that all the labels given have to match, each cut
-// at its first colon.
+// TestServer_ListLabels checks that all given labels have to match, each cut at its first colon.
 func TestServer_ListLabels(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)
@@ -232,7 +229,7 @@ func TestServer_ListLabels(t *testing.T) {
 		many += fmt.Sprintf("&label=n%d:", i)
 	}
 	s.call(t, "GET /api/tasks?"+many[1:], "").good(t, 200)
-	s.call(t, "GET /api/tasks?label=n0:"+many, "").good(t, 200) // the same twice is one
+	s.call(t, "GET /api/tasks?label=n0:"+many, "").good(t, 200) // a duplicate counts once
 	if f := s.call(t, "GET /api/tasks?label=x:"+many, "").refused(t, wire.CodeInvalidRequest); f["field"] != "label" {
 		t.Errorf("too many labels: %v", f)
 	}
@@ -273,8 +270,7 @@ func TestServer_ListPages(t *testing.T) {
 	}
 }
 
-// TestServer_ListIncludes checks that a list shows params and results only
-// where it is asked to.
+// TestServer_ListIncludes checks that a list shows params and results only if they are included.
 func TestServer_ListIncludes(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)
@@ -297,8 +293,7 @@ func TestServer_ListIncludes(t *testing.T) {
 	}
 }
 
-// TestInForce_ended ensures that a task that has ended says for how long it is kept, whatever
-// the settings of its type say since.
+// TestInForce_ended ensures that an ended task keeps its retention, whatever the settings of its type say later.
 func TestInForce_ended(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)

@@ -15,8 +15,8 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// TestUnsigned ensures that a command with a name goes without it where the level
-// is too low for names, and that nothing else is left out.
+// TestUnsigned ensures that a command is sent without a name if the level is too low for names, and that nothing else
+// is left out.
 func TestUnsigned(t *testing.T) {
 	t.Parallel()
 	for _, c := range []command.Command{
@@ -38,8 +38,7 @@ func TestUnsigned(t *testing.T) {
 	}
 }
 
-// TestServer_tell ensures that an act is told, and that one that cannot be is
-// only logged.
+// TestServer_tell ensures that an action is recorded in the trail, and that a failure to do so is only logged.
 func TestServer_tell(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

@@ -17,15 +17,15 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// mark is in whatever others have named, sent or written in the state of tenants: a key of the
-// types a and b must never see it. It has nothing that JSON escapes.
+// mark is in everything that others have named, sent or written in the state of tenants, and a key for the types a
+// and b must never see it. JSON does not escape it.
 const mark = "m4rk"
 
-// othersDay is the day, by the calendar, on which others' tasks come to their ends.
+// othersDay is the calendar day on which others' tasks end.
 const othersDay = int64(nodetest.Start + 100*86_400_000)
 
-// tenants fills the state with tasks of the type m4rk, of the type a, and of families that have
-// both. It returns the ids of tasks by names of theirs.
+// tenants fills the state with tasks of the types m4rk and a, and with families of both. It returns the ids of tasks
+// by name.
 func tenants(t *testing.T, s *Server, node *nodetest.Node) map[string]uint64 {
 	t.Helper()
 	root := func(target, body string) answer {
@@ -75,7 +75,7 @@ func tenants(t *testing.T, s *Server, node *nodetest.Node) map[string]uint64 {
 	root("PUT /api/schedules/m4rk-schedule", `{"task":{"task_type":"m4rk",`+whole+`},"every_ms":86400000}`)
 	node.Advance(86_400_000)
 
-	// Families of both: parents of the own type, whose steps are others', and the other way round.
+	// Families of both types: parents of our own type with others' steps, and the other way round.
 	parent := func(name, rest string) {
 		t.Helper()
 		submit(name, own(name)+rest+`,"steps":[{"step":"m4rk-step","task_type":"m4rk","params":"m4rk-params","max_attempts":1}]}`)
@@ -114,8 +114,8 @@ func tenants(t *testing.T, s *Server, node *nodetest.Node) map[string]uint64 {
 	return ids
 }
 
-// tenantCalls are requests of each call, as ROLE METHOD TARGET BODY, where {NAME} is the id of a
-// task of tenants. A call that refuses every key with task_types is asked, too.
+// tenantCalls are requests for each call, as ROLE METHOD TARGET BODY, where {NAME} is the id of a task of tenants.
+// They include calls that refuse every key with task_types.
 var tenantCalls = map[string][]string{
 	"submit_tasks": {
 		`producer POST /api/tasks {"task_type":"a","params":1}`,
@@ -202,14 +202,14 @@ var tenantCalls = map[string][]string{
 	"options":                {`reader OPTIONS /api/tasks`},
 }
 
-// othersID reports whether the id is that of a task of another type.
+// othersID reports whether the id belongs to a task of another type.
 func othersID(ids map[string]uint64, id uint64) bool {
 	first, last := ids["first"], ids["other done"]
 	return id > first && id <= last
 }
 
-// leaks returns what of others a text shows: their mark, as it is or in base64, the day of
-// their ends, and ids of their tasks.
+// leaks returns what a text shows of others: their mark, plain or in base64, the day of their ends, and ids of their
+// tasks.
 func leaks(ids map[string]uint64, text string) (found []string) {
 	for _, form := range marked() {
 		if strings.Contains(text, form) {
@@ -232,35 +232,35 @@ func leaks(ids map[string]uint64, text string) (found []string) {
 	return found
 }
 
-// marked are the mark and the day as an answer may have them.
+// marked returns the forms in which an answer might contain the mark and the day.
 func marked() []string {
 	forms := []string{mark, "2026-06-09T"}
-	for before := range 3 { // base64 of the mark wherever it stands, but for what its neighbours share
+	for before := range 3 { // base64 of the mark at any offset, without the characters that its neighbors affect
 		text := base64.RawStdEncoding.EncodeToString([]byte(strings.Repeat("-", before) + mark + "-payload"))
 		forms = append(forms, text[(before*4+2)/3:len(text)-1])
 	}
 	return forms
 }
 
-// cursorsOf returns the cursors of an answer, and what the bytes of each are.
+// cursorsOf returns the cursors of an answer, and their decoded bytes.
 func cursorsOf(body string) (cursors []string) {
 	var page struct {
 		Cursor string `json:"next_cursor"`
 	}
-	_ = json.Unmarshal([]byte(body), &page) // what is no page has none
+	_ = json.Unmarshal([]byte(body), &page) // other answers have none
 	if page.Cursor != "" {
 		cursors = append(cursors, page.Cursor)
 	}
 	return cursors
 }
 
-// tellsOf reports whether a cursor can be read: as those of keys for all types are.
+// tellsOf reports whether a cursor is readable, like those for keys for all types.
 func tellsOf(cursor string) bool {
 	return regexp.MustCompile(`^([ad][0-9a-z]+|e[0-9a-z]+\.[0-9a-z]+)$`).MatchString(cursor)
 }
 
-// securityTable returns the calls that docs/security.md says of what a key with task_types
-// learns by them.
+// securityTable returns the calls in the table of docs/security.md that says what a key with task_types learns from
+// them.
 func securityTable(t *testing.T) (names []string) {
 	t.Helper()
 	page, err := os.ReadFile("../docs/security.md")
@@ -284,8 +284,8 @@ func securityTable(t *testing.T) (names []string) {
 	return names
 }
 
-// TestTenants_Table ensures that docs/security.md says of every call what a key with task_types
-// learns by it, and that each is tried.
+// TestTenants_Table ensures that docs/security.md says for every call what a key with task_types learns from it, and
+// that each is tried.
 func TestTenants_Table(t *testing.T) {
 	t.Parallel()
 	var calls, tried []string
@@ -307,13 +307,13 @@ func TestTenants_Table(t *testing.T) {
 	}
 }
 
-// TestTenants ensures that a key with task_types sees nothing of tasks of other types, by any
-// call, in the body, the headers and the cursors, at the leader and through another node.
+// TestTenants ensures that a key with task_types sees nothing of tasks of other types in any call: in the body, the
+// headers and the cursors, at the leader and through another node.
 func TestTenants(t *testing.T) {
 	t.Parallel()
 	for _, c := range allCalls(t) {
 		if c.Roles.Has(keyring.RoleNone) {
-			continue // it tells everybody the same, with a key or without
+			continue // it gives every client the same answer, with a key or without
 		}
 		requests := tenantCalls[c.Name]
 		t.Run(c.Name, func(t *testing.T) {
@@ -323,7 +323,7 @@ func TestTenants(t *testing.T) {
 			for _, s := range []*Server{leader, follower} {
 				for _, request := range requests {
 					if s == follower && strings.Contains(request, "stale") {
-						continue // it has a state of its own here
+						continue // it has its own state here
 					}
 					for id, n := range ids {
 						request = strings.ReplaceAll(request, "{"+id+"}", strconv.FormatUint(n, 10))
@@ -350,8 +350,8 @@ func TestTenants(t *testing.T) {
 	}
 }
 
-// TestTenants_Stream ensures that a stream shows a key with task_types no more than a page
-// does, of what happened before and of what happens.
+// TestTenants_Stream ensures that a stream shows a key with task_types no more than a page does, of past and new
+// events.
 func TestTenants_Stream(t *testing.T) {
 	t.Parallel()
 	leader, _, node := setupKeys(t, typed()...)
@@ -383,8 +383,8 @@ func TestTenants_Stream(t *testing.T) {
 	read(fmt.Sprintf(`"task_id":%d,"event":"failed"`, ids["parent running"]))
 }
 
-// TestTenants_OwnParent ensures that nothing is hidden of families that are wholly of the key's
-// types, but for the end of one that was removed.
+// TestTenants_OwnParent ensures that nothing is hidden of families that are entirely of the key's types, except the
+// end of a removed one.
 func TestTenants_OwnParent(t *testing.T) {
 	t.Parallel()
 	leader, _, _ := setupKeys(t, typed()...)
@@ -422,8 +422,8 @@ func TestTenants_OwnParent(t *testing.T) {
 	}
 }
 
-// TestTenants_Cursors ensures that the pages of a key with task_types have each of its tasks
-// once, by cursors that any node takes, and that are of no use to those without.
+// TestTenants_Cursors ensures that the pages of a key with task_types have each of its tasks once, with cursors that
+// any node accepts, and that are useless to keys for all types.
 func TestTenants_Cursors(t *testing.T) {
 	t.Parallel()
 	leader, follower, node := setupKeys(t, typed()...)

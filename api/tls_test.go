@@ -29,12 +29,10 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// serversOverTLS in the environment makes every server of the tests speak HTTPS,
-// and their clients too.
+// serversOverTLS in the environment makes every server of the tests use HTTPS, and their clients, too.
 const serversOverTLS = "CLAIMQ_TEST_SERVERS_OVER_TLS"
 
-// What the server does about its clients' connections it does over TLS as well:
-// the tests of that pass over it.
+// Runs the tests about clients' connections again over TLS.
 func TestServer_allOverTLS(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(serversOverTLS) != "" {
@@ -48,29 +46,27 @@ func TestServer_allOverTLS(t *testing.T) {
 	}
 }
 
-// testTLS returns the TLS of a server for a loopback address, and that of its
-// clients.
+// testTLS returns the TLS configurations of a server for a loopback address and of its clients.
 func testTLS(t testing.TB) (server, client *tls.Config) {
 	t.Helper()
 	a := certstest.NewAuthority(t, "tests")
 	return &tls.Config{Certificates: []tls.Certificate{a.Issue([]string{"127.0.0.1"}).TLS(t)}}, &tls.Config{RootCAs: a.Pool(), ServerName: "127.0.0.1"}
 }
 
-// allTLS is that of all servers and clients of a run over TLS.
+// allTLS has the configurations for all servers and clients of a run over TLS.
 var allTLS struct {
 	once           sync.Once
 	server, client *tls.Config
 }
 
-// sharedTLS returns it.
+// sharedTLS returns them.
 func sharedTLS(t testing.TB) (server, client *tls.Config) {
 	t.Helper()
 	allTLS.once.Do(func() { allTLS.server, allTLS.client = testTLS(t) })
 	return allTLS.server, allTLS.client
 }
 
-// overTLS returns the address of somebody who passes on to addr, over TLS, what
-// comes in plain: as it comes, the ends of connections too.
+// overTLS returns the address of a proxy that forwards plain connections to addr over TLS, including half-closes.
 func overTLS(t *testing.T, addr string, cfg *tls.Config) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -113,7 +109,7 @@ func passOver(client *net.TCPConn, addr string, cfg *tls.Config) {
 	back.Wait()
 }
 
-// setupTLS returns a server that speaks HTTPS, its address and how to reach it.
+// setupTLS returns a server with HTTPS, its address and the TLS configuration of its clients.
 func setupTLS(t *testing.T, change func(server *tls.Config), options ...func(*Config)) (s *Server, node *nodetest.Node, addr string, client *tls.Config) {
 	t.Helper()
 	server, client := testTLS(t)
@@ -158,7 +154,7 @@ func TestServer_TLSUnsent(t *testing.T) {
 	}
 }
 
-// Who speaks plain HTTP to a port with TLS is told so.
+// A client that uses plain HTTP on a port with TLS is told so.
 func TestServer_PlainToTLS(t *testing.T) {
 	t.Parallel()
 	s, _, addr, _ := setupTLS(t, nil)
@@ -181,7 +177,7 @@ func TestServer_PlainToTLS(t *testing.T) {
 		}
 		_ = conn.Close()
 	}
-	// What is neither is closed.
+	// Anything else is closed.
 	conn := dialServer(t, addr)
 	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	if _, err := io.WriteString(conn, "hello\r\n\r\n"); err != nil {
@@ -193,7 +189,7 @@ func TestServer_PlainToTLS(t *testing.T) {
 	waitFor(t, func() bool { return s.host.Port.Open() == 0 })
 }
 
-// Who speaks TLS to a port without it learns that at once.
+// A client that uses TLS on a port without it fails at once.
 func TestServer_TLSToPlain(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)
@@ -214,8 +210,7 @@ func TestServer_TLSToPlain(t *testing.T) {
 	}
 }
 
-// Where client certificates are wanted, no request is answered without a good
-// one, and both sides are told.
+// If client certificates are required, no request without a valid one is answered, and both sides are told.
 func TestServer_TLSClients(t *testing.T) {
 	t.Parallel()
 	ours, others := certstest.NewAuthority(t, "ours"), certstest.NewAuthority(t, "others'")
@@ -227,17 +222,17 @@ func TestServer_TLSClients(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		for name, c := range map[string]struct {
 			own  []tls.Certificate
-			told string // "" = it is let in
+			told string // "" = it is accepted
 		}{
 			"good":    {[]tls.Certificate{ours.Issue(names).TLS(t)}, ""},
-			"none":    {nil, "remote error"}, // TLS 1.3 alone has a word for it
+			"none":    {nil, "remote error"}, // only TLS 1.3 has an alert for it
 			"others'": {[]tls.Certificate{others.Issue(names).TLS(t)}, "unknown certificate authority"},
 			"expired": {[]tls.Certificate{ours.Issue(names, certstest.Expired).TLS(t)}, "expired certificate"},
 		} {
 			cfg := client.Clone()
 			cfg.MinVersion, cfg.MaxVersion = version, version
 			if c.own != nil {
-				// Else crypto/tls would keep back what the server does not ask for.
+				// Otherwise crypto/tls would withhold certificates that the server did not request.
 				cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &c.own[0], nil }
 			}
 			conn := dialTLS(t, addr, cfg)
@@ -257,8 +252,7 @@ func TestServer_TLSClients(t *testing.T) {
 	waitFor(t, func() bool { return strings.Contains(log.String(), "refused a TLS connection") })
 }
 
-// Strangers who say nothing are cut off, the oldest first when they are many, and
-// do not hold up clients.
+// Silent strangers are cut off, the oldest first if there are many, and do not hold up clients.
 func TestServer_TLSStrangers(t *testing.T) {
 	t.Parallel()
 	s, _, addr, client := setupTLS(t, nil)
@@ -277,7 +271,7 @@ func TestServer_TLSStrangers(t *testing.T) {
 	if _, err := strangers[0].Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("the oldest is still there: %v", err)
 	}
-	for _, c := range strangers { // and the others in their time
+	for _, c := range strangers { // and the others at their timeout
 		_ = c.SetDeadline(time.Now().Add(time.Minute))
 		if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Fatalf("one is still there: %v", err)
@@ -292,10 +286,10 @@ func TestServer_TLSStrangers(t *testing.T) {
 	}
 }
 
-// Nonsense ends its own connection, and leaves nothing behind.
+// Garbage ends its own connection, and leaves nothing behind.
 func TestServer_TLSGarbage(t *testing.T) {
 	before := []goleak.Option{
-		goleak.IgnoreCurrent(), // and what fasthttp ends later, or never
+		goleak.IgnoreCurrent(), // and goroutines that fasthttp ends later, or never
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
 	}
@@ -323,7 +317,7 @@ func TestServer_TLSGarbage(t *testing.T) {
 			for range random.IntN(300) {
 				text = append(text, byte(random.Uint32()))
 			}
-			within := secured && i%3 == 0 // TLS is in order, what is in it is not
+			within := secured && i%3 == 0 // the TLS is valid, its content is not
 			asking.Go(func() {
 				raw, err := net.Dial("tcp", ln.Addr().String())
 				if err != nil {
@@ -355,7 +349,7 @@ func TestServer_TLSGarbage(t *testing.T) {
 	goleak.VerifyNone(t, before...)
 }
 
-// lockedText is a log that a test looks into.
+// lockedText is a log that a test can read.
 type lockedText struct {
 	mu   sync.Mutex
 	text strings.Builder

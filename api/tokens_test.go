@@ -28,7 +28,7 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// tokensOf are the settings by which tokens of the issuer are taken.
+// tokensOf returns the settings that accept tokens of the issuer.
 func tokensOf(issuer *oidctest.Issuer) *keyring.Tokens {
 	roles := []keyring.TokenRole{
 		{Group: "ops", Key: keyring.Key{Role: "operator"}},
@@ -50,14 +50,14 @@ func tokensOf(issuer *oidctest.Issuer) *keyring.Tokens {
 	}
 }
 
-// withTokens has a server take tokens.
+// withTokens makes a server accept tokens.
 func withTokens(tokens *keyring.Tokens) func(*Config) {
 	return func(c *Config) {
 		c.Tokens = func() (*keyring.Tokens, error) { copied := *tokens; return &copied, nil }
 	}
 }
 
-// changingTokens are settings that a test changes.
+// changingTokens are settings that a test can change.
 type changingTokens struct {
 	mu     sync.Mutex
 	tokens *keyring.Tokens
@@ -81,7 +81,7 @@ func awaitIssuer(t *testing.T, servers ...*Server) {
 	}
 }
 
-// scrape returns the value of a line of the server's metrics, 0 if it is not there.
+// scrape returns the value of a line of the server's metrics, 0 if it is missing.
 func scrape(t *testing.T, s *Server, line string) (value float64) {
 	t.Helper()
 	var ctx fasthttp.RequestCtx
@@ -107,7 +107,7 @@ func p256(t *testing.T) *ecdsa.PrivateKey {
 
 func bearerOf(token string) string { return "Authorization: Bearer " + token }
 
-// setupTokens returns a leader and a follower that both take tokens, and have a key.
+// setupTokens returns a leader and a follower that both accept tokens, and have a key.
 func setupTokens(t *testing.T) (issuer *oidctest.Issuer, leader, follower *Server) {
 	t.Helper()
 	issuer = oidctest.New(t)
@@ -117,8 +117,8 @@ func setupTokens(t *testing.T) (issuer *oidctest.Issuer, leader, follower *Serve
 	return issuer, leader, follower
 }
 
-// A token is taken beside keys, here and through a follower, in both headers, and does what
-// its groups may.
+// A token is accepted in addition to keys, here and through a follower, in both headers, and has the rights of its
+// groups.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	issuer, leader, follower := setupTokens(t)
@@ -135,7 +135,7 @@ func TestTokens(t *testing.T) {
 		if f["role"] != "producer" {
 			t.Errorf("%v", f)
 		}
-		// Several groups: of the same types the roles add up.
+		// The roles of several groups with the same types add up.
 		s.call(t, "POST /api/tasks", `{"params":1}`, bearerOf(issuer.Token("bob", "workers", "senders"))).good(t, 201)
 		f = s.call(t, "POST /api/tasks", `{"params":1}`, bearerOf(issuer.Token("eve", "staff"))).refused(t, wire.CodeForbidden)
 		if f["error"] != "The token has no group that has a role here" {
@@ -154,8 +154,8 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// With task types a token is apart as a key is: also its idempotency keys. A group with
-// others adds nothing to the first.
+// With task types a token is isolated like a key, including its idempotency keys. A group with other types adds
+// nothing to the first.
 func TestTokens_Types(t *testing.T) {
 	t.Parallel()
 	issuer, leader, follower := setupTokens(t)
@@ -174,7 +174,7 @@ func TestTokens_Types(t *testing.T) {
 	}
 }
 
-// Why a token is not taken is said, in words that have nothing of it, and counted.
+// A refused token is answered with a reason that repeats nothing of it, and counted.
 func TestTokens_Refused(t *testing.T) {
 	t.Parallel()
 	issuer, leader, follower := setupTokens(t)

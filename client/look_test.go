@@ -139,7 +139,7 @@ func TestClient_Schedules(t *testing.T) {
 	}
 }
 
-// All pages of the list are asked for.
+// Schedules requests all pages of the list.
 func TestClient_SchedulesPages(t *testing.T) {
 	t.Parallel()
 	const one = `{"name":"%s","task":{"params":1},"cron":"@daily","every_ms":null,"timezone":"UTC","overlap":"skip","catch_up":"one","paused":false,"next_run_at":null,"last_task_id":null,` +

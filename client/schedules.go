@@ -60,8 +60,8 @@ func (c *Client) GetSchedule(ctx context.Context, name string) (*Schedule, error
 	return s, nil
 }
 
-// Schedules returns all schedules, by name. It asks for page after page, of 1,000 and about
-// 8 MiB at most; those of a later page are as of a later time.
+// Schedules returns all schedules, by name. It requests page after page, of at most 1,000 schedules and about 8 MiB;
+// later pages are as of a later time.
 func (c *Client) Schedules(ctx context.Context) ([]Schedule, error) {
 	schedules := []Schedule{}
 	for query := (url.Values{}); ; {

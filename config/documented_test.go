@@ -38,7 +38,7 @@ func readDocumented(t *testing.T) (page string, rows map[string]documented) {
 	return string(content), rows
 }
 
-// The page has every setting and no other, with its default and what is allowed.
+// The page has every setting and no other, with its default and valid values.
 func TestDocumented(t *testing.T) {
 	t.Parallel()
 	_, got := readDocumented(t)
@@ -52,7 +52,7 @@ func TestDocumented(t *testing.T) {
 	}
 }
 
-// Each setting has a flag with its default, but keys and oidc.roles.
+// Each setting has a flag with its default, except keys and oidc.roles.
 func TestDocumented_Flags(t *testing.T) {
 	t.Parallel()
 	_, rows := readDocumented(t)
@@ -73,7 +73,7 @@ func TestDocumented_Flags(t *testing.T) {
 	}
 }
 
-// The page's files are good ones.
+// The files shown on the page are valid.
 func TestDocumented_Examples(t *testing.T) {
 	t.Parallel()
 	page, _ := readDocumented(t)
@@ -96,8 +96,7 @@ func TestDocumented_Examples(t *testing.T) {
 	}
 }
 
-// What is set by the name of each setting, in each of the three ways, is told
-// as set there; so no two settings share a field.
+// Each setting, set in each of the three ways, is shown with that origin, so no two settings share a field.
 func TestLoadServer_EverySetting(t *testing.T) {
 	t.Parallel()
 	_, rows := readDocumented(t)
@@ -120,7 +119,7 @@ func TestLoadServer_EverySetting(t *testing.T) {
 	values["keys_file"] = keys
 	for name := range rows {
 		if _, ok := values[name]; !ok {
-			values[name] = strings.ReplaceAll(name, ".", "-") // a text
+			values[name] = strings.ReplaceAll(name, ".", "-") // a string
 		}
 	}
 	for _, way := range []string{config.FromFlag, config.FromVariable, config.FromFile} {
@@ -139,7 +138,7 @@ func TestLoadServer_EverySetting(t *testing.T) {
 	}
 }
 
-// loadAll sets values in one way.
+// loadAll sets values in one of the ways.
 func loadAll(t *testing.T, way string, values map[string]string) (config.Loaded, error) {
 	t.Helper()
 	fs := pflag.NewFlagSet("server", pflag.ContinueOnError)

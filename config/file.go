@@ -11,10 +11,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// fileBytesMax bounds a file of settings or keys; 10,000 keys are 2 MiB.
+// fileBytesMax bounds a file of settings or keys; 10,000 keys take 2 MiB.
 const fileBytesMax = 8 << 20
 
-// readYAML returns the mapping that the file holds, nil for an empty one.
+// readYAML returns the mapping in the file, nil for an empty file.
 func readYAML(path string) (*yaml.Node, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -58,7 +58,7 @@ func resolve(n *yaml.Node) *yaml.Node {
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
-// readFile sets what the file at path sets. An error is of the file as a whole.
+// readFile applies the settings in the file at path. An error concerns the file as a whole.
 func (l *loader) readFile(path string) error {
 	root, err := readYAML(path)
 	if err != nil {
@@ -71,7 +71,7 @@ func (l *loader) readFile(path string) error {
 	return nil
 }
 
-// fileReader goes through a file of settings.
+// fileReader walks a file of settings.
 type fileReader struct {
 	*loader
 	path string
@@ -79,7 +79,7 @@ type fileReader struct {
 
 func (f *fileReader) at(n *yaml.Node) string { return fmt.Sprintf("%s:%d", f.path, n.Line) }
 
-// entries calls fn for each entry of m, and finds what is there twice.
+// entries calls fn for each entry of m, and records duplicates as mistakes.
 func (f *fileReader) entries(m *yaml.Node, fn func(key, value *yaml.Node)) {
 	seen := make(map[string]bool, len(m.Content)/2)
 	for i := 0; i+1 < len(m.Content); i += 2 {
@@ -93,14 +93,14 @@ func (f *fileReader) entries(m *yaml.Node, fn func(key, value *yaml.Node)) {
 	}
 }
 
-// mapping sets what m sets; prefix is the level above it with a dot, or empty.
+// mapping applies the settings in m; prefix is the level above it with a dot, or empty.
 func (f *fileReader) mapping(prefix string, m *yaml.Node) {
 	f.entries(m, func(key, value *yaml.Node) {
 		name := prefix + key.Value
 		d := find(f.all, name)
 		switch {
 		case isNull(value) && (d != nil || name == keysName || name == rolesName || f.isLevel(name)):
-			// As if it were not there.
+			// As if it were absent.
 		case name == keysName:
 			f.keys(value)
 		case name == rolesName:
@@ -127,7 +127,7 @@ func (f *fileReader) isLevel(name string) bool {
 	return false
 }
 
-// names are those that a file may set, levels included.
+// names returns the names that a file may contain, including levels.
 func (f *fileReader) names() []string {
 	names := []string{keysName, rolesName}
 	for i := range f.all {
@@ -148,7 +148,7 @@ func (f *fileReader) setting(d *setting, value *yaml.Node) {
 		f.set(d, origin, f.at(value), value.Value)
 	case value.Kind == yaml.SequenceNode && isList:
 		if texts, ok := f.texts(d.name, value); ok {
-			f.set(d, origin, f.at(value), append(texts, "")...) // an empty list is one too
+			f.set(d, origin, f.at(value), append(texts, "")...) // an empty list is a list, too
 		}
 	case isList:
 		f.mistake("%s: %s must be a list", f.at(value), d.name)
@@ -157,7 +157,7 @@ func (f *fileReader) setting(d *setting, value *yaml.Node) {
 	}
 }
 
-// texts are the elements of a list of scalars.
+// texts returns the elements of a list of scalars.
 func (f *fileReader) texts(name string, sequence *yaml.Node) (texts []string, ok bool) {
 	for _, e := range sequence.Content {
 		e = resolve(e)

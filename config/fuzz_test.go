@@ -11,8 +11,7 @@ import (
 	"github.com/claimq/claimq/config"
 )
 
-// Whatever a file holds is refused or read; what is read is valid, and told
-// without the keys' hashes.
+// Any file is either refused or read; what is read is valid, and is shown without whole hashes.
 func FuzzLoadServer(f *testing.F) {
 	for _, seed := range []string{
 		"", "# nothing\n", "---\n", "null", "- a\n", "{", "node_id: n1\ndata_dir: d\n", "node_id: &a n1\ndata_dir: *a\n",

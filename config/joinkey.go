@@ -10,18 +10,17 @@ import (
 const (
 	// joinKeyBytesMin is the shortest join key: 32 characters of hex are 128 bits.
 	joinKeyBytesMin = 32
-	// joinKeyBytesMax is the longest, joinKeysMax how many a file may have: an
-	// exchange needs two. joinKeyFileBytesMax bounds the file, comments counted.
+	// joinKeyBytesMax is the longest join key, joinKeysMax the number of keys in a file (an exchange needs two).
+	// joinKeyFileBytesMax bounds the file, including comments.
 	joinKeyBytesMax     = 1024
 	joinKeysMax         = 4
 	joinKeyFileBytesMax = 64 << 10
 
-	// joinKeyNone is the line that stands for no key.
+	// joinKeyNone is the line for an empty key.
 	joinKeyNone = "none"
 )
 
-// ReadJoinToken returns the join token in the file at path without the white space
-// around it, "" if path is empty.
+// ReadJoinToken returns the join token in the file at path, without surrounding white space; "" if path is empty.
 func ReadJoinToken(path string) (string, error) {
 	if path == "" {
 		return "", nil
@@ -37,10 +36,9 @@ func ReadJoinToken(path string) (string, error) {
 	return token, nil
 }
 
-// ReadJoinKeys returns the join keys in the file at path, in its order, nil if path is
-// empty: a line each, without the white space around it, but for empty lines and those
-// that begin with #. An empty key is what a line with the word none stands for. No error
-// quotes what the file has.
+// ReadJoinKeys returns the join keys in the file at path, in order; nil if path is empty. Each line is a key without
+// surrounding white space; empty lines and lines that begin with # are ignored. A line with the word none is an empty
+// key. Errors never quote the file.
 func ReadJoinKeys(path string) ([][]byte, error) {
 	if path == "" {
 		return nil, nil
@@ -77,7 +75,7 @@ func ReadJoinKeys(path string) ([][]byte, error) {
 	return keys, nil
 }
 
-// readShort returns what a file has, which must be joinKeyFileBytesMax or less.
+// readShort returns the content of a file of at most joinKeyFileBytesMax.
 func readShort(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {

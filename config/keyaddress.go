@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// ParseAddress reads an address, as 192.0.2.7 or ::1, or a prefix, as 10.0.0.0/8. One
-// address is a prefix of its own length.
+// ParseAddress parses an address (192.0.2.7, ::1) or a prefix (10.0.0.0/8). A single address becomes a prefix of its
+// full length.
 func ParseAddress(text string) (netip.Prefix, error) {
 	if !strings.Contains(text, "/") {
 		address, err := netip.ParseAddr(text)
@@ -29,7 +29,7 @@ func ParseAddress(text string) (netip.Prefix, error) {
 	return prefix, nil
 }
 
-// FormatAddress is the prefix as ParseAddress reads it, one address without its length.
+// FormatAddress formats a prefix for ParseAddress, a single address without its length.
 func FormatAddress(p netip.Prefix) string {
 	if p.IsSingleIP() {
 		return p.Addr().String()
@@ -37,7 +37,7 @@ func FormatAddress(p netip.Prefix) string {
 	return p.String()
 }
 
-// addresses are those of a key.
+// addresses parses the addresses of a key.
 func (f *fileReader) addresses(texts []string, at string) []netip.Prefix {
 	var all []netip.Prefix
 	for i, text := range texts {

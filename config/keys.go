@@ -13,8 +13,7 @@ import (
 const (
 	// keysMax bounds the keys of a server.
 	keysMax = 10_000
-	// keyRateMax bounds rate_limit_per_minute: 0 is no bound, so a higher one
-	// says nothing.
+	// keyRateMax bounds rate_limit_per_minute. A higher rate is pointless, because 0 means no bound.
 	keyRateMax = 1_000_000_000
 	// keyTypesMax bounds the task types of a key.
 	keyTypesMax = 1_000
@@ -27,7 +26,7 @@ var (
 	taskTypePattern = regexp.MustCompile(`^[A-Za-z0-9_.:-]{1,128}$`)
 )
 
-// keyRoles are what a key may be, from the least to the most.
+// keyRoles are the roles of keys, from the least to the most powerful.
 var keyRoles = [...]string{"reader", "producer", "worker", "operator"}
 
 // readKeysFile adds the keys of the file at path.
@@ -51,7 +50,7 @@ func (l *loader) readKeysFile(path string) {
 	})
 }
 
-// keys adds a list of keys.
+// keys adds the keys in a list.
 func (f *fileReader) keys(sequence *yaml.Node) {
 	if sequence.Kind != yaml.SequenceNode {
 		f.mistake("%s: keys must be a list of mappings with name, role and key_sha256", f.at(sequence))
@@ -82,7 +81,7 @@ func (f *fileReader) key(m *yaml.Node) Key {
 		single := value.Kind == yaml.ScalarNode
 		switch name := field.Value; {
 		case isNull(value):
-			// As if it were not there.
+			// As if it were absent.
 		case name == "name" && single:
 			k.Name = value.Value
 		case name == "key_sha256" && single:
@@ -103,8 +102,7 @@ func (f *fileReader) key(m *yaml.Node) Key {
 	return k
 }
 
-// grant sets the field of that name if it is one of those that keys and the roles of groups
-// have both, and of the right kind.
+// grant sets the field of that name if it is one that keys and roles of groups have in common, and of the right kind.
 func (f *fileReader) grant(k *Key, name string, value *yaml.Node) (ok bool) {
 	single, several := value.Kind == yaml.ScalarNode, value.Kind == yaml.SequenceNode
 	switch {
@@ -131,8 +129,8 @@ func (f *fileReader) grant(k *Key, name string, value *yaml.Node) (ok bool) {
 	return true
 }
 
-// bounding are the elements of a list that bounds what a key is good for. One that is
-// empty would lift that bound.
+// bounding returns the elements of a list that restricts a key. An empty list is a mistake, because it would lift the
+// restriction.
 func (f *fileReader) bounding(name string, sequence *yaml.Node) []string {
 	if len(sequence.Content) == 0 {
 		f.mistake("%s: %s has none: leave it out for all of them", f.at(sequence), name)
@@ -143,7 +141,7 @@ func (f *fileReader) bounding(name string, sequence *yaml.Node) []string {
 
 var keyFields = [...]string{"name", "role", "roles", "key_sha256", "rate_limit_per_minute", "task_types", "expires_at", "addresses"}
 
-// validateKeys finds what is wrong with keys; a hash is never told in full.
+// validateKeys records mistakes in keys, never with a whole hash.
 func (s *Server) validateKeys(add func(string, ...any)) {
 	names := make(map[string]bool, len(s.Keys))
 	hashes := make(map[string]string, len(s.Keys))
@@ -166,7 +164,7 @@ func (s *Server) validateKeys(add func(string, ...any)) {
 	}
 }
 
-// validateGrant finds what is wrong with what a key, or a role of a group, may do.
+// validateGrant records mistakes in the rights of a key or of a group's role.
 func (k *Key) validateGrant(add func(string, ...any), which string) {
 	validateKeyRoles(add, which, k)
 	if r := k.RateLimitPerMinute; r != nil && (*r < 0 || *r > keyRateMax) {
@@ -192,7 +190,7 @@ func validateKeyRoles(add func(string, ...any), which string, k *Key) {
 	}
 }
 
-// AllRoles are the key's roles, be it one or several.
+// AllRoles returns the key's roles, whether it has Role or Roles.
 func (k *Key) AllRoles() []string {
 	if len(k.Roles) > 0 {
 		return k.Roles

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Where the value of a setting can be from.
+// Sources of a setting's value.
 const (
 	FromDefault  = "default"
 	FromFile     = "file"
@@ -16,20 +16,18 @@ const (
 	FromFlag     = "flag"
 )
 
-// Loaded is a configuration and where it is from.
+// Loaded is a configuration and its origin.
 type Loaded struct {
 	Server
-	// Origins has, by the setting's name, where its value is from; keys may be
-	// from two files.
+	// Origins has the origin of each setting by name; keys may come from two files.
 	Origins map[string]Origin
-	// KeyFiles are the files that keys are from.
+	// KeyFiles are the files that contain keys.
 	KeyFiles []string
-	// Warnings are what is probably not meant, a sentence each; the server goes
-	// on.
+	// Warnings are probable mistakes that do not prevent the server from running, a sentence each.
 	Warnings []string
 }
 
-// Origin is where the value of a setting is from.
+// Origin is the source of a setting's value.
 type Origin struct {
 	From string // FromDefault, FromFile, FromVariable or FromFlag
 	Name string // the flag, the variable or the file; "" for a default
@@ -37,12 +35,10 @@ type Origin struct {
 
 func (o Origin) String() string { return strings.TrimSpace(o.From + " " + o.Name) }
 
-// LoadServer merges the YAML file at path ("" = none), the environment and the
-// flags that were set, reads the keys of KeysFile, and validates the result. The
-// error has every mistake, a line each. environ has elements of the form
-// KEY=value, as os.Environ returns them; one that is empty is as if it were not
-// set, and one that names no setting of a server is left alone, for clients have
-// some of their own.
+// LoadServer merges the YAML file at path ("" = none), the environment and the flags that were set, reads the keys of
+// KeysFile, and validates the result. The error has every mistake, one per line. environ has elements of the form
+// KEY=value, as returned by os.Environ; an empty variable counts as not set, and one that names no setting of a
+// server is ignored, because clients have their own.
 func LoadServer(path string, environ []string, fs *pflag.FlagSet) (Loaded, error) {
 	l := loader{
 		all:    settings(),
@@ -73,7 +69,7 @@ func LoadServer(path string, environ []string, fs *pflag.FlagSet) (Loaded, error
 	return l.loaded, nil
 }
 
-// loader gathers a configuration, and the mistakes in it.
+// loader collects a configuration and its mistakes.
 type loader struct {
 	all      []setting
 	loaded   Loaded
@@ -84,8 +80,8 @@ func (l *loader) mistake(format string, args ...any) {
 	l.mistakes = append(l.mistakes, fmt.Errorf(format, args...))
 }
 
-// set gives the setting a value from a place: each of texts is set, so that a
-// list may have several. where is the place in a mistake's words.
+// set sets a setting from one source. Each of texts is set in turn, because a list may have several. where describes
+// the source in mistakes.
 func (l *loader) set(d *setting, from Origin, where string, texts ...string) {
 	v := d.value(&l.loaded.Server)
 	for _, t := range texts {
@@ -126,9 +122,8 @@ func (l *loader) readFlags(fs *pflag.FlagSet) {
 	}
 }
 
-// MisspelledVariables returns a warning for each variable in environ that names
-// nothing and is probably meant to be a setting. others are the variables that
-// mean something to other commands.
+// MisspelledVariables returns a warning for each variable in environ that is unknown but looks like a setting. others
+// are the variables of other commands.
 func MisspelledVariables(environ, others []string) []string {
 	names := make(map[string]bool)
 	for _, name := range others {

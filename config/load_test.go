@@ -20,7 +20,7 @@ func load(t *testing.T, file string, environ []string, args ...string) (config.S
 	return loaded.Server, err
 }
 
-// loadWhole is load with where settings are from, and warnings.
+// loadWhole is load, but also returns origins and warnings.
 func loadWhole(t *testing.T, file string, environ []string, args ...string) (config.Loaded, error) {
 	t.Helper()
 	path := ""
@@ -39,7 +39,7 @@ func loadWhole(t *testing.T, file string, environ []string, args ...string) (con
 	return config.LoadServer(path, environ, fs)
 }
 
-// A flag beats a variable, a variable beats the file, the file beats the default.
+// A flag overrides a variable, a variable overrides the file, the file overrides the default.
 func TestLoadServer_Precedence(t *testing.T) {
 	t.Parallel()
 	file := "node_id: file\ndata_dir: /file\nhttp_addr: 127.0.0.1:1\nlog_level: warn\ntrail_bytes: 1048576\ntrail_age: 1h\n"
@@ -68,7 +68,7 @@ func TestLoadServer_Precedence(t *testing.T) {
 	}
 }
 
-// Each mistake is refused in words that name the setting.
+// Each mistake is refused with a text that names the setting.
 func TestLoadServer_Mistakes(t *testing.T) {
 	t.Parallel()
 	good := []string{"--node-id", "n1", "--data-dir", "d"}
@@ -203,13 +203,13 @@ func TestLoadServer_Mistakes(t *testing.T) {
 	}
 }
 
-// keys writes a list of keys for a file. HASH and OTHER stand for two hashes.
+// keys formats a list of keys for a file. HASH and OTHER stand for two hashes.
 func keys(each ...string) string {
 	list := "keys:\n  - " + strings.Join(each, "\n  - ") + "\n"
 	return strings.NewReplacer("HASH", strings.Repeat("0a", 32), "OTHER", strings.Repeat("0b", 32)).Replace(list)
 }
 
-// tokens writes settings of an issuer for a file; change is one of them.
+// tokens formats settings of an issuer for a file; change replaces one of them.
 func tokens(change string) string {
 	settings := map[string]string{"issuer": "https://login.example.org", "audience": "a", "roles": "[{group: a, role: reader}]"}
 	name, value, _ := strings.Cut(change, ": ")
@@ -222,7 +222,7 @@ func tokens(change string) string {
 	return text.String()
 }
 
-// An issuer takes the place of keys beyond loopback; one without roles is warned of.
+// An issuer can replace keys beyond loopback; one without roles causes a warning.
 func TestLoadServer_OIDC(t *testing.T) {
 	t.Parallel()
 	const file = "node_id: n1\ndata_dir: d\nhttp_addr: 10.0.0.1:7400\n"
@@ -249,7 +249,7 @@ func TestLoadServer_OIDC(t *testing.T) {
 	}
 }
 
-// Every mistake is told at once: in the file, in variables, in the whole.
+// All mistakes are reported together: in the file, in variables, in the result.
 func TestLoadServer_AllMistakes(t *testing.T) {
 	t.Parallel()
 	_, err := load(t, "nod_id: x\nlog_level: loud\n", []string{"CLAIMQ_INSECURE=perhaps"}, "--limits-depth", "1", "--http-addr", "x", "--bootstrap", "--join", "127.0.0.1:1")
@@ -263,14 +263,14 @@ func TestLoadServer_AllMistakes(t *testing.T) {
 	}
 }
 
-// A node goes beyond loopback with what keeps strangers out, port by port.
+// A node may listen beyond loopback if each port is protected.
 func TestLoadServer_BeyondLoopback(t *testing.T) {
 	t.Parallel()
 	const file = "node_id: n1\ndata_dir: d\nhttp_addr: 10.0.0.1:7400\npeer_addr: 10.0.0.1:7401\n"
 	someKeys := keys("{name: a, role: reader, key_sha256: HASH}")
 	for _, tc := range []struct {
 		name, file string
-		refused    []string // settings that the error names
+		refused    []string // settings named in the error
 		warnings   int
 	}{
 		{"nothing", "", []string{"http_addr", "peer_addr"}, 0},
@@ -302,8 +302,7 @@ func TestLoadServer_BeyondLoopback(t *testing.T) {
 	}
 }
 
-// A slip in a variable is noted; what is set, what others use and what is far
-// from all settings is not.
+// A misspelled variable causes a warning. Variables that are set, used by others, or unlike all settings do not.
 func TestMisspelledVariables(t *testing.T) {
 	t.Parallel()
 	environ := []string{"CLAIMQ_NODEID=a", "CLAIMQ_NODE_ID=b", "CLAIMQ_KEY_FILE=c", "CLAIMQ_HTTP_TLS_CERT_FILE=d", "CLAIMQ_WORKER=e", "NODE_IDD=f"}
@@ -313,7 +312,7 @@ func TestMisspelledVariables(t *testing.T) {
 	}
 }
 
-// Keys come from both files, and their hashes are not told in full.
+// Keys come from both files, and their hashes are not shown in full.
 func TestLoadServer_KeysOfBothFiles(t *testing.T) {
 	t.Parallel()
 	more := filepath.Join(t.TempDir(), "keys.yaml")

@@ -15,36 +15,34 @@ const (
 	tokenRolesMax = 1_000
 	// groupBytesMax bounds the name of a group.
 	groupBytesMax = 256
-	// oidcLeewayMax bounds oidc.leeway: clocks that are further apart have to be set right.
+	// oidcLeewayMax bounds oidc.leeway; clocks that differ by more should be corrected.
 	oidcLeewayMax = 5 * time.Minute
-	// oidcLifetimeMax bounds oidc.lifetime_max: a year.
+	// oidcLifetimeMax bounds oidc.lifetime_max to a year.
 	oidcLifetimeMax = 8760 * time.Hour
 )
 
-// oidcAlgorithms are those that tokens may be signed by.
+// oidcAlgorithms are the permitted signature algorithms of tokens.
 var oidcAlgorithms = [...]string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 
-// OIDC is the OpenID Connect issuer whose tokens are taken.
+// OIDC is the OpenID Connect issuer whose tokens are accepted.
 type OIDC struct {
-	// Issuer is its URL, Audience whom its tokens must be made for; both or none.
+	// Issuer is its URL, Audience the required audience of its tokens; set both or neither.
 	Issuer, Audience string
-	// GroupsClaim is the claim with the groups, NameClaim the one with the name for the
-	// trail. Dots lead through objects.
+	// GroupsClaim is the claim with the groups, NameClaim the one with the name for the trail. Dots lead into
+	// objects.
 	GroupsClaim, NameClaim string
-	// Algorithms are those that tokens may be signed by.
+	// Algorithms are the accepted signature algorithms.
 	Algorithms []string
-	// Leeway is how far the issuer's clock may be off, LifetimeMax how long a token may be
-	// valid, 0: no bound.
+	// Leeway is the tolerated difference between the clocks, LifetimeMax the longest accepted validity of a token; 0:
+	// no bound.
 	Leeway, LifetimeMax time.Duration
-	// CAFile has the authorities, PEM, that sign the issuer's certificate; empty: the
-	// system's.
+	// CAFile has the authorities (PEM) that sign the issuer's certificate; empty: the system's.
 	CAFile string
-	// Roles are what groups may do, in the order in which they are looked at.
+	// Roles are the rights of groups, in the order in which they are tried.
 	Roles []TokenRole
 }
 
-// TokenRole is what the members of a group may do, as a Key does. Name, KeySHA256 and
-// ExpiresAt are of no meaning.
+// TokenRole holds the rights of a group's members, like a Key. Name, KeySHA256 and ExpiresAt are ignored.
 type TokenRole struct {
 	Group string
 	Key
@@ -52,7 +50,7 @@ type TokenRole struct {
 
 var tokenRoleFields = [...]string{"group", "role", "roles", "rate_limit_per_minute", "task_types", "addresses"}
 
-// tokenRoles sets what groups may do.
+// tokenRoles sets the rights of groups.
 func (f *fileReader) tokenRoles(sequence *yaml.Node) {
 	if sequence.Kind != yaml.SequenceNode {
 		f.mistake("%s: oidc.roles must be a list of mappings with group and role", f.at(sequence))
@@ -77,7 +75,7 @@ func (f *fileReader) tokenRole(m *yaml.Node) TokenRole {
 	f.entries(m, func(field, value *yaml.Node) {
 		switch name := field.Value; {
 		case isNull(value):
-			// As if it were not there.
+			// As if it were absent.
 		case name == "group" && value.Kind == yaml.ScalarNode:
 			r.Group = value.Value
 		case f.grant(&r.Key, name, value):
@@ -90,7 +88,7 @@ func (f *fileReader) tokenRole(m *yaml.Node) TokenRole {
 	return r
 }
 
-// validateOIDC finds what is wrong with the issuer of tokens.
+// validateOIDC records mistakes in the issuer of tokens.
 func (s *Server) validateOIDC(add func(string, ...any)) {
 	o := &s.OIDC
 	if o.Issuer == "" {

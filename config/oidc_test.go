@@ -7,7 +7,7 @@ import (
 	"github.com/claimq/claimq/internal/oidc"
 )
 
-// What the settings take is what tokens are checked by, though neither knows the other.
+// The accepted algorithms are those of package oidc, although the packages do not know each other.
 func TestOIDC_isWhatIsChecked(t *testing.T) {
 	t.Parallel()
 	if want := oidc.Algorithms(); !slices.Equal(oidcAlgorithms[:], want) {

@@ -10,38 +10,36 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// setting is one setting of Server under its one name: http_tls.cert_file in
-// the file, CLAIMQ_HTTP_TLS__CERT_FILE in the environment,
+// setting is one setting of Server: http_tls.cert_file in the file, CLAIMQ_HTTP_TLS__CERT_FILE in the environment,
 // --http-tls-cert-file as a flag.
 type setting struct {
 	name   string
 	usage  string              // of the flag
 	value  func(*Server) value // reads and writes the field
-	hidden bool                // for our own comparisons, told nowhere
+	hidden bool                // for our own comparisons; not shown
 }
 
-// flag is the name of the setting's flag.
+// flag returns the name of the setting's flag.
 func (d *setting) flag() string { return strings.NewReplacer("_", "-", ".", "-").Replace(d.name) }
 
-// variable is the name of the setting's environment variable.
+// variable returns the name of the setting's environment variable.
 func (d *setting) variable() string {
 	return variablePrefix + strings.ToUpper(strings.ReplaceAll(d.name, ".", "__"))
 }
 
-// keysName is the one setting that has neither flag nor variable: a list of
-// mappings fits neither.
+// keysName is a setting that has neither flag nor variable, because it is a list of mappings.
 const keysName = "keys"
 
 // rolesName is another one.
 const rolesName = "oidc.roles"
 
-// variablePrefix begins the names of all our environment variables.
+// variablePrefix is the beginning of the names of all our environment variables.
 const variablePrefix = "CLAIMQ_"
 
-// drainTimeMax bounds drain_time: a supervisor waits for longer.
+// drainTimeMax bounds drain_time; supervisors wait longer than that.
 const drainTimeMax = 5 * time.Minute
 
-// settings returns all settings but keys and oidc.roles, in the order in which they are told.
+// settings returns all settings except keys and oidc.roles, in the order in which they are shown.
 func settings() []setting {
 	return slices.Concat(nodeSettings(), accessSettings(), storageSettings(), limitSettings())
 }
@@ -121,8 +119,8 @@ func storageSettings() []setting {
 	}
 }
 
-// limitSettings are bounds that may be lowered; those of sizes are also what the
-// log, the peer port and the clients are made for, so no higher.
+// limitSettings returns bounds that may be lowered. Sizes cannot be raised, because the log, the peer port and the
+// clients are made for them.
 func limitSettings() []setting {
 	limit := func(name, usage string, p func(*Limits) *int, bytes bool, least, most int) setting {
 		return setting{name: "limits." + name, usage: usage, value: func(s *Server) value {
@@ -142,8 +140,7 @@ func limitSettings() []setting {
 	}
 }
 
-// AddServerFlags defines a flag for each setting of Server but keys, with the
-// defaults of DefaultServer.
+// AddServerFlags defines a flag for each setting of Server except keys, with the defaults of DefaultServer.
 func AddServerFlags(fs *pflag.FlagSet) {
 	defaults := DefaultServer()
 	for _, d := range settings() {
@@ -156,7 +153,7 @@ func AddServerFlags(fs *pflag.FlagSet) {
 	}
 }
 
-// find returns the setting of that name, nil if there is none.
+// find returns the setting of that name, or nil.
 func find(all []setting, name string) *setting {
 	i := slices.IndexFunc(all, func(d setting) bool { return d.name == name })
 	if i < 0 {
@@ -165,8 +162,7 @@ func find(all []setting, name string) *setting {
 	return &all[i]
 }
 
-// unknown says that there is no setting of that name, and which was probably
-// meant.
+// unknown says that there is no setting of that name, and which was probably meant.
 func unknown(what, name string, known []string) string {
 	said := fmt.Sprintf("unknown %s %q", what, name)
 	if near := nearest(name, known); near != "" {

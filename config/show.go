@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// keyHashShown is how many digits of a key's hash are told: enough to find it in
-// a file, too few to be of use.
+// keyHashShown is the number of digits shown of a key's hash: enough to find it in a file, too few to be useful
+// otherwise.
 const keyHashShown = 8
 
-// Shown is a setting for somebody to read, without secrets.
+// Shown is a setting for display, without secrets.
 type Shown struct {
-	Name    string   // as in the file: http_tls.cert_file
-	Lines   []string // for people: the value as a flag takes it; of keys a line each
-	Plain   any      // as JSON has it
-	Allowed string   // what it may be
+	Name    string   // as in the file, such as http_tls.cert_file
+	Lines   []string // for people: the value as a flag takes it, or one line per key
+	Plain   any      // for JSON
+	Allowed string   // valid values
 	Origin  Origin
 }
 
@@ -42,7 +42,7 @@ func (l *Loaded) Show() []Shown {
 	return append(all, Shown{Name: keysName, Lines: lines, Plain: keys, Allowed: (&list{}).allowed(), Origin: l.Origins[keysName]})
 }
 
-// showRoles shows what groups may do.
+// showRoles shows the rights of groups.
 func (l *Loaded) showRoles() Shown {
 	roles := make([]string, 0, len(l.OIDC.Roles))
 	for i := range l.OIDC.Roles {
@@ -55,7 +55,7 @@ func (l *Loaded) showRoles() Shown {
 	return Shown{Name: rolesName, Lines: lines, Plain: roles, Allowed: (&list{}).allowed(), Origin: l.Origins[rolesName]}
 }
 
-// String describes the key in a line, its hash shortened.
+// String describes the key on one line, with its hash shortened.
 func (k Key) String() string {
 	rate, types, from := describeGrant(k.RateLimitPerMinute, k.TaskTypes, k.Addresses)
 	expires := ""
@@ -65,14 +65,13 @@ func (k Key) String() string {
 	return fmt.Sprintf("%s (%s, %s..., %s, %s%s%s)", k.Name, strings.Join(k.AllRoles(), " and "), k.KeySHA256[:min(keyHashShown, len(k.KeySHA256))], rate, types, expires, from)
 }
 
-// String describes the role in a line.
+// String describes the role on one line.
 func (r TokenRole) String() string {
 	rate, types, from := describeGrant(r.RateLimitPerMinute, r.TaskTypes, r.Addresses)
 	return fmt.Sprintf("%s (%s, %s, %s%s)", r.Group, strings.Join(r.AllRoles(), " and "), rate, types, from)
 }
 
-// describeGrant describes how often and for what something may be used, and, with a comma
-// before it, from where.
+// describeGrant describes the rate, the task types and, beginning with a comma, the addresses of a key or role.
 func describeGrant(perMinute *int64, taskTypes []string, addresses []netip.Prefix) (rate, types, from string) {
 	rate, types = "the standard rate", "all types"
 	if perMinute != nil && *perMinute == 0 {

@@ -1,8 +1,7 @@
 package config
 
-// nearest returns the element of known that name is probably a slip of, "" if
-// none is near: at most two letters are wrong, missing, too many or swapped,
-// and at most a third of the name.
+// nearest returns the element of known that name is probably a misspelling of, or "": at most two letters, and a
+// third of the name, may be wrong, missing, extra or swapped.
 func nearest(name string, known []string) string {
 	best, least := "", min(2, len(name)/3)+1
 	for _, k := range known {
@@ -13,11 +12,10 @@ func nearest(name string, known []string) string {
 	return best
 }
 
-// distanceBytesMax bounds the names that are compared: a longer one is no slip.
+// distanceBytesMax bounds the names that are compared, because a longer one is not a misspelling.
 const distanceBytesMax = 64
 
-// distance is how many bytes must be put in, taken out, changed, or swapped
-// with the next one to make b of a.
+// distance returns how many bytes must be inserted, removed, changed, or swapped with the next one to turn a into b.
 func distance(a, b string) int {
 	if len(a) > distanceBytesMax || len(b) > distanceBytesMax {
 		return distanceBytesMax

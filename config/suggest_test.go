@@ -27,7 +27,7 @@ func TestDistance(t *testing.T) {
 	}
 }
 
-// It is the same both ways, 0 for the same alone, and no more than the slips made.
+// The distance is symmetric, 0 only for equal names, and at most the number of mistakes.
 func TestDistance_Properties(t *testing.T) {
 	t.Parallel()
 	word := rapid.StringMatching(`[ab_]{0,12}`)
@@ -44,7 +44,7 @@ func TestDistance_Properties(t *testing.T) {
 	})
 }
 
-// A name that is far from all, or too short to tell, has no near one.
+// A name unlike all others, or too short to tell, has no near one.
 func TestNearest(t *testing.T) {
 	t.Parallel()
 	known := []string{"join", "node_id", "data_dir"}

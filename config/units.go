@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// byteUnits are the units of sizes, the longest names first: "KiB" ends in "B"
-// too.
+// byteUnits are the units of sizes. The longest names come first, because "KiB" also ends in "B".
 var byteUnits = [...]struct {
 	name  string
 	bytes int64
@@ -24,8 +23,8 @@ var byteUnits = [...]struct {
 	{"B", 1},
 }
 
-// ParseBytes reads a number of bytes: whole digits, and a unit if there is one
-// (B, KiB, MiB, GiB, TiB, or kB, MB, GB, TB for powers of 1,000).
+// ParseBytes parses a number of bytes: an integer with an optional unit (B, KiB, MiB, GiB, TiB, or kB, MB, GB, TB for
+// powers of 1,000).
 func ParseBytes(s string) (int64, error) {
 	unit := int64(1)
 	digits := s
@@ -45,8 +44,7 @@ func ParseBytes(s string) (int64, error) {
 	return n * unit, nil
 }
 
-// FormatBytes writes n with the largest binary unit that leaves a whole number;
-// ParseBytes reads it back.
+// FormatBytes formats n with the largest binary unit that leaves an integer; ParseBytes parses it.
 func FormatBytes(n int64) string {
 	for i := 3; i >= 0; i-- {
 		if u := byteUnits[i]; n != 0 && n%u.bytes == 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/claimq/claimq/config"
 )
 
-// What is written is read back, whatever the unit.
+// A formatted size is parsed to the same number, whatever its unit.
 func TestFormatBytes_ReadBack(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

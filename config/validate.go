@@ -11,8 +11,7 @@ import (
 
 var nodeIDPattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// Validate returns every mistake in s, each naming the setting and what is
-// allowed.
+// Validate returns every mistake in s, each naming the setting and its valid values.
 func (s *Server) Validate() error {
 	var errs []error
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -41,7 +40,7 @@ func (s *Server) Validate() error {
 	return errors.Join(errs...)
 }
 
-// shown is v as a mistake quotes it.
+// shown formats v for a mistake.
 func shown(v value) string {
 	if _, ok := v.(*text); ok {
 		return fmt.Sprintf("%q", v.String())
@@ -53,8 +52,8 @@ func (s *Server) validateAddresses(add func(string, ...any)) {
 	for _, a := range []struct {
 		name, value string
 		optional    bool
-		guarded     bool   // may be beyond loopback
-		guards      string // what would let it
+		guarded     bool   // may listen beyond loopback
+		guards      string // what would permit that
 	}{
 		{"http_addr", s.HTTPAddr, false, s.Insecure || s.Asks(), "without API keys a node serves on loopback only: set keys, keys_file or oidc; --insecure serves everybody, on a network that you trust"},
 		{"peer_addr", s.PeerAddr, false, s.Insecure || s.meets(), "without a secret a node meets others on loopback only: set join_key_file, or peer_tls; --insecure meets everybody, on a network that you trust"},
@@ -85,10 +84,10 @@ func (s *Server) validateAddresses(add func(string, ...any)) {
 	}
 }
 
-// Asks reports whether whoever comes in has to have a key or a token.
+// Asks reports whether clients need a key or a token.
 func (s *Server) Asks() bool { return len(s.Keys) > 0 || s.OIDC.Issuer != "" }
 
-// meets reports whether there is a secret by which nodes know each other.
+// meets reports whether there is a secret by which nodes recognize each other.
 func (s *Server) meets() bool { return s.JoinKeyFile != "" || s.PeerTLS.required() }
 
 func (s *Server) validateStart(add func(string, ...any)) {
@@ -139,7 +138,7 @@ func isOrigin(s string) bool {
 	return (u.Scheme == "https" || u.Scheme == "http") && s == u.Scheme+"://"+strings.ToLower(u.Host)
 }
 
-// warn notes what is allowed but probably not meant.
+// warn records valid settings that are probably mistakes.
 func (l *loader) warn() {
 	s := &l.loaded.Server
 	host, _, _ := net.SplitHostPort(s.HTTPAddr)
@@ -158,9 +157,8 @@ func (l *loader) warn() {
 	}
 }
 
-// InitialClusterMap returns InitialCluster as peer addresses by node id, nil
-// if it is empty. A malformed or repeated element is an error, and so is a
-// list without this node.
+// InitialClusterMap returns InitialCluster as peer addresses by node id, or nil if it is empty. It returns an error
+// for a malformed or repeated element, or if this node is missing.
 func (s *Server) InitialClusterMap() (map[string]string, error) {
 	if len(s.InitialCluster) == 0 {
 		return nil, nil
@@ -182,7 +180,7 @@ func (s *Server) InitialClusterMap() (map[string]string, error) {
 	return m, nil
 }
 
-// IsLoopback reports whether host is a name or address of this machine alone.
+// IsLoopback reports whether host is a name or address of only this machine.
 func IsLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true

@@ -10,19 +10,18 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// value is the value of one setting, in a field of a Server. Set is strict
-// about the form; what is allowed is ok's to say, so that Validate can list
-// every mistake.
+// value is the value of a setting, in a field of a Server. Set checks only the form; ok checks the value, so that
+// Validate can list every mistake.
 type value interface {
 	pflag.Value
-	// ok reports whether the value is allowed; allowed says what is.
+	// ok reports whether the value is valid; allowed describes valid values.
 	ok() bool
 	allowed() string
-	// plain is the value as JSON shows it.
+	// plain returns the value for JSON.
 	plain() any
 }
 
-// text is a string: any, or one of some.
+// text is a string, optionally one of a list.
 type text struct {
 	p     *string
 	oneOf []string // nil: any
@@ -60,8 +59,7 @@ func (v *toggle) plain() any       { return *v.p }
 func (v *toggle) ok() bool         { return true }
 func (v *toggle) allowed() string  { return "true or false" }
 
-// list is a list of strings without commas; the first Set replaces it, the
-// next ones add to it, as a repeated flag does.
+// list is a list of strings without commas. The first Set replaces it, later ones add to it, as a repeated flag does.
 type list struct {
 	p   *[]string
 	set bool
@@ -90,12 +88,12 @@ func (v *list) plain() any {
 	return *v.p
 }
 
-// number is a count, or a number of bytes that may have a unit.
+// number is a count, or a number of bytes with an optional unit.
 type number[T int | int64] struct {
 	p        *T
 	bytes    bool
 	min, max T
-	zero     string // what 0 stands for although it is below min; "" if it is refused there
+	zero     string // the meaning of 0 if it is below min; "" if 0 is invalid then
 }
 
 func (v *number[T]) Set(s string) error {
@@ -149,10 +147,10 @@ func (v *number[T]) allowed() string {
 	return strings.Join(ways, " or ")
 }
 
-// trailAgeMin is the least age that a trail may be cut to.
+// trailAgeMin is the shortest age of the trail that can be set.
 const trailAgeMin = time.Minute
 
-// age is a duration, 0 for none of our own.
+// age is a duration; 0 leaves the cluster's setting unchanged.
 type age struct{ p *time.Duration }
 
 func (v *age) Set(s string) error {
@@ -177,7 +175,7 @@ func (v *age) allowed() string {
 type duration struct {
 	p        *time.Duration
 	min, max time.Duration
-	zero     string // what 0 stands for although it is below min; "" if it is refused there
+	zero     string // the meaning of 0 if it is below min; "" if 0 is invalid then
 }
 
 func (v *duration) Set(s string) error {
@@ -204,7 +202,7 @@ func (v *duration) allowed() string {
 	return zero + "from " + shortDuration(v.min) + " to " + shortDuration(v.max)
 }
 
-// shortDuration is d without the zero units that time.Duration ends in.
+// shortDuration formats d without trailing zero units, which time.Duration prints.
 func shortDuration(d time.Duration) string {
 	if d == 0 {
 		return "0"

@@ -1,7 +1,7 @@
-// Package nodes is what a node and those who ask it share, so that the API and the node
-// need not know each other: how a proposal ended (Proposed), why it did not come to one
-// (the errors), what a node sees of the cluster, and who asks (Operator).
+// Package nodes holds the values that a node and its callers share, so that the API and the node need not know each
+// other: the outcome of a proposal (Proposed), errors, a node's view of the cluster, and the operator of a call
+// (Operator).
 //
-// It is values alone: no rule, no clock, no connection. The state machine does not know
-// it: there are no nodes in an entry of the log but as records.
+// It contains only values: no rules, no clock, no connections. The state machine does not know it; in the log nodes
+// appear only as records.
 package nodes

@@ -20,7 +20,7 @@ import (
 	"github.com/claimq/claimq/internal/testwait"
 )
 
-// denialLine is a line of an audit file about a request that was denied.
+// denialLine is a line of an audit file about a denied request.
 type denialLine struct {
 	wire.Event
 	Key       string `json:"key"`
@@ -31,7 +31,7 @@ type denialLine struct {
 	RequestID string `json:"request_id"`
 }
 
-// deniedLines returns the lines about denials of the file at path.
+// denialLines returns the lines about denials of the file at path.
 func denialLines(t *testing.T, path string) (lines []denialLine) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -53,7 +53,7 @@ func denialLines(t *testing.T, path string) (lines []denialLine) {
 	return lines
 }
 
-// More than 100 in a second are counted.
+// More than 100 denials in a second are only counted.
 func TestAudit_denialsBound(t *testing.T) {
 	t.Parallel()
 	node := nodetest.New()
@@ -71,8 +71,7 @@ func TestAudit_denialsBound(t *testing.T) {
 	deny(now, "slow", denialsPerSecond)
 	deny(now, "left out", 37)
 	deny(now.Add(time.Second), "next", 1)
-	// How many are left out may come in several lines: the second of the test is none that
-	// the writer waits for.
+	// The number left out may be in several lines, because the test's second is not the writer's.
 	want := map[string]int{"slow denied": denialsPerSecond, " denials_left_out": 37, "next denied": 1}
 	var got map[string]int
 	testwait.Until(t, "what is to be in the file", func() bool {
@@ -93,7 +92,7 @@ func TestAudit_denialsBound(t *testing.T) {
 	}
 }
 
-// What cannot be written waits, within the same bound.
+// Denials that cannot be written wait, within the same bound.
 func TestDenials_putBack(t *testing.T) {
 	t.Parallel()
 	var d denials
@@ -111,7 +110,7 @@ func TestDenials_putBack(t *testing.T) {
 	}
 }
 
-// A file whose last lines are about denials goes on behind its last event.
+// A file that ends with denials continues after its last event.
 func TestAudit_denialsAndEvents(t *testing.T) {
 	t.Parallel()
 	node := nodetest.New()

@@ -21,7 +21,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// openAudit opens an audit file until the test ends.
+// openFor opens an audit file until the test ends.
 func openFor(t testing.TB, path string, node *nodetest.Node) *Writer {
 	t.Helper()
 	a, err := Open(Config{Path: path, Node: node})
@@ -32,8 +32,7 @@ func openFor(t testing.TB, path string, node *nodetest.Node) *Writer {
 	return a
 }
 
-// audited waits until the file's last line is of the node's newest event, and
-// returns its lines.
+// audited waits until the file ends with the node's newest event, and returns its lines.
 func audited(t testing.TB, path string, node *nodetest.Node) []string {
 	t.Helper()
 	node.Mu.Lock()
@@ -56,7 +55,7 @@ func audited(t testing.TB, path string, node *nodetest.Node) []string {
 	}
 }
 
-// brief writes of each line the event's place and name.
+// brief formats the place and name of each line's event.
 func brief(t testing.TB, lines []string) string {
 	t.Helper()
 	var events []wire.Event
@@ -76,8 +75,7 @@ func brief(t testing.TB, lines []string) string {
 	return strings.Join(out, ", ")
 }
 
-// TestAudit checks that the file has every event once, whatever happens to it
-// and to the process.
+// TestAudit checks that the file has every event once, whatever happens to it and to the process.
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	node := nodetest.New()
@@ -94,7 +92,7 @@ func TestAudit(t *testing.T) {
 		t.Error("another may write the file too")
 	}
 
-	// A restart, after a crash within a line.
+	// A restart after a crash within a line.
 	a.Close()
 	a.Close()
 	whole, err := os.ReadFile(path)
@@ -112,7 +110,7 @@ func TestAudit(t *testing.T) {
 		a.Close()
 	}
 
-	// What a loss of power leaves: zeros within and at the end.
+	// After a loss of power there may be zeros within and at the end.
 	for _, damaged := range [][]byte{
 		append(bytes.Clone(whole), make([]byte, 4096)...),
 		append(append(bytes.Clone(whole[:len(lines[0])+20]), make([]byte, 100)...), whole[len(lines[0])+120:]...),
@@ -150,7 +148,7 @@ func TestAudit_Many(t *testing.T) {
 			want = append(want, fmt.Sprintf("%d.%d submitted", index, sub))
 		}
 		if i == 33 {
-			audited(t, path, node) // so that one file at least has something to continue
+			audited(t, path, node) // so that at least one file has something to continue
 		}
 		if i%10 == 3 {
 			if err := os.Rename(path, filepath.Join(dir, fmt.Sprintf("old%02d", i))); err != nil {
@@ -174,7 +172,7 @@ func TestAudit_Many(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for line := range strings.Lines(string(b)) { // none if it was moved at once
+		for line := range strings.Lines(string(b)) { // empty if it was moved at once
 			got = append(got, line)
 		}
 	}
@@ -195,8 +193,7 @@ func TestAudit_Many(t *testing.T) {
 	}
 }
 
-// TestAudit_Gone checks that a line says so if the trail has lost events that
-// the file does not have.
+// TestAudit_Gone checks that a line records if the trail has dropped events that the file does not have.
 func TestAudit_Gone(t *testing.T) {
 	t.Parallel()
 	node := nodetest.New()
@@ -222,8 +219,8 @@ func TestAudit_Gone(t *testing.T) {
 	}
 }
 
-// A file that ends with a place which the trail has not come to, as one from a cluster that was
-// lost, would lack what happens: the node's log says so, until the trail has come there.
+// A file that ends with a place that the trail has not reached, for example from a lost cluster, would miss events.
+// The node's log says so until the trail has got there.
 func TestAudit_Ahead(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit")
@@ -242,7 +239,7 @@ func TestAudit_Ahead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		<-time.After(syncInterval + retryMin) // the writer's own, in the test's time
+		<-time.After(syncInterval + retryMin) // the writer's intervals, in the test's time
 		for range 3 {
 			nodetest.SubmitTo(t, node, 1)
 		}
@@ -254,7 +251,7 @@ func TestAudit_Ahead(t *testing.T) {
 	})
 }
 
-// TestAudit_Refuses checks what is no audit file is left alone.
+// TestAudit_Refuses checks that files that are not audit files are left alone.
 func TestAudit_Refuses(t *testing.T) {
 	t.Parallel()
 	node := nodetest.New()
@@ -282,7 +279,7 @@ func TestAudit_Refuses(t *testing.T) {
 	}
 }
 
-// TestAudit_DiskFails checks that errors of the disk cost no event.
+// TestAudit_DiskFails checks that errors of the disk lose no event.
 func TestAudit_DiskFails(t *testing.T) {
 	t.Parallel()
 	node := nodetest.New()
@@ -291,10 +288,10 @@ func TestAudit_DiskFails(t *testing.T) {
 	nodetest.SubmitTo(t, node, 1)
 	audited(t, path, node)
 	a.mu.Lock()
-	if _, err := a.file.file.WriteString(`{"index":2,"su`); err != nil { // what a full disk leaves
+	if _, err := a.file.file.WriteString(`{"index":2,"su`); err != nil { // as a full disk leaves it
 		t.Error(err)
 	}
-	if err := a.file.file.Close(); err != nil { // from here on writes fail
+	if err := a.file.file.Close(); err != nil { // writes fail from here on
 		t.Error(err)
 	}
 	a.mu.Unlock()
@@ -304,8 +301,8 @@ func TestAudit_DiskFails(t *testing.T) {
 	}
 }
 
-// TestAudit_DiskFailsWithABacklog checks that a file that cannot be written is not
-// tried again and again without a pause, however much there is to write.
+// TestAudit_DiskFailsWithABacklog checks that writing to a failing file is retried with pauses, however much there is
+// to write.
 func TestAudit_DiskFailsWithABacklog(t *testing.T) {
 	t.Parallel()
 	node := nodetest.New()
@@ -316,7 +313,7 @@ func TestAudit_DiskFailsWithABacklog(t *testing.T) {
 	var tries atomic.Int32
 	var a *Writer
 	opened := make(chan struct{})
-	node.OnRead = func(context.Context, uint64) error { // of the trail, before the file is written
+	node.OnRead = func(context.Context, uint64) error { // reads of the trail, before the file is written
 		<-opened
 		tries.Add(1)
 		a.mu.Lock()
@@ -336,8 +333,7 @@ func TestAudit_DiskFailsWithABacklog(t *testing.T) {
 	}
 }
 
-// TestAudit_Syncs checks that a file that is written all the time is made durable,
-// too.
+// TestAudit_Syncs checks that a file that is written all the time is still synced.
 func TestAudit_Syncs(t *testing.T) {
 	t.Parallel()
 	node := nodetest.New()
@@ -357,7 +353,7 @@ func TestAudit_Syncs(t *testing.T) {
 	}
 }
 
-// A disk that hangs is told, and ends no stop.
+// A disk that hangs is logged, and does not block Close.
 func TestAudit_diskHangs(t *testing.T) {
 	t.Parallel()
 	said := make(lines, 16)
@@ -365,7 +361,7 @@ func TestAudit_diskHangs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.mu.Lock() // as one that writes has it
+	a.mu.Lock() // as during a write
 	a.busySince.Store(time.Now().Add(-time.Minute).UnixNano())
 	if line := <-said; !strings.Contains(line, "does not answer: events wait") {
 		t.Errorf("it says %q", line)
@@ -384,7 +380,7 @@ func TestAudit_diskHangs(t *testing.T) {
 	}
 }
 
-// lines gets what is logged.
+// lines receives log lines.
 type lines chan string
 
 func (l lines) Write(p []byte) (int, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// manyNames is a body of about size bytes, all in one object's names.
+// manyNames is a body of about size bytes that are all names of one object.
 func manyNames(before, after string, size int) []byte {
 	var b strings.Builder
 	b.WriteString(before + "{")
@@ -23,8 +23,8 @@ func manyNames(before, after string, size int) []byte {
 	return []byte(b.String() + `"last":1}` + after)
 }
 
-// A body costs a small multiple of its bytes, whatever names are in it, and wherever.
-func TestNames_Memory(t *testing.T) { // not parallel: it measures all that is allocated
+// A body costs a small multiple of its size, whatever names it contains.
+func TestNames_Memory(t *testing.T) { // not parallel, because it measures all allocations
 	limits := bound.Limits{}
 	limits.SetDefaults()
 	const most = 5
@@ -70,7 +70,7 @@ func TestNames_Memory(t *testing.T) { // not parallel: it measures all that is a
 	}
 }
 
-// A name that is there twice among many is found as among few.
+// A duplicate name is found among many as among few.
 func TestNames_Duplicate(t *testing.T) {
 	t.Parallel()
 	limits := bound.Limits{}
@@ -99,7 +99,7 @@ func TestNames_Duplicate(t *testing.T) {
 	}
 }
 
-// findDuplicate finds a name twice where the JSON decoder does.
+// findDuplicate agrees with the JSON decoder.
 func TestNames_AsTheDecoder(t *testing.T) {
 	t.Parallel()
 	limits := bound.Limits{}
@@ -116,7 +116,7 @@ func TestNames_AsTheDecoder(t *testing.T) {
 	})
 }
 
-// Two names that have the same hash need not be the same.
+// Two names with the same hash need not be equal.
 func TestNames_SameHash(t *testing.T) {
 	t.Parallel()
 	body := []byte(`{"a":1,"b":2,"\u0061":3}`)
@@ -129,7 +129,7 @@ func TestNames_SameHash(t *testing.T) {
 	}
 }
 
-// Many names are those in objects that are open at the same time.
+// Only names in objects that are open at the same time add up.
 func TestNames_Many(t *testing.T) {
 	t.Parallel()
 	pad := `"pad":"` + strings.Repeat(`\\\"{:`, namesFreeBytes/6) + `",`
@@ -159,7 +159,7 @@ func TestNames_Many(t *testing.T) {
 	}
 }
 
-// drawJSON draws a value, of few names.
+// drawJSON draws a value with few names.
 func drawJSON(t *rapid.T, depth int) string {
 	switch kind := rapid.IntRange(0, 2).Draw(t, "kind"); {
 	case kind == 0 || depth == 0:

@@ -11,7 +11,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// What is suggested is a field that the body may have, and looks like what was written.
+// The suggestion is a valid field that looks like what was written.
 func TestNearest(t *testing.T) {
 	t.Parallel()
 	task, claim := namesOf(reflect.TypeFor[wire.NewTask]()), namesOf(reflect.TypeFor[wire.Claim]())
@@ -27,13 +27,13 @@ func TestNearest(t *testing.T) {
 		{"key", task, "idempotency_key"},
 		{"prio", task, "priority"},
 		{"param", task, "params"},
-		{"Params", task, ""}, // its case is what is wrong, and the advice says so
+		{"Params", task, ""}, // only the case is wrong, which the advice says anyway
 		{"run_in", task, "run_at"},
 		{"delay", task, "delay_ms"},
 		{"max_retries", task, ""},
 		{"x", task, ""},
 		{"", task, ""},
-		{"steps", task, ""}, // it is none here
+		{"steps", task, ""}, // it is not valid here
 		{"type", claim, ""},
 		{"types", claim, "task_types"},
 		{"worker", claim, "worker_id"},
@@ -47,7 +47,7 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-// A field that is suggested is one that the body takes where the wrong one stands.
+// A suggested field is accepted at the place of the wrong one.
 func TestSuggestions(t *testing.T) {
 	t.Parallel()
 	var limits bound.Limits
@@ -65,7 +65,7 @@ func TestSuggestions(t *testing.T) {
 	}
 	suggested := make(map[string]bool)
 	for _, c := range []struct {
-		body string // with a field's name for %q
+		body string // with %q for a field's name
 		read func(text []byte) *refuse.Refusal
 	}{
 		{`{%q:1}`, submit},

@@ -16,8 +16,7 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// TestTask_Wire checks that any task, appended by hand, decodes into
-// package wire's type with every value where it belongs.
+// TestTask_Wire checks that every appended task decodes into package wire's type with each value in its place.
 func TestTask_Wire(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -42,7 +41,7 @@ func TestTask_Wire(t *testing.T) {
 	})
 }
 
-// wireTask is what a task looks like to a client, written down independently.
+// wireTask is an independent conversion of a task for clients.
 func wireTask(task *fsm.Task, now fsm.Stamp) wire.Task {
 	at := func(ms int64) *time.Time {
 		if ms == 0 {
@@ -114,7 +113,7 @@ func wireOptions(w *wire.Task, o *fsm.Options) {
 	w.Group, w.Traceparent = o.Group, o.Traceparent
 }
 
-// wireFamily adds what tasks with steps have, and what steps have.
+// wireFamily adds the fields of tasks with steps, and of steps.
 func wireFamily(w *wire.Task, task *fsm.Task, steps []fsm.StepView) {
 	names := func(plan *fsm.Plan, place int) []string {
 		all := []string{}

@@ -16,7 +16,7 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// run makes the history of a new node while test runs, under a clock that is not the real one.
+// run records the history of a new node while test runs, with a virtual clock.
 func run(t *testing.T, bytes int64, test func(t *testing.T, h *History, node *nodetest.Node)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -35,7 +35,7 @@ func run(t *testing.T, bytes int64, test func(t *testing.T, h *History, node *no
 	})
 }
 
-// pass lets so many intervals pass.
+// pass lets this number of intervals pass.
 func pass(intervals int) {
 	<-time.After(time.Duration(intervals) * Interval)
 	synctest.Wait()
@@ -93,7 +93,7 @@ func TestHistory(t *testing.T) {
 		if v := h.View("", 1); !v.From.Equal(begun.Add(Interval)) {
 			t.Errorf("from %s, begun %s", v.From, begun)
 		}
-		// A type that went has had nothing since, and what comes again starts from 0.
+		// A deleted type has had nothing since, and a new one starts from 0.
 		do(t, node, command.Cancel{ID: 4}, command.Delete{ID: 4}, command.Complete{Hold: command.Hold{ID: 1, WorkerID: "w"}})
 		pass(1)
 		h.want(t, "c", 1, Point{Known: true})
@@ -101,7 +101,7 @@ func TestHistory(t *testing.T) {
 		submit(t, node, "c")
 		pass(1)
 		h.want(t, "c", 1, Point{Submitted: 1, Pending: 1, Known: true})
-		// Also one that came again before the node looked.
+		// Even if it was deleted and came again before the node looked.
 		submit(t, node, "c")
 		pass(1)
 		do(t, node, command.Cancel{ID: 5}, command.Delete{ID: 5}, command.Cancel{ID: 6}, command.Delete{ID: 6})
@@ -115,7 +115,7 @@ func TestHistory(t *testing.T) {
 	})
 }
 
-// What a node that starts applies is nothing that came now; what it cannot read is a gap.
+// What a starting node applies is not new, and what it cannot read is a gap.
 func TestHistory_Gaps(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -153,7 +153,7 @@ func TestHistory_Gaps(t *testing.T) {
 	})
 }
 
-// A type whose tasks go as they end has points, too.
+// A type whose tasks are not kept has points, too.
 func TestHistory_NotKept(t *testing.T) {
 	t.Parallel()
 	run(t, 8<<20, func(t *testing.T, h *History, node *nodetest.Node) {
@@ -190,7 +190,7 @@ func TestHistory_NotKept(t *testing.T) {
 	})
 }
 
-// There are points of as many types as there is room for, and of all tasks always.
+// As many types as there is room for have points, and all tasks together always do.
 func TestHistory_Room(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -218,7 +218,7 @@ func TestHistory_Room(t *testing.T) {
 	}
 }
 
-// A type that waited for room was there before: what it has then is not of one interval.
+// A type that waited for room existed before, so its first values are not those of one interval.
 func TestHistory_Full(t *testing.T) {
 	t.Parallel()
 	run(t, 2*int64(seriesBytes), func(t *testing.T, h *History, node *nodetest.Node) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Nobody gets more by asking at the same time.
+// Concurrent requests get no more than sequential ones.
 func TestBucket_Concurrent(t *testing.T) {
 	t.Parallel()
 	b := newBucket(500)

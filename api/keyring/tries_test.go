@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Ten wrong keys a minute from one address, of IPv6 from a /64. Others have their own ten.
+// One address, or one IPv6 /64, has ten wrong keys a minute. Others have their own.
 func TestTries(t *testing.T) {
 	t.Parallel()
 	tries, now := NewTries(), int64(time.Hour)

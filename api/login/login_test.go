@@ -13,7 +13,7 @@ var (
 	now    = time.Unix(1_780_000_000, 7)
 )
 
-// A login is good with both halves, the same secret and the same key, and nothing else.
+// A login is valid only with both halves, the same secret and the same key.
 func TestLogin(t *testing.T) {
 	t.Parallel()
 	l := New("a.b-c_d", now)
@@ -47,7 +47,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// Whatever is changed in a cookie, it is not good any more.
+// Any change of a cookie makes it invalid.
 func TestRead_Changed(t *testing.T) {
 	t.Parallel()
 	l := New("ops", now)
@@ -66,14 +66,14 @@ func TestRead_Changed(t *testing.T) {
 			t.Errorf("%q is good", cut)
 		}
 	}
-	// A field cannot give a part of itself to the next one.
+	// Bytes cannot be moved from one field to the next.
 	moved := Login{Name: "ops1", Begun: l.Begun, Expires: l.Expires, Number: l.Number, mac: l.sum(secret, &key)}
 	if moved.Good(secret, &key) {
 		t.Error("another name has the same MAC")
 	}
 }
 
-// A login that is used goes on for 24 hours, one that is not for 12.
+// A login in use lasts 24 hours, an unused one 12.
 func TestLogin_Renewed(t *testing.T) {
 	t.Parallel()
 	l := New("ops", now)
@@ -98,7 +98,7 @@ func TestLogin_Renewed(t *testing.T) {
 	}
 }
 
-// What cannot be a login is no text: nothing that a browser sends breaks what is passed on.
+// Invalid halves make no text, so that nothing sent by a browser can break a forwarded request.
 func TestAppendText(t *testing.T) {
 	t.Parallel()
 	for _, halves := range [][2]string{{"", "n"}, {"c", ""}, {"a b", "n"}, {"c", "n m"}, {"c\r\nX: y", "n"}, {"c", "\x00"}, {"ü", "n"}, {strings.Repeat("c", 256), "n"}} {

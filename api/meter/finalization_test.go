@@ -12,7 +12,7 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// gathered returns the lines of what m tells.
+// gathered returns the lines of m's metrics.
 func gathered(t *testing.T, m *Finalizations) string {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -74,7 +74,7 @@ func TestFinalizations_counts(t *testing.T) {
 		"finalization_claim_extend_duration_seconds{processor_id=q} 3",
 		"finalization_claim_extend_success_total{processor_id=q} 1",
 		"finalization_claim_extend_failed_total{processor_id=q} 2",
-		// All are there before anybody calls.
+		// All exist before the first call.
 		"finalization_claim_attempts_total{processor_id=other} 0",
 		"finalization_claim_contention_by_reason_total{processor_id=other,reason=race_condition} 0",
 	} {
@@ -87,8 +87,7 @@ func TestFinalizations_counts(t *testing.T) {
 	}
 }
 
-// However many processors call, only so many have metrics of their own; one that
-// calls nothing for an hour makes room.
+// However many processors call, only a bounded number has its own metrics; one that is idle for an hour makes room.
 func TestFinalizations_bounded(t *testing.T) {
 	t.Parallel()
 	m := newFinalizations()
@@ -97,7 +96,7 @@ func TestFinalizations_bounded(t *testing.T) {
 	for i := range processorLabelsMax {
 		m.processor(name(i), now.Add(time.Duration(i)*time.Second)).claims.yes.Inc()
 	}
-	busy := m.processor(name(0), now.Add(30*time.Minute)) // p001 is idle the longest now
+	busy := m.processor(name(0), now.Add(30*time.Minute)) // now p001 is idle the longest
 	for i := range 1000 {
 		if m.processor(fmt.Sprintf("flood%d", i), now.Add(processorIdle)) != m.others {
 			t.Fatal("another processor has metrics of its own while none is idle")
@@ -125,7 +124,7 @@ func TestFinalizations_bounded(t *testing.T) {
 	}
 }
 
-// What is counted does not make work for the garbage collector.
+// Counting does not allocate.
 func TestFinalizations_allocates(t *testing.T) {
 	m := newFinalizations()
 	start := time.Now()

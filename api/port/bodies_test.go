@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A body that there is room for must go on whatever others ask for meanwhile.
+// A body that there is room for must continue whatever others ask for meanwhile.
 func TestBodyShare_othersThatAreRefused(t *testing.T) {
 	t.Parallel()
 	const most = BodyCopies << 20
@@ -14,7 +14,7 @@ func TestBodyShare_othersThatAreRefused(t *testing.T) {
 	if !first.expect(600<<10) || second.expect(600<<10) {
 		t.Fatal("there must be room for one of two")
 	}
-	if !first.take(600<<10 + 100) { // its head is read, too
+	if !first.take(600<<10 + 100) { // including its header
 		t.Error("refused for want of the room that another one has not got")
 	}
 	if got := all.Load(); got != BodyCopies*(600<<10+100) {

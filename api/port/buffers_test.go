@@ -2,8 +2,7 @@ package port
 
 import "testing"
 
-// TestBuffers ensures that buffers come again, with room for what is asked for, and that no
-// more are kept than may be.
+// TestBuffers ensures that buffers are reused with enough capacity, and that a bounded number is kept.
 func TestBuffers(t *testing.T) {
 	t.Parallel()
 	var b Buffers

@@ -11,7 +11,7 @@ import (
 	"github.com/claimq/claimq/api/conntest"
 )
 
-// deadlineConn notes the deadlines that it is given.
+// deadlineConn records the deadlines that it is given.
 type deadlineConn struct {
 	conntest.Nop
 	read, write []time.Time
@@ -27,8 +27,8 @@ func (c *deadlineConn) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// TestConn_deadlines checks that a deadline is never early, at most
-// deadlineSlack late, and set no more often than that asks for.
+// TestConn_deadlines checks that a deadline is never early, at most deadlineSlack late, and set no more often than
+// necessary.
 func TestConn_deadlines(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -40,7 +40,7 @@ func TestConn_deadlines(t *testing.T) {
 			t.Fatal(err)
 		}
 		if ms < 100_000 {
-			continue // nobody reads: it is only noted
+			continue // nothing reads, so it is only noted
 		}
 		_, _ = c.Read(nil)
 	}
@@ -64,9 +64,8 @@ func TestConn_deadlines(t *testing.T) {
 	}
 }
 
-// TestConn_expires checks that a deadline ends a Read that waits: as the
-// connection's end if nothing ever came, as some clients open more connections
-// than they use; else as a timeout.
+// TestConn_expires checks that a deadline ends a waiting Read: as io.EOF if nothing was ever received, because some
+// clients open more connections than they use; otherwise as a timeout.
 func TestConn_expires(t *testing.T) {
 	t.Parallel()
 	ours, theirs := conntest.Pair(t)
@@ -89,8 +88,8 @@ func TestConn_expires(t *testing.T) {
 	}
 }
 
-// TestConn_slowReader ensures that a client that reads a piece in time goes
-// on, and is ended when it reads less than it has to.
+// TestConn_slowReader ensures that a client that reads each piece in time continues, and is cut off when it reads too
+// slowly.
 func TestConn_slowReader(t *testing.T) {
 	t.Parallel()
 	inner := &deadlineConn{}

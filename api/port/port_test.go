@@ -10,7 +10,7 @@ import (
 	"github.com/claimq/claimq/api/lasting"
 )
 
-// newPort returns a port that nobody listens on.
+// newPort returns a port without a listener.
 func newPort(t *testing.T) *Port {
 	t.Helper()
 	keys := &atomic.Pointer[keyring.Ring]{}

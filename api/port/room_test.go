@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// TestRoom_wait ensures that who waits for room gets it when it is given back,
-// and nothing when its time is over.
+// TestRoom_wait ensures that a waiter gets room when it is returned, and nothing once its time is over.
 func TestRoom_wait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestAddressOf ensures that a host of IPv6, which has many addresses, counts once.
+// TestAddressOf ensures that an IPv6 host with many addresses counts once.
 func TestAddressOf(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ a, b string }{

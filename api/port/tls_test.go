@@ -6,7 +6,7 @@ import (
 	"github.com/claimq/claimq/api/conntest"
 )
 
-// One handshake too many ends the oldest, and no other.
+// One handshake too many ends the oldest one only.
 func TestHandshakes(t *testing.T) {
 	t.Parallel()
 	var h handshakes
@@ -15,7 +15,7 @@ func TestHandshakes(t *testing.T) {
 	for i := range HandshakesMax {
 		ends = append(ends, h.begin(&conns[i]))
 	}
-	ends[1]() // over in time
+	ends[1]() // it ended in time
 	for i := HandshakesMax; i < len(conns); i++ {
 		ends = append(ends, h.begin(&conns[i]))
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/claimq/claimq/api/conntest"
 )
 
-// TestConnWatch_gone checks that a client that goes is noticed: at once while
-// the connection is watched, and at the end if that had not begun.
+// TestConnWatch_gone checks that a client that goes is noticed: at once while the connection is watched, or at the
+// end if the watching had not begun.
 func TestConnWatch_gone(t *testing.T) {
 	t.Parallel()
 	for name, hangUp := range conntest.HangUps {
@@ -20,14 +20,14 @@ func TestConnWatch_gone(t *testing.T) {
 			t.Parallel()
 			for _, watched := range []bool{true, false} {
 				ours, theirs := conntest.Pair(t)
-				// A deadline of the past, as reading the request may have left.
+				// A past deadline, as reading the request may have left.
 				if err := ours.SetReadDeadline(time.Unix(1, 0)); err != nil {
 					t.Fatal(err)
 				}
 				ctx, cancel := context.WithCancelCause(context.Background())
 				w := watch(tlsLike{ours}, cancel)
 				if watched {
-					<-time.After(2 * watchAfter) // it is in the poller by then, most likely
+					<-time.After(2 * watchAfter) // it is most likely in the poller by then
 				}
 				if err := hangUp(theirs); err != nil {
 					t.Fatal(err)
@@ -44,8 +44,8 @@ func TestConnWatch_gone(t *testing.T) {
 	}
 }
 
-// TestConnWatch_closedHere checks that a client counts as gone whose connection this side has
-// closed before it was watched, as it makes room for others.
+// TestConnWatch_closedHere checks that a client counts as gone if this side closed its connection before it was
+// watched, to make room for others.
 func TestConnWatch_closedHere(t *testing.T) {
 	t.Parallel()
 	ours, _ := conntest.Pair(t)
@@ -66,8 +66,8 @@ type tlsLike struct{ net.Conn }
 
 func (c tlsLike) NetConn() net.Conn { return c.Conn }
 
-// TestConnWatch_here checks that a client that sends its next request is still
-// there, and that the request can be read.
+// TestConnWatch_here checks that a client that sends its next request is still there, and that the request can be
+// read.
 func TestConnWatch_here(t *testing.T) {
 	t.Parallel()
 	ours, theirs := conntest.Pair(t)

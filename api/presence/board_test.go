@@ -8,7 +8,7 @@ import (
 	"github.com/claimq/claimq/api/callbody"
 )
 
-// TestBoard_NoteAllocatesNothing checks what a claim pays for being remembered.
+// TestBoard_NoteAllocatesNothing checks what recording costs a claim.
 func TestBoard_NoteAllocatesNothing(t *testing.T) {
 	var limits bound.Limits
 	limits.SetDefaults()

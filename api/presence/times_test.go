@@ -14,7 +14,7 @@ func TestTimes(t *testing.T) {
 	l.note("a", 5)
 	l.note("b", 7)
 	l.note("a", 6)
-	l.note("a", 4) // a request that was slow
+	l.note("a", 4) // a slow request
 	if a, b := l.last("a"), l.last("b"); a != 6 || b != 7 {
 		t.Errorf("a %d, b %d", a, b)
 	}
@@ -23,8 +23,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// TestTimes_bound checks that names are forgotten past the bound, and those
-// first that were not seen for longest.
+// TestTimes_bound checks that names are forgotten beyond the bound, those first that were not seen for longest.
 func TestTimes_bound(t *testing.T) {
 	t.Parallel()
 	l := newTimes()
@@ -51,8 +50,7 @@ func TestTimes_bound(t *testing.T) {
 	}
 }
 
-// BenchmarkTimes_newNames notes names that were never seen before, when as many are remembered as
-// may be.
+// BenchmarkTimes_newNames records new names when the table is full.
 func BenchmarkTimes_newNames(b *testing.B) {
 	l := newTimes()
 	names := make([]string, 1<<16)

@@ -17,7 +17,7 @@ func config() turn.Config {
 	return turn.Config{AtATime: 1, Waiting: 4, Wait: 5 * time.Second, Rest: 50 * time.Millisecond, Bound: nodes.BoundReads, Text: "full"}
 }
 
-// take takes a turn that must be had at once.
+// take takes a turn that must be available at once.
 func take(t *testing.T, l *turn.Line, key string) *turn.Turn {
 	t.Helper()
 	got, err := l.Take(t.Context(), key)
@@ -27,8 +27,8 @@ func take(t *testing.T, l *turn.Line, key string) *turn.Turn {
 	return got
 }
 
-// TestLine_KeysByTurns checks that a key that asks for much is no reason for another to wait
-// longer than for one of its reads.
+// TestLine_KeysByTurns checks that a key that asks for much makes another one wait no longer than for one of its
+// reads.
 func TestLine_KeysByTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -59,8 +59,8 @@ func TestLine_KeysByTurns(t *testing.T) {
 	})
 }
 
-// TestLine_Rests checks that the line rests as long as its read worked, less what that rested
-// itself, and no longer than it may.
+// TestLine_Rests checks that the line rests as long as its read worked, less the read's own rests, and within the
+// bound.
 func TestLine_Rests(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -99,8 +99,7 @@ func TestLine_Rests(t *testing.T) {
 	}
 }
 
-// TestLine_ShortReadsAddUp checks that reads that are too short for a rest are rested for
-// together.
+// TestLine_ShortReadsAddUp checks that the rests of short reads add up.
 func TestLine_ShortReadsAddUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -118,7 +117,7 @@ func TestLine_ShortReadsAddUp(t *testing.T) {
 	})
 }
 
-// TestLine_Full checks the bounds of what waits: of one key, of all, and of time.
+// TestLine_Full checks the bounds of waiting: per key, in total, and in time.
 func TestLine_Full(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -156,7 +155,7 @@ func TestLine_Full(t *testing.T) {
 	})
 }
 
-// TestLine_Gone checks that one that gives up leaves its place to the next.
+// TestLine_Gone checks that a read that gives up leaves its place to the next.
 func TestLine_Gone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
