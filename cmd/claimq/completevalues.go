@@ -22,25 +22,24 @@ import (
 )
 
 const (
-	// completeTimeout bounds what a press of the tab key waits for the server.
+	// completeTimeout limits how long a press of the tab key waits for the server.
 	completeTimeout = time.Second
-	// completeMax is how many tasks of a status are offered.
+	// completeMax bounds the offered tasks of a status.
 	completeMax = 100
 )
 
-// values returns what may stand in a place of the command line, each with a
-// description after a tab, if it has one. args are those before it.
+// values returns the completions for a place of the command line, each optionally with a description after a tab.
+// args are the arguments before it.
 type values func(c *completer, args []string) []string
 
-// completer asks the server for values. Nothing that it does is an error for the
-// user: what it cannot find out is not offered.
+// completer asks the server for values. If it fails, it offers nothing; the user sees no error.
 type completer struct {
 	ctx context.Context
 	s   session.Talk
 }
 
-// complete makes a cobra function of fn, which asks a node that the command's flags
-// or the variables name. Of what fn returns it keeps what begins as was typed.
+// complete makes a cobra function of fn, which asks a node named by the command's flags or the variables. It keeps
+// only values that begin with what was typed.
 func complete(a *term.App, fn values) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		var found []string
@@ -59,8 +58,8 @@ func complete(a *term.App, fn values) cobra.CompletionFunc {
 	}
 }
 
-// readNodeFlags reads where the nodes are from what has been typed, or from the
-// variables, also for a command that does not have these flags.
+// readNodeFlags reads the nodes' addresses from what has been typed, or from the variables, even for a command
+// without these flags.
 func readNodeFlags(a *term.App, cmd *cobra.Command, f *session.Flags) error {
 	own := pflag.NewFlagSet("nodes", pflag.ContinueOnError)
 	f.AddNodeFlags(own)
@@ -81,7 +80,7 @@ func readNodeFlags(a *term.App, cmd *cobra.Command, f *session.Flags) error {
 	return err
 }
 
-// get decodes the answer of a GET, if there is one.
+// get decodes the answer to a GET, and reports whether there was one.
 func (c *completer) get(path string, answer any) bool {
 	body, err := c.s.Client.Do(c.ctx, client.Request{Method: http.MethodGet, Path: path})
 	return err == nil && json.Unmarshal(body, answer) == nil
@@ -90,12 +89,12 @@ func (c *completer) get(path string, answer any) bool {
 // described is a value with its description.
 func described(value, about string) string { return value + "\t" + term.Printable(about) }
 
-// fixed offers words, each perhaps with a description after a tab.
+// fixed offers words, each optionally with a description after a tab.
 func fixed(words ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveKeepOrder)
 }
 
-// at offers the values of the argument's place, nothing past the last.
+// at offers the values for the argument's position, and nothing after the last.
 func at(places ...values) values {
 	return func(c *completer, args []string) []string {
 		if len(args) >= len(places) {
@@ -105,13 +104,12 @@ func at(places ...values) values {
 	}
 }
 
-// tasks offers the ids of tasks in these statuses, those of all without one, the
-// newest first.
+// tasks offers the ids of tasks in these statuses, or of all tasks, the newest first.
 func tasks(statuses ...string) values {
 	return tasksThat(func(*wire.Task) bool { return true }, statuses...)
 }
 
-// tasksThat is tasks of those alone that ok wants.
+// tasksThat is tasks, but only those that ok accepts.
 func tasksThat(ok func(*wire.Task) bool, statuses ...string) values {
 	if len(statuses) == 0 {
 		statuses = []string{""}
@@ -136,7 +134,7 @@ func tasksThat(ok func(*wire.Task) bool, statuses ...string) values {
 	}
 }
 
-// aboutTask is what tells tasks apart.
+// aboutTask describes a task.
 func aboutTask(t *wire.Task) string {
 	about := t.TaskType + ", " + t.Status
 	if t.Status == "claimed" && t.WorkerID != nil {
@@ -170,7 +168,7 @@ func taskTypes(c *completer, _ []string) []string {
 	return found
 }
 
-// workers offers those that hold claims or were heard from.
+// workers offers the workers that hold claims or were heard from.
 func workers(c *completer, _ []string) []string {
 	var answer wire.Workers
 	c.get("/api/workers", &answer)
@@ -182,7 +180,7 @@ func workers(c *completer, _ []string) []string {
 	return found
 }
 
-// holder offers the worker that holds the task of the first argument.
+// holder offers the worker that holds the task in the first argument.
 func holder(c *completer, args []string) []string {
 	if t := c.task(args); t != nil && t.WorkerID != nil {
 		return []string{described(*t.WorkerID, "holds task "+args[0])}
@@ -190,7 +188,7 @@ func holder(c *completer, args []string) []string {
 	return nil
 }
 
-// holdersToken offers the token of the claim on the task of the first argument.
+// holdersToken offers the token of the claim on the task in the first argument.
 func holdersToken(c *completer, args []string) []string {
 	if t := c.task(args); t != nil && t.ClaimToken != nil {
 		about := "of the last claim"
@@ -202,7 +200,7 @@ func holdersToken(c *completer, args []string) []string {
 	return nil
 }
 
-// task returns the task whose id is the first argument, nil if there is none.
+// task returns the task whose id is the first argument, or nil.
 func (c *completer) task(args []string) *wire.Task {
 	if len(args) == 0 {
 		return nil
@@ -228,7 +226,7 @@ func schedules(c *completer, _ []string) []string {
 	return found
 }
 
-// members offers the ids of the nodes that ok wants.
+// members offers the ids of the nodes that ok accepts.
 func members(ok func(c *wire.Cluster, n *wire.Node) bool) values {
 	return func(c *completer, _ []string) []string {
 		var answer wire.Cluster

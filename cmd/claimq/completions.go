@@ -10,8 +10,8 @@ import (
 	"github.com/claimq/claimq/fsm/event"
 )
 
-// argumentValues is what the arguments of a command may be, by its path. Commands
-// that are not here take no arguments, or any.
+// argumentValues returns the completions for the arguments of commands, by path. Other commands take no arguments, or
+// arbitrary ones.
 func argumentValues() map[string]values {
 	finalizes := at(tasksThat(isParent, "running"))
 	return map[string]values{
@@ -45,7 +45,7 @@ func argumentValues() map[string]values {
 	}
 }
 
-// takesFiles are the commands whose arguments are files, or another command's own.
+// takesFiles reports whether the command's arguments are files, or another command.
 func takesFiles(path string) bool {
 	switch path {
 	case "batch", "snapshot save", "snapshot inspect", "snapshot restore", "work":
@@ -54,8 +54,7 @@ func takesFiles(path string) bool {
 	return false
 }
 
-// flagValues is what a flag of that name may be, in all commands but those that
-// commandFlagValues has.
+// flagValues returns the completions for flags by name, for all commands except those in commandFlagValues.
 func flagValues(a *term.App) map[string]cobra.CompletionFunc {
 	return map[string]cobra.CompletionFunc{
 		"endpoint":        complete(a, endpoints),
@@ -80,7 +79,7 @@ func flagValues(a *term.App) map[string]cobra.CompletionFunc {
 	}
 }
 
-// commandFlagValues is what flags may be in one command, by its path and their name.
+// commandFlagValues returns the completions for flags of single commands, by path and name.
 func commandFlagValues(a *term.App) map[string]cobra.CompletionFunc {
 	all := map[string]cobra.CompletionFunc{"claim --output": fixed("table", "json", "env")}
 	all["types --order"] = fixed("name", "oldest", "submitted_per_s", "completed_per_s", "failed_per_s", "pending", "scheduled", "blocked", "claimed", "running", "completed", "failed", "cancelled")
@@ -92,7 +91,7 @@ func commandFlagValues(a *term.App) map[string]cobra.CompletionFunc {
 	return all
 }
 
-// eventNames are the events of the trail.
+// eventNames returns the names of the trail's events.
 func eventNames() (names []string) {
 	for kind := range event.Kind(255) {
 		if name := kind.String(); name != "" {
@@ -102,8 +101,8 @@ func eventNames() (names []string) {
 	return names
 }
 
-// addCompletions says of every command and flag below root how it is completed: by
-// default the shell would offer files.
+// addCompletions sets the completion of every command and flag below root, because by default the shell would offer
+// files.
 func addCompletions(a *term.App, root *cobra.Command) error {
 	arguments, flags, commandFlags := argumentValues(), flagValues(a), commandFlagValues(a)
 	var errs []error

@@ -13,7 +13,7 @@ import (
 // helpWidthMax keeps lines of help readable on a wide terminal.
 const helpWidthMax = 120
 
-// commandGroups are the commands of the root as its help shows them.
+// commandGroups are the groups of commands in the root's help.
 var commandGroups = [...]struct {
 	title    string
 	commands []string
@@ -27,8 +27,8 @@ var commandGroups = [...]struct {
 	{"Other", []string{"completion", "man", "version", "help"}},
 }
 
-// suggestTopics lets help refuse what is no command as the command line itself does;
-// cobra's own shows the root's help.
+// suggestTopics makes help refuse an unknown command as the command line does, because cobra's own would show the
+// root's help.
 func suggestTopics(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	for _, help := range root.Commands() {
@@ -49,8 +49,8 @@ func suggestTopics(root *cobra.Command) {
 	}
 }
 
-// showUsage prints how a command is called: it has the parts of cobra's own, with
-// the commands in groups, and lines that fit the terminal.
+// showUsage prints the usage of a command: like cobra's, but with the commands in groups, and lines that fit the
+// terminal.
 func showUsage(a *term.App, cmd *cobra.Command) error {
 	var b strings.Builder
 	b.WriteString("Usage:\n")

@@ -1,6 +1,5 @@
-// Command claimq is the one binary of claimq: the server, a local cluster for
-// development, the load generator, and the commands for producers, workers and
-// operators.
+// Command claimq is the only binary of claimq: the server, a local cluster for development, the load generator, and
+// the commands for producers, workers and operators.
 package main
 
 import (
@@ -20,12 +19,12 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// version is what `claimq version` and the node records say. The linker sets
-// it: -ldflags "-X main.version=v1.2.3".
+// version is printed by `claimq version` and stored in node records. The linker sets it: -ldflags "-X
+// main.version=v1.2.3".
 var version = "dev"
 
-// The process executes itself again for its timers (server.SetTimerSlack). From its first
-// thread it keeps the signal that it is to get when its parent dies (prctl(2)).
+// The process executes itself again for its timers (server.SetTimerSlack). Staying on the first thread keeps the
+// signal that it gets when its parent dies (prctl(2)).
 func init() { runtime.LockOSThread() }
 
 func main() {
@@ -60,9 +59,8 @@ func run(ctx context.Context, a *term.App, args []string) int {
 	return term.ExitCode(err)
 }
 
-// newRootCommand builds the whole tree. A command gets its streams and its
-// environment from a, its context from cmd.Context(), and says with
-// term.UsageErrorf that it was called wrongly.
+// newRootCommand builds the whole tree of commands. A command uses the streams and the environment of a and the
+// context of cmd.Context(), and returns term.UsageErrorf if it was called wrongly.
 func newRootCommand(a *term.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "claimq",
@@ -137,6 +135,6 @@ outcome is unknown, 4 nothing to claim or not found.`,
 			cmd.Args = term.Arguments
 		}
 	})
-	root.SetVersionTemplate("claimq {{.Version}}\ntime zones " + zonesVersion() + "\n") // as the command has it
+	root.SetVersionTemplate("claimq {{.Version}}\ntime zones " + zonesVersion() + "\n") // as the command prints it
 	return root
 }

@@ -26,8 +26,7 @@ them ready made.`,
 	}
 }
 
-// writeManPages writes a page for each command below root. They depend on nothing
-// but the version.
+// writeManPages writes a page for each command below root. They depend only on the version.
 func writeManPages(root *cobra.Command, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -41,17 +40,17 @@ func writeManPages(root *cobra.Command, dir string) error {
 	return err
 }
 
-// documented reports whether a command has a page of its own.
+// documented reports whether a command has its own page.
 func documented(cmd *cobra.Command, path string) bool {
 	return path == "" || cmd.IsAvailableCommand() && cmd.Name() != "help"
 }
 
-// manName is the name of a command's page, as claimq-cluster-status.
+// manName returns the name of a command's page, such as claimq-cluster-status.
 func manName(cmd *cobra.Command) string {
 	return strings.ReplaceAll(cmd.CommandPath(), " ", "-")
 }
 
-// manPage is a command's page.
+// manPage returns a command's page.
 func manPage(cmd *cobra.Command) string {
 	var b strings.Builder
 	section := func(name string) { fmt.Fprintf(&b, ".SH %s\n", name) }
@@ -115,11 +114,10 @@ func seeAlso(cmd *cobra.Command) string {
 	return strings.Join(pages, ",\n")
 }
 
-// asksServer reports whether a command is one of those that call a server.
+// asksServer reports whether a command calls a server.
 func asksServer(cmd *cobra.Command) bool { return cmd.Flags().Lookup("api-key") != nil }
 
-// flagText is a flag as it is written, with what it takes, and what it means, with
-// its default.
+// flagText returns a flag with its argument, and its usage with its default.
 func flagText(f *pflag.Flag) (name, usage string) {
 	takes, usage := pflag.UnquoteUsage(f)
 	name = "--" + f.Name
@@ -139,7 +137,7 @@ func flagText(f *pflag.Flag) (name, usage string) {
 	return name, usage
 }
 
-// writeRoffText writes paragraphs; lines that are indented stay as they are.
+// writeRoffText writes paragraphs; indented lines stay unchanged.
 func writeRoffText(b *strings.Builder, text string) {
 	for i, paragraph := range strings.Split(strings.TrimSpace(text), "\n\n") {
 		if i > 0 {
@@ -153,13 +151,12 @@ func writeRoffText(b *strings.Builder, text string) {
 	}
 }
 
-// writeRoffBlock writes lines as they are.
+// writeRoffBlock writes lines without filling them.
 func writeRoffBlock(b *strings.Builder, lines string) {
 	fmt.Fprintf(b, ".nf\n%s\n.fi\n", roff(lines))
 }
 
-// roff is text that means nothing else to the formatter: a backslash begins a
-// request, a line's first point or apostrophe a command, and a hyphen is no minus.
+// roff escapes text for the formatter: backslashes, leading dots and apostrophes, and hyphens.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`).Replace(text)
 	lines := strings.Split(text, "\n")
@@ -171,5 +168,5 @@ func roff(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// roffQuote is one argument of a command.
+// roffQuote returns text as one argument of a command.
 func roffQuote(text string) string { return `"` + strings.ReplaceAll(roff(text), `"`, `\(dq`) + `"` }

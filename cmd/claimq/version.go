@@ -26,7 +26,7 @@ func newVersionCommand(a *term.App) *cobra.Command {
 	return cmd
 }
 
-// builtAs is what version prints as JSON.
+// builtAs is the JSON output of version.
 type builtAs struct {
 	Version   string `json:"version"`
 	Go        string `json:"go"`
@@ -35,5 +35,5 @@ type builtAs struct {
 	TimeZones string `json:"time_zones"`
 }
 
-// zonesVersion is the release of the time zones in the binary.
+// zonesVersion returns the release of the time zones in the binary.
 func zonesVersion() string { return (*zones.Data)(nil).Version() }

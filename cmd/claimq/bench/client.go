@@ -14,11 +14,11 @@ import (
 	"github.com/claimq/claimq/client"
 )
 
-// settledWait is how often the load looks whether the Worker has settled all.
+// settledWait is the interval at which the load checks whether the Worker has settled everything.
 const settledWait = time.Millisecond
 
-// clientLoad drives the cluster as a Go program does that uses package client: as many
-// goroutines as there would be connections submit, and one Worker has as many slots.
+// clientLoad drives the cluster like a Go program that uses package client: as many goroutines submit as there would
+// be connections, and one Worker has as many slots.
 type clientLoad struct {
 	r      *run
 	c      *client.Client
@@ -26,13 +26,13 @@ type clientLoad struct {
 	task   client.Task
 
 	timings []*timings
-	ledgers []*ledger // of the goroutines that submit
+	ledgers []*ledger // of the submitting goroutines
 
 	mu      sync.Mutex
-	handled []string // ids, as often as the Worker has handled them; mu guards it
+	handled []string // ids, once for each time that the Worker handled them; guarded by mu
 }
 
-// runClient is Run by package client.
+// runClient is Run with package client.
 func (r *run) runClient(ctx context.Context, nodes []string) (Report, error) {
 	c, err := client.New(client.Config{Endpoints: r.cfg.Endpoints})
 	if err != nil {
@@ -74,7 +74,7 @@ func (r *run) runClient(ctx context.Context, nodes []string) (Report, error) {
 	return rep, nil
 }
 
-// submitAll submits until no task is left, from all goroutines.
+// submitAll submits all tasks, from all goroutines.
 func (l *clientLoad) submitAll(ctx context.Context) {
 	var wg sync.WaitGroup
 	for k := range l.timings {
@@ -109,7 +109,7 @@ func (l *clientLoad) submit(ctx context.Context, t *timings, led *ledger) error 
 	return nil
 }
 
-// handle is the Worker's handler: it notes the task.
+// handle is the Worker's handler: it records the task.
 func (l *clientLoad) handle(_ context.Context, job *client.Job[json.RawMessage]) error {
 	l.mu.Lock()
 	l.handled = append(l.handled, job.Task.ID)
@@ -118,7 +118,7 @@ func (l *clientLoad) handle(_ context.Context, job *client.Job[json.RawMessage])
 	return nil
 }
 
-// lifecycle submits all, while the Worker works.
+// lifecycle submits all tasks while the Worker works.
 func (l *clientLoad) lifecycle(ctx context.Context) {
 	submitted := make(chan struct{})
 	go func() {
@@ -129,14 +129,14 @@ func (l *clientLoad) lifecycle(ctx context.Context) {
 	<-submitted
 }
 
-// drain lets the Worker work until all is done.
+// drain lets the Worker work until all tasks are done.
 func (l *clientLoad) drain(ctx context.Context) {
 	submitted := make(chan struct{})
 	close(submitted)
 	l.work(ctx, submitted)
 }
 
-// work runs the Worker until what was submitted is completed.
+// work runs the Worker until all submitted tasks are completed.
 func (l *clientLoad) work(ctx context.Context, submitted <-chan struct{}) {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -162,12 +162,12 @@ func (l *clientLoad) work(ctx context.Context, submitted <-chan struct{}) {
 	}
 }
 
-// totals counts the tasks that were handled, handled more than once, and submitted but
-// never handled, or not completed for all that the Worker knows.
+// totals counts the tasks that were handled, those handled more than once, and those submitted but never handled, or
+// not completed as far as the Worker knows.
 func (l *clientLoad) totals() (done, doubled, lost int) {
 	handled := &ledger{}
 	for _, id := range l.handled {
-		n, _ := strconv.ParseUint(id, 10, 64) // the client made it of a number
+		n, _ := strconv.ParseUint(id, 10, 64) // the client formatted a number
 		handled.completed = append(handled.completed, n)
 	}
 	done, doubled, lost = totals(append(l.ledgers, handled))

@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// Mode is what the connections do.
+// Mode says what the connections do.
 type Mode string
 
 // The modes.
 const (
-	// Lifecycle: each connection submits, claims and completes in turn.
+	// Lifecycle makes each connection submit, claim and complete in turn.
 	Lifecycle Mode = "lifecycle"
-	// Submit: submits only.
+	// Submit only submits.
 	Submit Mode = "submit"
-	// Drain: submits all first, unmeasured; then claims and completes.
+	// Drain first submits everything, unmeasured, and then claims and completes.
 	Drain Mode = "drain"
-	// Chain: each connection submits a task and completes the one that it holds,
-	// which claims the next: two calls a task in place of three.
+	// Chain makes each connection submit a task and complete the one that it holds with a claim of the next: two
+	// calls per task instead of three.
 	Chain Mode = "chain"
-	// Latency is Lifecycle on one connection: what one worker feels.
+	// Latency is Lifecycle on one connection, as a single worker experiences it.
 	Latency Mode = "latency"
 )
 
@@ -35,22 +35,21 @@ const (
 type Config struct {
 	Mode    Mode
 	Conns   int // connections, each with one call under way
-	Tasks   int // in all
-	Payload int // bytes of params a task, at least 2
-	Batch   int // tasks a submit, a claim and a batch of completes; 1 = the calls for one
-	// Client has package client do the work in place of connections of the load's own:
-	// Conns goroutines submit, and one Worker has Conns slots. It goes with the modes
-	// submit, drain and lifecycle, and Batch 1.
+	Tasks   int // in total
+	Payload int // bytes of params per task, at least 2
+	Batch   int // tasks per submit, claim and batch of completes; 1 uses the calls for one task
+	// Client uses package client instead of the load's own connections: Conns goroutines submit, and one Worker has
+	// Conns slots. It requires the mode submit, drain or lifecycle, and Batch 1.
 	Client bool
 	// RequestIDs gives each claim a claim_request_id, as the Go client does.
 	RequestIDs bool
-	// WarmUp is how long the connections work before anything is counted.
+	// WarmUp is the time before counting begins.
 	WarmUp time.Duration
-	// Endpoints are the nodes' URLs. The load goes to the one that leads.
+	// Endpoints are the nodes' URLs. The load goes to the leader.
 	Endpoints []string
 }
 
-// Validate returns the first setting that is out of its range, in words.
+// Validate returns an error for the first setting that is out of range.
 func (c *Config) Validate() error {
 	switch c.Mode {
 	case Lifecycle, Submit, Drain, Chain, Latency:

@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// callTimeout bounds one call: longer than the server's own bound, so that it
-// is the server that says that an outcome is unknown.
+// callTimeout bounds one call. It is longer than the server's own bound, so that the server reports unknown outcomes.
 const callTimeout = 15 * time.Second
 
-// call numbers the kinds of call that are timed.
+// call is a kind of call that is timed.
 type call int
 
 const (
@@ -25,8 +24,7 @@ const (
 
 var callNames = [callKinds]string{"submit", "claim", "complete", "complete+claim"}
 
-// The paths of the calls, and what their answers are looked through for. They
-// are never changed. The tasks' params hold none of it.
+// The paths of the calls, and the texts searched for in their answers. The tasks' params contain none of these.
 var (
 	pathSubmit   = []byte("/api/tasks")
 	pathClaim    = []byte("/api/tasks/claim")
@@ -35,7 +33,7 @@ var (
 	verbComplete = []byte("/complete")
 
 	success     = []byte(`{"success":true`)
-	keyID       = []byte(`{"id":`) // the brace is rarer than the quote: it is found sooner
+	keyID       = []byte(`{"id":`) // the brace is rarer than the quote, so it is found sooner
 	keyToken    = []byte(`"claim_token":`)
 	keyClaimed  = []byte(`"claimed":`)
 	keySuccess  = []byte(`{"success":`)
@@ -46,8 +44,7 @@ var (
 // held is one claimed task.
 type held struct{ id, token uint64 }
 
-// conn is one connection with the buffers of its calls. It is for one
-// goroutine.
+// conn is one connection with the buffers for its calls. It is for one goroutine.
 type conn struct {
 	link     *link
 	taskType string
@@ -57,9 +54,9 @@ type conn struct {
 	ids      bool // give claims a request id
 	claims   int  // made so far
 	body     []byte
-	answer   []byte // the body of the last one
+	answer   []byte // the last answer's body
 	status   int
-	id       []byte // of a task, in digits
+	id       []byte // a task's id as digits
 	tasks    []held
 	timings  *timings
 	ledger   *ledger
@@ -72,8 +69,8 @@ func newConn(base, taskType string, k int, params []byte, c Config) *conn {
 	}
 }
 
-// do sends c.body and times the answer. A status of 300 and above is an error,
-// and so is an answer that does not say that it is a success.
+// do sends c.body and times the answer. A status of 300 or above, and an answer that does not say success, are
+// errors.
 func (c *conn) do(kind call, path ...[]byte) error {
 	start := time.Now()
 	var err error
@@ -119,11 +116,10 @@ func (c *conn) submit(n int) error {
 	return nil
 }
 
-// errNone says that there was nothing to claim.
+// errNone is returned when there is nothing to claim.
 var errNone = errors.New("nothing to claim")
 
-// claim claims up to n tasks in one call. errNone if there are none. The slice is
-// valid until the next one.
+// claim claims up to n tasks in one call, or returns errNone. The slice is valid until the next call.
 func (c *conn) claim(n int) ([]held, error) {
 	c.body = c.appendClaim(c.body[:0], n)
 	err := c.do(callClaim, pathClaim)
@@ -136,8 +132,7 @@ func (c *conn) claim(n int) ([]held, error) {
 	return c.claimed(callClaim, c.answer, n)
 }
 
-// claimed returns the claimed tasks in an answer, or a part of one. errNone if
-// there are none.
+// claimed returns the claimed tasks in an answer, or a part of one, or errNone.
 func (c *conn) claimed(kind call, answer []byte, n int) ([]held, error) {
 	c.tasks = c.tasks[:0]
 	for rest := answer; len(c.tasks) < n; {
@@ -180,8 +175,7 @@ func (c *conn) appendClaim(b []byte, n int) []byte {
 	return append(b, '}')
 }
 
-// completeAndClaim completes a task and claims the next one in the same call, nil
-// if there is none.
+// completeAndClaim completes a task and claims the next one in the same call; nil if there is none left.
 func (c *conn) completeAndClaim(h held) (*held, error) {
 	c.body = c.appendHold(append(c.body[:0], '{'), h)
 	c.body = append(c.body, `,"claim":`...)
@@ -225,7 +219,7 @@ func (c *conn) completeAll(tasks []held) error {
 	if !bytes.HasSuffix(c.answer, noneFailed) {
 		return fmt.Errorf("%s of %d tasks: some were refused: %s", callNames[callComplete], len(tasks), c.answer)
 	}
-	// The first part is what is before the results.
+	// The first part comes before the results.
 	results := bytes.Split(c.answer, keySuccess)[2:]
 	if len(results) != len(tasks) {
 		return fmt.Errorf("%s of %d tasks: the answer has %d results: %s", callNames[callComplete], len(tasks), len(results), c.answer)
@@ -243,7 +237,7 @@ func (c *conn) complete(h held) error {
 	return c.settle(callComplete, h)
 }
 
-// settle sends c.body, which completes h, and notes that the answer says so.
+// settle sends c.body, which completes h, and checks the answer.
 func (c *conn) settle(kind call, h held) error {
 	c.id = strconv.AppendUint(c.id[:0], h.id, 10)
 	if err := c.do(kind, pathTask, c.id, verbComplete); err != nil {
@@ -252,7 +246,7 @@ func (c *conn) settle(kind call, h held) error {
 	return c.completed(h, c.answer)
 }
 
-// completed notes that the answer says that h is completed.
+// completed checks that the answer says that h is completed, and records it.
 func (c *conn) completed(h held, answer []byte) error {
 	id, after, ok := numberAfter(answer, keyID)
 	if !ok || id != h.id || !bytes.Contains(after, isCompleted) {
@@ -262,7 +256,7 @@ func (c *conn) completed(h held, answer []byte) error {
 	return nil
 }
 
-// appendHold appends who settles what, without the braces.
+// appendHold appends the worker and the token of a claim, without braces.
 func (c *conn) appendHold(b []byte, h held) []byte {
 	b = append(b, `"worker_id":"`...)
 	b = append(b, c.worker...)
@@ -282,15 +276,14 @@ func numbersAfter(ns []uint64, body, key []byte, limit int) []uint64 {
 	return ns
 }
 
-// numberAfter returns the first number that follows key in body, and what is after
-// it. ok is false if there is none.
+// numberAfter returns the first number after key in body, and the rest. ok is false if there is no such number.
 func numberAfter(body, key []byte) (n uint64, after []byte, ok bool) {
 	for {
 		if _, body, ok = bytes.Cut(body, key); !ok {
 			return 0, nil, false
 		}
 		n, digits := number(body)
-		if digits > 0 { // null is no number
+		if digits > 0 { // null is not a number
 			return n, body[digits:], true
 		}
 	}

@@ -1,19 +1,19 @@
 package bench
 
-// ledger notes what one connection did with the tasks of the run, to say at the
-// end whether each was done exactly once. It is for one goroutine.
+// ledger records what one connection did with the tasks of the run, to check at the end that each was done exactly
+// once. It is for one goroutine.
 type ledger struct {
 	submitted []uint64 // ids, as answered
 	completed []uint64 // ids, as acknowledged
 }
 
-// totals counts over all connections the tasks that were done, done more than
-// once, and submitted but never done.
+// totals counts, over all connections, the tasks that were done, those done more than once, and those submitted but
+// never done.
 func totals(all []*ledger) (done, doubled, lost int) {
 	times := make(map[uint64]int)
 	for _, l := range all {
 		for _, id := range l.submitted {
-			times[id] += 0 // it is there, done or not
+			times[id] += 0 // adds the id, done or not
 		}
 		for _, id := range l.completed {
 			times[id]++

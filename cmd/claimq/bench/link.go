@@ -11,20 +11,17 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// answerMax bounds an answer with its headers.
+// answerMax bounds an answer including its headers.
 const answerMax = 32 << 20
 
-// deadlineSlack is how much longer than callTimeout a call may take at most:
-// the connection's deadline is moved no more often than that, for it costs as
-// much as a short system call.
+// deadlineSlack is the time by which a call may exceed callTimeout, because the connection's deadline, which costs as
+// much as a short system call, is moved only that often.
 const deadlineSlack = time.Second
 
-// link is one connection that stays open, with one call under way. It is for
-// one goroutine, and of no use after an error.
+// link is a persistent connection with one call at a time. It is for one goroutine, and unusable after an error.
 //
-// It is not an HTTP client: it writes requests of one shape, and understands the
-// answers that the server sends to them and nothing else. The load often shares
-// the processors with the servers, and a general client takes a third of them.
+// It is not a general HTTP client: it writes requests of one form, and understands only the server's answers to them.
+// The load often shares the processors with the servers, and a general client would take a third of them.
 type link struct {
 	addr string // host:port
 	conn net.Conn
@@ -32,7 +29,7 @@ type link struct {
 	until time.Time
 
 	out []byte // the request
-	in  []byte // what has come of the answer
+	in  []byte // the part of the answer received so far
 }
 
 func newLink(url string) *link {
@@ -51,12 +48,11 @@ func (l *link) dial() error {
 
 func (l *link) close() {
 	if l.conn != nil {
-		_ = l.conn.Close() // nothing is under way
+		_ = l.conn.Close() // no call is under way
 	}
 }
 
-// post sends a body at now and returns the answer, which is valid until the next
-// call. The path comes in parts.
+// post sends a body at now and returns the answer, which is valid until the next call. The path is given in parts.
 func (l *link) post(now time.Time, body []byte, path ...[]byte) (status int, answer []byte, err error) {
 	if l.conn == nil {
 		if err := l.dial(); err != nil {
@@ -110,7 +106,7 @@ var (
 	lengthName = []byte("\r\nContent-Length: ")
 )
 
-// whole reports whether b has all of an answer, or something that is none.
+// whole reports whether b is a whole answer, or certainly not an answer.
 func whole(b []byte) bool {
 	end := bytes.Index(b, headEnd)
 	if end < 0 {
@@ -129,7 +125,7 @@ func contentLength(head []byte) (int, bool) {
 	return int(length), digits > 0 && length <= answerMax
 }
 
-// parseAnswer takes one whole answer apart.
+// parseAnswer parses a whole answer.
 func parseAnswer(b []byte) (status int, body []byte, err error) {
 	head, body, _ := bytes.Cut(b, headEnd)
 	text, ok := bytes.CutPrefix(head, statusHead)
@@ -141,7 +137,7 @@ func parseAnswer(b []byte) (status int, body []byte, err error) {
 	return int(code), body, nil
 }
 
-// number reads the digits that b begins with.
+// number parses the digits at the beginning of b.
 func number(b []byte) (n uint64, digits int) {
 	for digits < len(b) && digits < 19 && b[digits] >= '0' && b[digits] <= '9' {
 		n = n*10 + uint64(b[digits]-'0')

@@ -10,24 +10,24 @@ import (
 	"time"
 )
 
-// emptyPause is how long a connection that found nothing to claim, although
-// tasks are left, waits: others hold them.
+// emptyPause is the pause of a connection that found nothing to claim although tasks are left, because others hold
+// them.
 const emptyPause = time.Millisecond
 
-// Report is what a run found.
+// Report is the result of a run.
 type Report struct {
 	Mode           Mode          `json:"mode"`
 	Conns          int           `json:"conns"`
 	Batch          int           `json:"batch"`
 	Payload        int           `json:"payload"`
 	Nodes          int           `json:"nodes"`
-	Client         bool          `json:"client"`  // the load was package client
+	Client         bool          `json:"client"`  // the load used package client
 	Seconds        float64       `json:"seconds"` // of counting
 	Tasks          int           `json:"tasks"`   // in that time
 	TasksPerSecond float64       `json:"tasks_per_s"`
 	Calls          []CallLatency `json:"calls"`
 	LoadCPU        float64       `json:"load_cpu_s"`   // of this process in that time
-	NodesSeen      int           `json:"nodes_seen"`   // nodes that told of the next two, from first to last
+	NodesSeen      int           `json:"nodes_seen"`   // nodes that reported the next two figures, at both ends
 	ServerCPU      float64       `json:"server_cpu_s"` // in that time
 	ServerRSS      float64       `json:"server_rss_bytes"`
 	Done           int           `json:"done"` // in the whole run
@@ -35,19 +35,18 @@ type Report struct {
 	Lost           int           `json:"lost"`
 }
 
-// run is one run under way.
+// run is the state of a run.
 type run struct {
 	cfg  Config
-	left atomic.Int64 // tasks that nobody has begun
+	left atomic.Int64 // tasks that no connection has begun
 	open atomic.Int64 // tasks submitted and not yet completed
-	done atomic.Int64 // tasks finished, for the rate
+	done atomic.Int64 // finished tasks, for the rate
 
 	counting atomic.Bool
 	stop     context.CancelCauseFunc
 }
 
-// Run drives the cluster as cfg says and returns what it found. An error of
-// any call ends it.
+// Run drives the cluster as cfg says and returns the result. An error of any call ends it.
 func Run(ctx context.Context, cfg Config) (Report, error) {
 	if cfg.Mode == Latency {
 		cfg.Conns, cfg.Batch = 1, 1
@@ -94,7 +93,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	return rep, nil
 }
 
-// connect makes the connections; they open at their first call.
+// connect makes the connections; each opens at its first call.
 func (r *run) connect(leader string) []*conn {
 	params := append(append([]byte{'"'}, bytes.Repeat([]byte{'x'}, r.cfg.Payload-2)...), '"')
 	taskType := fmt.Sprintf("bench-%x", time.Now().UnixNano())
@@ -105,8 +104,7 @@ func (r *run) connect(leader string) []*conn {
 	return conns
 }
 
-// each runs work on every connection and waits for all. The first error ends
-// the run.
+// each runs work on every connection and waits for all. The first error ends the run.
 func (r *run) each(ctx context.Context, conns []*conn, work func(context.Context, *conn) error) {
 	var wg sync.WaitGroup
 	for _, c := range conns {
@@ -119,7 +117,7 @@ func (r *run) each(ctx context.Context, conns []*conn, work func(context.Context
 	wg.Wait()
 }
 
-// modeWork is what a connection does in the mode.
+// modeWork returns the work of a connection in the mode.
 func (r *run) modeWork() func(context.Context, *conn) error {
 	switch r.cfg.Mode {
 	case Submit:
@@ -133,7 +131,7 @@ func (r *run) modeWork() func(context.Context, *conn) error {
 	return r.lifecycle
 }
 
-// measure has work done and counts from the end of the warm-up.
+// measure runs work and counts from the end of the warm-up.
 func (r *run) measure(ctx context.Context, nodes []string, work func(context.Context)) (Report, error) {
 	if r.cfg.Mode != Drain {
 		r.left.Store(int64(r.cfg.Tasks))
@@ -153,8 +151,7 @@ func (r *run) measure(ctx context.Context, nodes []string, work func(context.Con
 		}
 		return Report{}, fmt.Errorf("all %d tasks were done before the warm-up of %v ended: give more --tasks", r.cfg.Tasks, r.cfg.WarmUp)
 	}
-	// Counting begins before the nodes are asked: on a busy machine that can take
-	// as long as a small run.
+	// Counting begins before the nodes are asked, which on a busy machine can take as long as a small run.
 	from, start := r.done.Load(), time.Now()
 	r.counting.Store(true)
 	load := loadCPU()
@@ -172,7 +169,7 @@ func (r *run) measure(ctx context.Context, nodes []string, work func(context.Con
 		LoadCPU: load,
 	}
 	for node, after := range usageOf(nodes) {
-		if at, ok := before[node]; ok && at.cpuSeconds <= after.cpuSeconds { // it did not start again
+		if at, ok := before[node]; ok && at.cpuSeconds <= after.cpuSeconds { // it did not restart
 			rep.NodesSeen++
 			rep.ServerCPU += after.cpuSeconds - at.cpuSeconds
 			rep.ServerRSS += after.rssBytes
@@ -181,7 +178,7 @@ func (r *run) measure(ctx context.Context, nodes []string, work func(context.Con
 	return rep, nil
 }
 
-// take returns how many tasks the connection may begin now, 0 = none is left.
+// take returns how many tasks the connection may begin now; 0: none is left.
 func (r *run) take() int {
 	n := int64(r.cfg.Batch)
 	left := r.left.Add(-n)
@@ -211,7 +208,7 @@ func (r *run) lifecycle(ctx context.Context, c *conn) error {
 		c.timings.counting = r.counting.Load()
 		n := r.take()
 		if n == 0 {
-			return r.drain(ctx, c) // what others submitted and nobody has yet
+			return r.drain(ctx, c) // tasks that others submitted and that are not claimed yet
 		}
 		if err := c.submit(n); err != nil {
 			return err
@@ -224,9 +221,8 @@ func (r *run) lifecycle(ctx context.Context, c *conn) error {
 	return nil
 }
 
-// chain submits a task and completes the one that the connection holds with a
-// claim of the next, in turn. The first task is claimed by itself, and so is the
-// next one after others took all there was.
+// chain submits a task and completes the one that the connection holds with a claim of the next, in turn. The first
+// task is claimed separately, and so is the next one whenever others took all tasks.
 func (r *run) chain(ctx context.Context, c *conn) error {
 	var holds *held
 	for ctx.Err() == nil {
@@ -243,7 +239,7 @@ func (r *run) chain(ctx context.Context, c *conn) error {
 			return err
 		}
 	}
-	for ctx.Err() == nil && holds != nil { // what others submitted and nobody has yet
+	for ctx.Err() == nil && holds != nil { // tasks that others submitted and that are not claimed yet
 		c.timings.counting = r.counting.Load()
 		var err error
 		if holds, err = r.next(c, holds); err != nil {
@@ -253,8 +249,8 @@ func (r *run) chain(ctx context.Context, c *conn) error {
 	return r.drain(ctx, c)
 }
 
-// next completes what the connection holds and claims the next in the same call,
-// or only claims if it holds nothing. nil: there was nothing to claim.
+// next completes the task that the connection holds and claims the next in the same call, or only claims if it holds
+// none. It returns nil if there was nothing to claim.
 func (r *run) next(c *conn, holds *held) (*held, error) {
 	if holds == nil {
 		tasks, err := c.claim(1)

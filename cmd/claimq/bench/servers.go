@@ -17,11 +17,10 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// leaderWait bounds how long the cluster may be without a leader at the start, or not know
-// where a node is.
+// leaderWait limits how long the cluster may be without a leader at the start, or not know the address of a node.
 const leaderWait = 30 * time.Second
 
-// findCluster returns the URL of the leader and of every node.
+// findCluster returns the URLs of the leader and of all nodes.
 func findCluster(ctx context.Context, endpoints []string) (leader string, nodes []string, err error) {
 	deadline := time.Now().Add(leaderWait)
 	retry := time.NewTicker(100 * time.Millisecond)
@@ -79,13 +78,13 @@ func get(url string) ([]byte, error) {
 	return bytes.Clone(resp.Body()), nil
 }
 
-// usage is what a server's process has used, by its own metrics.
+// usage is the resources used by a server's process, according to its metrics.
 type usage struct {
 	cpuSeconds float64
 	rssBytes   float64 // resident
 }
 
-// usageOf returns what each of the nodes has used that answers.
+// usageOf returns the usage of each node that answers.
 func usageOf(nodes []string) map[string]usage {
 	all := make(map[string]usage, len(nodes))
 	for _, n := range nodes {

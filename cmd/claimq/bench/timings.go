@@ -17,7 +17,7 @@ func (t *timings) add(k call, d time.Duration) {
 	}
 }
 
-// CallLatency sums up the latencies of one kind of call.
+// CallLatency summarizes the latencies of one kind of call.
 type CallLatency struct {
 	Call  string  `json:"call"`
 	Count int     `json:"count"`
@@ -27,7 +27,7 @@ type CallLatency struct {
 	Max   float64 `json:"max_ms"`
 }
 
-// latencies merges what the connections measured.
+// latencies merges the measurements of the connections.
 func latencies(all []*timings) []CallLatency {
 	var out []CallLatency
 	for k := range callKinds {

@@ -4,6 +4,5 @@ package child
 
 import "syscall"
 
-// Attr gives a child a process group of its own, so that all of it can be
-// signalled.
+// Attr puts a child into its own process group, so that all of it can be signalled.
 func Attr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -1,3 +1,3 @@
-// Package child is what the programs have in common that `claimq work` runs, one for each task or
-// one for many: how they are started, what they write, and how they end.
+// Package child starts the programs that `claimq work` runs, one for each task or one for many, reads their output,
+// and ends them.
 package child

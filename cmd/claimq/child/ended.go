@@ -9,27 +9,24 @@ import (
 )
 
 const (
-	// Grace is how long a command has between SIGTERM and SIGKILL; a worker that
-	// stops waits for twice as long.
+	// Grace is the time between SIGTERM and SIGKILL for a command; a stopping worker waits for twice as long.
 	Grace = 5 * time.Second
-	// lostGrace is the same after its claim was lost: somebody else may begin with the
-	// task within a second.
+	// lostGrace is the same after the claim was lost, because another worker may begin the task within a second.
 	lostGrace = 250 * time.Millisecond
-	// groupLook is how often it is looked whether something is left of the process group
-	// of a command that was stopped.
+	// groupLook is the interval of checks whether a stopped command's process group is gone.
 	groupLook = 10 * time.Millisecond
-	// PipeGrace is how long the output of a command that has ended is still read: what
-	// it left running may hold it open.
+	// PipeGrace limits how long the output of a command that has ended is read, because processes that it left
+	// running may hold it open.
 	PipeGrace = time.Second
-	// stopSignalWait is how long after a command was ended by SIGTERM the worker's own is still
-	// waited for: a service manager signals all processes of a service, in any order.
+	// stopSignalWait limits how long the worker waits for its own SIGTERM after a command was ended by one, because a
+	// service manager signals all processes of a service in any order.
 	stopSignalWait = time.Second
-	// shellSignalled is what a shell adds to the signal that ended what it ran.
+	// shellSignalled is added by a shell to the number of the signal that ended its command.
 	shellSignalled = 128
 )
 
-// LostGrace is how long a command goes on after its claim was lost, whose lease ends then: not
-// beyond that, as somebody else may have the task from then on, unless that is over already.
+// LostGrace returns how long a command may run on after its claim was lost: at most until the lease's end, because
+// another worker may have the task from then on, unless that has passed already.
 func LostGrace(leaseEnd time.Time) time.Duration {
 	if left := time.Until(leaseEnd); left > 0 {
 		return min(left, lostGrace)
@@ -37,7 +34,7 @@ func LostGrace(leaseEnd time.Time) time.Duration {
 	return lostGrace
 }
 
-// Stops reports whether stopping is closed, or is so within stopSignalWait.
+// Stops reports whether stopping is closed, or will be within stopSignalWait.
 func Stops(stopping <-chan struct{}) bool {
 	timer := time.NewTimer(stopSignalWait)
 	defer timer.Stop()
@@ -49,8 +46,7 @@ func Stops(stopping <-chan struct{}) bool {
 	}
 }
 
-// Terminated reports whether a command ended by SIGTERM, or a shell did that says so of what it
-// ran.
+// Terminated reports whether a command was ended by SIGTERM, or is a shell that reports so of its command.
 func Terminated(err error) bool {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
@@ -60,13 +56,12 @@ func Terminated(err error) bool {
 	return ok && (status.Signaled() && status.Signal() == syscall.SIGTERM || status.ExitStatus() == shellSignalled+int(syscall.SIGTERM))
 }
 
-// AwaitGroup waits until nothing is left of the process group of a command that has ended,
-// or until over.
+// AwaitGroup waits until the process group of a command that has ended is gone, or until over.
 func AwaitGroup(group int, over <-chan time.Time) {
 	look := time.NewTicker(groupLook)
 	defer look.Stop()
 	for syscall.Kill(-group, 0) == nil {
-		// In a container without an init what lost its parent is ours to ask for.
+		// In a container without an init this process reaps orphans.
 		_, _ = syscall.Wait4(-group, nil, syscall.WNOHANG, nil)
 		select {
 		case <-look.C:
@@ -76,8 +71,7 @@ func AwaitGroup(group int, over <-chan time.Time) {
 	}
 }
 
-// WithoutDelay takes a command as ended that left something behind which holds its
-// output open.
+// WithoutDelay ignores that a command which has ended left processes behind that hold its output open.
 func WithoutDelay(err error) error {
 	if errors.Is(err, exec.ErrWaitDelay) {
 		return nil
@@ -85,8 +79,7 @@ func WithoutDelay(err error) error {
 	return err
 }
 
-// Failure is how the child ended, and the end of what it wrote to standard
-// error.
+// Failure describes how the child ended, with the end of its standard error.
 func Failure(err error, stderr *Lines) string {
 	text := "exit code 0"
 	var exit *exec.ExitError

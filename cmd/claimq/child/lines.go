@@ -10,10 +10,9 @@ import (
 )
 
 const (
-	// stderrKept is how many bytes of the end of a child's standard error are kept
-	// with its failure.
+	// stderrKept is the number of bytes from the end of a child's standard error that are kept with its failure.
 	stderrKept = 4 << 10
-	// passedLineMax is where a line that is passed on is broken.
+	// passedLineMax is the length at which a passed-on line is broken.
 	passedLineMax = 8 << 10
 )
 
@@ -32,20 +31,19 @@ func (l *Output) Write(p []byte) (int, error) {
 	return l.w.Write(p)
 }
 
-// Lines passes lines on, each behind a prefix, and keeps the end of what was
-// written.
+// Lines passes on lines, each with a prefix, and keeps the end of what was written.
 type Lines struct {
 	prefix func() string
 	out    *Output
-	line   []byte // that has not ended; up to passedLineMax
+	line   []byte // the unfinished line; up to passedLineMax
 	last   []byte // up to twice stderrKept
-	cut    bool   // something was written before last
+	cut    bool   // earlier bytes were dropped
 }
 
-// NewLines returns Lines that pass on to out, each line behind what prefix returns then.
+// NewLines returns Lines that pass on to out. prefix is called for each line.
 func NewLines(prefix func() string, out *Output) *Lines { return &Lines{prefix: prefix, out: out} }
 
-// Write never fails: a worker whose terminal is gone works on.
+// Write never fails, because a worker whose terminal is gone should work on.
 func (t *Lines) Write(p []byte) (int, error) {
 	t.keep(p)
 	for rest := p; len(rest) > 0; {
@@ -90,7 +88,7 @@ func (t *Lines) keep(p []byte) {
 	}
 }
 
-// End is the end of what was written, as text that begins with a whole character.
+// End returns the end of what was written, beginning with a whole character.
 func (t *Lines) End() string {
 	last, cut := t.last, t.cut
 	if n := len(last) - stderrKept; n > 0 {

@@ -1,5 +1,4 @@
-// Package claimqtest is what the tests of claimq's rooms share: ports, and how long to
-// wait. Only tests import it.
+// Package claimqtest has helpers for the tests of claimq's packages: ports, and a timeout.
 package claimqtest
 
 import (
@@ -13,7 +12,7 @@ import (
 // Patience bounds every wait for a process.
 const Patience = time.Minute
 
-// TakePorts returns ports that nobody else is given until the test ends.
+// TakePorts returns ports that are not given to others until the test ends.
 func TakePorts(t *testing.T, count int) []int {
 	t.Helper()
 	ports, release, err := procs.TakePorts(count)
@@ -24,7 +23,7 @@ func TakePorts(t *testing.T, count int) []int {
 	return ports
 }
 
-// NextNotice returns what a server tells the service manager next.
+// NextNotice returns the next message of a server to the service manager.
 func NextNotice(t *testing.T, manager *net.UnixConn) string {
 	t.Helper()
 	if err := manager.SetReadDeadline(time.Now().Add(Patience)); err != nil {

@@ -82,7 +82,7 @@ func runBench(ctx context.Context, a *term.App, o benchOptions) error {
 		return term.UsageErrorf("--endpoint goes with neither --nodes nor --no-raft: they start a cluster of their own")
 	}
 	if own {
-		o.Endpoints = []string{"http://127.0.0.1"} // its own, once it runs
+		o.Endpoints = []string{"http://127.0.0.1"} // its own cluster, once it runs
 	} else if len(o.Endpoints) == 0 {
 		o.Endpoints = benchEndpoints(a)
 	}
@@ -109,7 +109,7 @@ func runBench(ctx context.Context, a *term.App, o benchOptions) error {
 		for _, n := range c.nodes {
 			o.Endpoints = append(o.Endpoints, n.url)
 		}
-		// The load leaves half of the processors to the nodes, which share them with it.
+		// The load uses half of the processors and leaves the rest to the nodes.
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(1, runtime.GOMAXPROCS(0)/2)))
 	}
 	report, err := bench.Run(ctx, o.Config)
@@ -141,7 +141,7 @@ func startBenchCluster(ctx context.Context, o benchOptions) (c *localCluster, re
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a folder for the cluster: %w", err)
 	}
-	remove = func() { _ = os.RemoveAll(dir) } // a left-over temporary folder harms nobody
+	remove = func() { _ = os.RemoveAll(dir) } // a left-over temporary folder does no harm
 	binary, err := os.Executable()
 	if err != nil {
 		remove()

@@ -17,18 +17,17 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// devReadyTimeout bounds how long the nodes may take to find a leader.
+// devReadyTimeout bounds how long the nodes may take to elect a leader.
 const devReadyTimeout = 30 * time.Second
 
-// devLeaderFile is the file in the data folder with the leader's process id, for
-// kill -9 $(cat FILE). There is none while nobody is known to lead.
+// devLeaderFile is the file in the data folder with the leader's process id, for kill -9 $(cat FILE). It does not
+// exist while the leader is unknown.
 const devLeaderFile = "leader.pid"
 
-// devLook is how often it is looked who leads, and how often a node is started again at
-// most.
+// devLook is the interval of checks for the leader, and the least time between restarts of a node.
 const devLook = time.Second
 
-// devNodesMax bounds --nodes: more than seven only make every write slower.
+// devNodesMax bounds --nodes, because more than seven only make every write slower.
 const devNodesMax = 7
 
 type devOptions struct {
@@ -82,7 +81,7 @@ func runDev(ctx context.Context, a *term.App, o devOptions) error {
 	}
 	defer lock.Close()
 	file := filepath.Join(o.dataDir, devLeaderFile)
-	if err := removeIfThere(file); err != nil { // of one that was killed
+	if err := removeIfThere(file); err != nil { // left by a cluster that was killed
 		return err
 	}
 	c, err := startLocalCluster(localOptions{binary: binary, dir: o.dataDir, count: o.nodes, basePort: o.basePort})
@@ -125,14 +124,14 @@ func removeIfThere(path string) error {
 	return nil
 }
 
-// devWatch tells of nodes that end and of changes of leader.
+// devWatch reports nodes that end and changes of the leader.
 type devWatch struct {
 	c       *localCluster
 	a       *term.App
 	file    string       // has the leader's pid
-	restart bool         // nodes that end
-	leader  string       // the last that was told of; "": none, or it has ended
-	fallen  []*localNode // have ended, and are started again at the next look
+	restart bool         // restart nodes that end
+	leader  string       // the last one reported; "": none, or it has ended
+	fallen  []*localNode // they have ended, and are restarted at the next look
 }
 
 // run watches until ctx ends.
@@ -163,7 +162,7 @@ func (w *devWatch) run(ctx context.Context) error {
 	}
 }
 
-// ended tells that the node has ended, and notes it if it is to be started again.
+// ended reports that the node has ended, and notes it if it is to be restarted.
 func (w *devWatch) ended(n *localNode) error {
 	fmt.Fprintf(w.a.Stdout, "%s (pid %d) has ended: %v; its log ends with: %s\n", n.id, n.process.Pid, exitError(n.exit), lastLine(n.logPath))
 	if n.id == w.leader {
@@ -180,7 +179,7 @@ func (w *devWatch) ended(n *localNode) error {
 	return nil
 }
 
-// startFallen starts the nodes again that have ended since the last look.
+// startFallen restarts the nodes that have ended since the last look.
 func (w *devWatch) startFallen() error {
 	for _, n := range w.fallen {
 		if err := w.c.start(n); err != nil {
@@ -192,8 +191,8 @@ func (w *devWatch) startFallen() error {
 	return nil
 }
 
-// lookForLeader tells who leads if it is another than before. That a node which
-// has ended leads is what the others believe until they have elected one.
+// lookForLeader reports a new leader. It ignores one that has ended, which the others believe in until they have
+// elected another.
 func (w *devWatch) lookForLeader(ctx context.Context) error {
 	for _, n := range w.c.nodes {
 		cl, err := clusterOf(ctx, n.url)

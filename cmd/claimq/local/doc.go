@@ -1,6 +1,5 @@
-// Package local runs nodes on this machine, as processes of this very binary: those of
-// `claimq dev`, and those of `claimq bench`, which measures with package bench.
+// Package local runs nodes on this machine as processes of this binary: those of `claimq dev`, and those of `claimq
+// bench`, which measures with package bench.
 //
-// Who starts nodes stops them: when a command here has returned, none of its processes is
-// left.
+// Each command stops the nodes that it has started: when it returns, none of its processes is left.
 package local

@@ -25,20 +25,20 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// localStopTimeout is how long a child may take to stop before it is killed:
-// a leader hands over first, which may take 5 s.
+// localStopTimeout limits how long a child may take to stop before it is killed. A leader first hands over, which may
+// take 5 s.
 const localStopTimeout = 15 * time.Second
 
-// localPoll is how often a starting cluster is asked whether it is ready.
+// localPoll is the interval at which a starting cluster is asked whether it is ready.
 const localPoll = 50 * time.Millisecond
 
-// localCluster is a cluster of child processes on loopback, for claimq dev and
-// claimq bench. Its methods are for one goroutine.
+// localCluster is a cluster of child processes on loopback, for claimq dev and claimq bench. Its methods are for one
+// goroutine.
 type localCluster struct {
 	binary string
 	nodes  []*localNode
-	exits  chan *localNode // a node whose process has ended; buffered for all
-	wg     sync.WaitGroup  // one per running process
+	exits  chan *localNode // nodes whose process has ended; with a buffer for all
+	wg     sync.WaitGroup  // one for each running process
 }
 
 // localNode is one child of a localCluster.
@@ -50,19 +50,19 @@ type localNode struct {
 
 	process *os.Process
 	exit    error // why it ended; set before it is sent to exits
-	down    bool  // it has ended and stays so; set by who reads exits
+	down    bool  // it has ended for good; set by the reader of exits
 }
 
-// localOptions say what cluster to start.
+// localOptions configure a local cluster.
 type localOptions struct {
 	binary   string   // the claimq executable
-	dir      string   // one folder a node, its log beside it
-	count    int      // nodes
-	basePort int      // node k has basePort+10k and one more; 0 = any free ones
-	extra    []string // further flags of every node
+	dir      string   // with one folder and one log per node
+	count    int      // number of nodes
+	basePort int      // node k uses basePort+10k and the next one; 0 = any free ones
+	extra    []string // further flags for every node
 }
 
-// lockFolder keeps other clusters out of dir until it is closed, or this process ends.
+// lockFolder keeps other clusters out of dir until it is closed or this process ends.
 func lockFolder(dir string) (io.Closer, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make data folder: %w", err)
@@ -81,7 +81,7 @@ func lockFolder(dir string) (io.Closer, error) {
 	return f, nil
 }
 
-// errFolderInUse is returned by lockFolder for a folder that another process has.
+// errFolderInUse is returned by lockFolder for a folder that another process uses.
 var errFolderInUse = errors.New("another `claimq dev` runs in the folder")
 
 // startLocalCluster starts the nodes. The caller calls stop.
@@ -128,7 +128,7 @@ func startLocalCluster(o localOptions) (*localCluster, error) {
 	return c, nil
 }
 
-// JoinKey returns the path of the folder's join key, which it makes once.
+// JoinKey returns the path of the folder's join key, which it creates if it is missing.
 func JoinKey(dir string) (string, error) {
 	path := filepath.Join(dir, "join.key")
 	if _, err := os.Stat(path); err == nil {
@@ -144,15 +144,15 @@ func JoinKey(dir string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// Ports that nobody has chosen are taken from below the range that kernels give to
-// outgoing connections: one of those could have the port before the node listens.
+// Ports are chosen below the range that kernels use for outgoing connections, one of which could take the port before
+// the node listens.
 const (
 	localPortMin   = 10_000
 	localPortCount = 10_000
 	localPortTries = 1_000
 )
 
-// localPorts returns two ports a node: HTTP, peer.
+// localPorts returns two ports per node: HTTP, peer.
 func localPorts(o localOptions) ([]int, error) {
 	ports := make([]int, 0, 2*o.count)
 	if o.basePort != 0 {
@@ -176,7 +176,7 @@ func localPorts(o localOptions) ([]int, error) {
 	return ports, nil
 }
 
-// checkFree returns an error that names the first port that another process has.
+// checkFree returns an error that names the first port in use.
 func checkFree(ports []int) error {
 	for _, port := range ports {
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
@@ -194,14 +194,12 @@ func (c *localCluster) start(n *localNode) error {
 	if err != nil {
 		return fmt.Errorf("open log of %s: %w", n.id, err)
 	}
-	defer log.Close() // the child has its own
+	defer log.Close() // the child has its own descriptor
 	cmd := exec.Command(c.binary, n.args...)
 	cmd.Stdout, cmd.Stderr = log, log
-	// A group of its own: Ctrl-C in the terminal reaches us alone, and we stop
-	// the nodes in order.
+	// Its own process group, so that Ctrl-C reaches only this process, which stops the nodes in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	// However this process ends, kill -9 and a closed terminal too, the pipe, which cmd
-	// keeps, is closed then, and the node stops.
+	// However this process ends, even by kill -9 or a closed terminal, this pipe is closed then, and the node stops.
 	if _, err := cmd.StdinPipe(); err != nil {
 		return fmt.Errorf("make a pipe to %s: %w", n.id, err)
 	}
@@ -216,7 +214,7 @@ func (c *localCluster) start(n *localNode) error {
 	return nil
 }
 
-// waitReady returns once every node says that it is ready.
+// waitReady returns once every node reports that it is ready.
 func (c *localCluster) waitReady(ctx context.Context) error {
 	tick := time.NewTicker(localPoll)
 	defer tick.Stop()
@@ -250,13 +248,13 @@ func lastLine(path string) string {
 	return lines[len(lines)-1]
 }
 
-// Ready reports whether the node at url says that it is.
+// Ready reports whether the node at url reports that it is ready.
 func Ready(ctx context.Context, url string) bool {
 	_, status, err := httpGet(ctx, url+"/readyz")
 	return err == nil && status == http.StatusOK
 }
 
-// clusterOf asks the node at url what it sees of its cluster.
+// clusterOf asks the node at url for its view of the cluster.
 func clusterOf(ctx context.Context, url string) (wire.Cluster, error) {
 	var cl wire.Cluster
 	body, status, err := httpGet(ctx, url+"/api/cluster?consistency=stale")
@@ -286,11 +284,11 @@ func httpGet(ctx context.Context, url string) (body []byte, status int, err erro
 	return body, resp.StatusCode, err
 }
 
-// stop ends every process, the patient way first, and waits for all.
+// stop ends every process, first by SIGTERM, and waits for all.
 func (c *localCluster) stop() {
 	for _, n := range c.nodes {
 		if n.process != nil {
-			_ = n.process.Signal(syscall.SIGTERM) // an ended one: nothing to do
+			_ = n.process.Signal(syscall.SIGTERM) // no effect if it has ended
 		}
 	}
 	timer := time.AfterFunc(localStopTimeout, func() {

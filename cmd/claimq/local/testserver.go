@@ -22,7 +22,7 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// testBodyMax bounds the body of a call of the test server's own.
+// testBodyMax bounds the bodies of the test server's own calls.
 const testBodyMax = 64 << 10
 
 type testServerOptions struct {
@@ -76,7 +76,7 @@ func runTestServer(ctx context.Context, a *term.App, o testServerOptions) error 
 	if err != nil {
 		return fmt.Errorf("%w: choose another port with --port", err)
 	}
-	// Whoever reads the line may connect at once: the port is open.
+	// The port is open before the line is printed, so that its reader can connect at once.
 	if err := a.Sayf("http://%s", ln.Addr()); err != nil {
 		return errors.Join(err, ln.Close())
 	}
@@ -94,30 +94,29 @@ func runTestServer(ctx context.Context, a *term.App, o testServerOptions) error 
 	return nil
 }
 
-// testServer is a server of package clienttest that others take the place of, one after the
-// other, at one address.
+// testServer is one server of package clienttest after another, at the same address.
 type testServer struct {
 	at     string
 	faults faults
 
-	mu     sync.Mutex // held by a reset
+	mu     sync.Mutex // held during a reset
 	server atomic.Pointer[clienttest.Server]
 }
 
-// begin starts a server in place of the last one, which it closes.
+// begin starts a new server and closes the previous one.
 func (s *testServer) begin() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := time.Now()
 	if s.at != "now" {
-		at, _ = time.Parse(time.RFC3339, s.at) // was checked
+		at, _ = time.Parse(time.RFC3339, s.at) // checked before
 	}
 	next := clienttest.New(&s.faults, clienttest.StartAt(at))
 	if next == nil {
 		return s.faults.take()
 	}
 	if last := s.server.Swap(next); last != nil {
-		go last.Close() // those who wait there are told to ask again; a stop takes 100 ms
+		go last.Close() // its waiting clients are told to ask again; stopping takes 100 ms
 	}
 	return s.faults.take()
 }
@@ -129,14 +128,14 @@ func (s *testServer) handler() http.Handler {
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", "localhost", "localhost"
-			// A client may have it from before a reset. One node has no need of it.
+			// A client may have it from before a reset. A single node does not need it.
 			r.Out.Header.Del("X-Claimq-Min-Index")
 		},
 		Transport: &http.Transport{
 			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 				return s.server.Load().Dial(ctx, network, address)
 			},
-			// A connection is to the server of before a reset, if it is kept.
+			// A kept connection would lead to the server before a reset.
 			DisableKeepAlives: true, DisableCompression: true,
 		},
 		FlushInterval: -1, // events stream
@@ -147,8 +146,8 @@ func (s *testServer) handler() http.Handler {
 		},
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		// The transport looks at the request's body again, for its end, while the answer comes. Without this the
-		// HTTP server may have closed that by then, and the transport would end the answer.
+		// The transport reads the end of the request's body while the answer is sent. Without this the HTTP server
+		// might have closed the body by then, and the transport would abort the answer.
 		_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/1 has it
 		proxy.ServeHTTP(w, r)
 	})
@@ -177,7 +176,7 @@ func (s *testServer) advance(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer tells the time, or what went wrong.
+// answer answers with the time, or an error.
 func (s *testServer) answer(w http.ResponseWriter, err error) {
 	if err != nil {
 		fail(w, http.StatusInternalServerError, "internal", err.Error())
@@ -196,7 +195,7 @@ func send(w http.ResponseWriter, status int, body map[string]any) {
 	_ = json.NewEncoder(w).Encode(body) // the client may have gone
 }
 
-// faults are what a server of package clienttest says of its test.
+// faults collects the failures that a server of package clienttest reports to its test.
 type faults struct {
 	mu  sync.Mutex
 	all []error
@@ -210,18 +209,18 @@ func (f *faults) take() error {
 	return err
 }
 
-// Errorf is that of clienttest.TB, as the others are.
+// Errorf implements clienttest.TB.
 func (f *faults) Errorf(format string, args ...any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.all = append(f.all, fmt.Errorf(format, args...))
 }
 
-// Fatalf is Errorf: what calls it here returns then.
+// Fatalf is Errorf, because its callers here return then.
 func (f *faults) Fatalf(format string, args ...any) { f.Errorf(format, args...) }
 
 // Helper does nothing.
 func (f *faults) Helper() {}
 
-// Cleanup does nothing: the servers are closed one by one.
+// Cleanup does nothing, because the servers are closed one by one.
 func (f *faults) Cleanup(func()) {}

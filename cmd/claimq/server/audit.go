@@ -7,9 +7,8 @@ import (
 	"github.com/claimq/claimq/api/audit"
 )
 
-// startAudit writes the node's trail to the file at path until stop is called;
-// SIGHUP closes the file and opens it again. Without a path it does nothing, and log
-// is nil.
+// startAudit writes the node's trail to the file at path until stop is called; SIGHUP closes and reopens the file.
+// Without a path it does nothing and log is nil.
 func startAudit(path string, node api.Node, logger hclog.Logger) (log *audit.Writer, stop func(), err error) {
 	if path == "" {
 		return nil, func() {}, nil

@@ -11,10 +11,9 @@ import (
 	"github.com/claimq/claimq/internal/pause"
 )
 
-// How large the heap may grow until the next collection. A collection costs by what is
-// live, and the state lives long; but most of the state is bytes, which the collector
-// does not look at. So with little that is live the heap may be five times that, up to
-// gcSmallHeap; with more it may be gcLargePercent larger than what lives.
+// How far the heap may grow until the next collection. The cost of a collection depends on the live objects, and the
+// state lives long; but most of it is bytes, which the collector does not scan. A small heap may therefore grow to
+// five times the live bytes, up to gcSmallHeap; a large one by gcLargePercent.
 const (
 	gcSmallPercent = 400
 	gcSmallHeap    = 192 << 20
@@ -24,17 +23,16 @@ const (
 )
 
 const (
-	// gcLook is how often the collector's target is compared with what is live.
+	// gcLook is the interval at which the collector's target is adapted to the live bytes.
 	gcLook = time.Second
-	// A node that has allocated less than gcIdleBytes in gcIdleLooks looks is idle: it
-	// gives its free memory back to the system, once until it is busy again.
+	// A node that has allocated less than gcIdleBytes in gcIdleLooks looks is idle. It returns its free memory to the
+	// system once, until it is busy again.
 	gcIdleBytes = 8 << 20
 	gcIdleLooks = 10
 )
 
-// tuneGC sets the collector for a server whose tasks may hold memoryLimit bytes, and
-// lets its target follow what is live until stop is called, which waits for that to end.
-// Go's own variables win.
+// tuneGC configures the collector for a server whose tasks may use memoryLimit bytes, and adapts its target to the
+// live bytes until stop is called, which waits for the end. Go's own variables take precedence.
 func tuneGC(a *term.App, memoryLimit int64) (stop func()) {
 	if a.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(memoryLimit / 2 * gcLimitParts)
@@ -52,8 +50,8 @@ func tuneGC(a *term.App, memoryLimit int64) (stop func()) {
 	}
 }
 
-// gcPercent returns the collector's percentage for a heap of which so many bytes are
-// live: what it may grow by until the next collection, by what is live.
+// gcPercent returns the collector's percentage for a heap with that many live bytes: how far it may grow until the
+// next collection.
 func gcPercent(live uint64) int {
 	if live == 0 {
 		return gcSmallPercent
@@ -62,12 +60,12 @@ func gcPercent(live uint64) int {
 	return int(max(small, gcLargePercent))
 }
 
-// followLive sets the collector's target by what is live, and gives memory back while
-// the node is idle, until ctx ends.
+// followLive adapts the collector's target to the live bytes, and returns memory while the node is idle, until ctx
+// ends.
 func followLive(ctx context.Context) {
 	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/heap/allocs:bytes"}}
 	percent := gcSmallPercent
-	var allocated [gcIdleLooks]uint64 // by the look, in turn
+	var allocated [gcIdleLooks]uint64 // by look, as a ring
 	idle := false
 	for look := 0; pause.For(ctx, pause.Beat(gcLook)); look++ {
 		metrics.Read(samples)
@@ -88,6 +86,6 @@ func followLive(ctx context.Context) {
 	}
 }
 
-// differs reports whether two percentages differ by more than an eighth: to set one stops
-// the process for a moment.
+// differs reports whether two percentages differ by more than an eighth, because changing the percentage stops the
+// process for a moment.
 func differs(a, b int) bool { return 8*max(a, b) > 9*min(a, b) }

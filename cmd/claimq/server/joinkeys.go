@@ -12,14 +12,13 @@ import (
 	"github.com/claimq/claimq/config"
 )
 
-// joinKeyFile keeps the join keys of a node as their file has them, and reads it again
-// while the node runs.
+// joinKeyFile holds a node's join keys, and reads their file again while the node runs.
 type joinKeyFile struct {
 	path    string // "" = none
 	check   func(keys [][]byte) error
 	logger  hclog.Logger
 	current atomic.Pointer[[][]byte]
-	wrong   string // what was last told of the file; for the goroutine that looks
+	wrong   string // the last reported problem; only for the goroutine that looks
 }
 
 // openJoinKeys reads the file.
@@ -33,11 +32,10 @@ func openJoinKeys(path string, logger hclog.Logger) (*joinKeyFile, error) {
 	return f, nil
 }
 
-// keys returns the keys in use; nil for none.
+// keys returns the keys in use; nil if there are none.
 func (f *joinKeyFile) keys() [][]byte { return *f.current.Load() }
 
-// look takes what is new in the file, if check, which is set by then, has nothing
-// against it. What is wrong is told once.
+// look applies changes of the file unless check, which is set by then, rejects them. A problem is reported once.
 func (f *joinKeyFile) look(time.Time) {
 	if f.path == "" {
 		return

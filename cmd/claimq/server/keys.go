@@ -15,8 +15,8 @@ import (
 	"github.com/claimq/claimq/config"
 )
 
-// apiKeys returns a function that reads the configuration again with load, has files
-// look at the secrets that it names, and returns the API keys in it.
+// apiKeys returns a function that loads the configuration again, checks the secret files that it names, and returns
+// its API keys.
 func apiKeys(load func() (config.Loaded, error), files *secretFiles) func() ([]keyring.Key, error) {
 	return func() ([]keyring.Key, error) {
 		loaded, err := load()
@@ -28,7 +28,7 @@ func apiKeys(load func() (config.Loaded, error), files *secretFiles) func() ([]k
 	}
 }
 
-// KeysOf returns the API keys of a configuration, each with the field that it is from.
+// KeysOf returns the API keys of a configuration, each with its field.
 func KeysOf(loaded *config.Loaded) []keyring.Key {
 	keys := make([]keyring.Key, len(loaded.Keys))
 	for i := range loaded.Keys {
@@ -44,8 +44,7 @@ func keyOf(k *config.Key, field string) keyring.Key {
 	}
 }
 
-// hangups notes SIGHUP from the moment that it is made: a process that does not
-// listen would die of it.
+// hangups receives SIGHUP from its creation on, because a process that does not listen would die of it.
 type hangups struct{ signals chan os.Signal }
 
 func newHangups() hangups {
@@ -54,11 +53,10 @@ func newHangups() hangups {
 	return h
 }
 
-// stop ends the listening; it is safe twice.
+// stop stops listening. It may be called twice.
 func (h hangups) stop() { signal.Stop(h.signals) }
 
-// call calls f at every SIGHUP, and as often as also ticks, until stop is called, which
-// waits for that.
+// call calls f at every SIGHUP and whenever also ticks, until stop is called, which waits for the end.
 func (h hangups) call(f func(), also <-chan time.Time) (stop func()) {
 	ended := make(chan struct{})
 	var wait sync.WaitGroup
@@ -80,7 +78,7 @@ func (h hangups) call(f func(), also <-chan time.Time) (stop func()) {
 	}
 }
 
-// warnOpen says that nobody is asked for a key, if it is so.
+// warnOpen warns if no keys are required.
 func warnOpen(server *api.Server, insecure bool, logger hclog.Logger) {
 	switch {
 	case !server.Open():

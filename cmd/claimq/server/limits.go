@@ -8,7 +8,7 @@ import (
 	"github.com/claimq/claimq/internal/descriptors"
 )
 
-// boundNode gives the node its bounds of memory, disk and what waits.
+// boundNode sets the node's bounds of memory, disk and waiting calls.
 func boundNode(c *cluster.Config, cfg *config.Server) {
 	c.MemoryLimit = cfg.MemoryLimit
 	if c.MemoryLimit == 0 {
@@ -19,8 +19,8 @@ func boundNode(c *cluster.Config, cfg *config.Server) {
 	c.WaitingClaimsMax = cfg.Limits.WaitingClaims
 }
 
-// boundConnections holds limits.connections, and what the peer port may have, against the files
-// that the process may open: with more connections none would be left for the log.
+// boundConnections checks limits.connections, and the connections of the peer port, against the number of files that
+// the process may open, because otherwise none might be left for the log.
 func (s *setup) boundConnections() error {
 	limit, err := descriptors.Limit()
 	if err != nil {
@@ -38,31 +38,28 @@ func (s *setup) boundConnections() error {
 	return nil
 }
 
-// What the bodies of requests that are received may take together, with what is made of
-// them: this part of the memory limit, within these bounds. The longest body fits.
+// Bounds of the memory for bodies being received, with what is made of them, as a part of the memory limit. The
+// longest body fits.
 const (
 	bodiesPart = 4
 	bodiesMin  = 32 << 20
 	bodiesMax  = 768 << 20
 )
 
-// What the answers that are not written yet may take together: this part of the
-// memory limit, within these bounds. The longest answer fits.
+// Bounds of the memory for answers not yet written, as a part of the memory limit. The longest answer fits.
 const (
 	answersPart = 8
 	answersMin  = 32 << 20
 	answersMax  = 256 << 20
 )
 
-// What the history may take: this part of the memory limit, up to what 100 types
-// take.
+// Bounds of the memory for the history, as a part of the memory limit, up to that of 100 types.
 const (
 	historyPart = 64
 	historyMax  = 9 << 20
 )
 
-// boundAPI gives the API its bounds of requests and connections; tasks may take
-// memoryLimit bytes.
+// boundAPI sets the API's bounds of requests and connections; tasks may use memoryLimit bytes.
 func boundAPI(c *api.Config, cfg *config.Server, memoryLimit int64) {
 	c.BodiesBytes = min(max(memoryLimit/bodiesPart, bodiesMin), bodiesMax)
 	c.AnswersBytes = min(max(memoryLimit/answersPart, answersMin), answersMax)
@@ -70,5 +67,5 @@ func boundAPI(c *api.Config, cfg *config.Server, memoryLimit int64) {
 	l := &cfg.Limits
 	c.Limits = bound.Limits{BodyBytes: l.BodyBytes, ValueBytes: l.ValueBytes, ErrorBytes: l.ErrorBytes, Depth: l.Depth, Items: l.Items}
 	c.Connections, c.ConnectionsPerAddress = l.Connections, l.ConnectionsPerAddress
-	c.WaitsPerKey = max(l.WaitingClaims/2, 1) // one key is not to take them all
+	c.WaitsPerKey = max(l.WaitingClaims/2, 1) // one key must not take them all
 }

@@ -12,25 +12,24 @@ import (
 	"github.com/claimq/claimq/config"
 )
 
-// nodeKeyFile is the node's private key in its data folder, which package cluster/storage
-// makes.
+// nodeKeyFile is the node's private key in its data folder, created by package cluster/storage.
 const nodeKeyFile = "node.key"
 
-// secretFiles warns of files with secrets that others than the server may read, once
-// for each file and mode. Its methods are safe for concurrent use.
+// secretFiles warns of files with secrets that other users can read, once for each file and mode. Its methods are
+// safe for concurrent use.
 type secretFiles struct {
 	logger hclog.Logger
 
 	mu     sync.Mutex
-	warned map[string]fs.FileMode // of the files that are open now
+	warned map[string]fs.FileMode // currently open files
 }
 
 func newSecretFiles(logger hclog.Logger) *secretFiles {
 	return &secretFiles{logger: logger, warned: make(map[string]fs.FileMode)}
 }
 
-// look warns of the files that a configuration names. One that cannot be looked at is
-// passed over: whoever reads it says so.
+// look warns of the files that a configuration names. It ignores files that cannot be examined, because reading them
+// fails with an error anyway.
 func (s *secretFiles) look(loaded *config.Loaded) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,7 +47,7 @@ func (s *secretFiles) look(loaded *config.Loaded) {
 	}
 }
 
-// secretPaths are the files that a server reads secrets from.
+// secretPaths returns the files that a server reads secrets from.
 func secretPaths(loaded *config.Loaded) []string {
 	paths := append([]string{loaded.JoinKeyFile, loaded.JoinTokenFile, loaded.HTTPTLS.KeyFile, loaded.PeerTLS.KeyFile}, loaded.KeyFiles...)
 	if loaded.DataDir != "" {

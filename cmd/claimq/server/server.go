@@ -23,19 +23,17 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// The node and the API know each other by this interface alone.
+// The node and the API know each other only by this interface.
 var _ api.Node = (*cluster.Node)(nil)
 
-// stopTimeout bounds a graceful stop: leadership is handed over and what is
-// under way is finished; then the rest is dropped.
+// stopTimeout bounds a graceful stop, in which the leadership is handed over and requests are finished; then the rest
+// is dropped.
 const stopTimeout = 10 * time.Second
 
-// stopMax bounds a whole stop, without drain_time: a disk that hangs holds up what closes
-// files for as long as it hangs.
+// stopMax bounds a whole stop, without drain_time, because a disk that hangs also holds up closing files.
 const stopMax = 30 * time.Second
 
-// untilEnd returns a context that ends with ctx, and when in ends. Its goroutine ends
-// with in.
+// untilEnd returns a context that ends with ctx, and when in ends. Its goroutine ends with in.
 func untilEnd(ctx context.Context, in io.Reader) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
@@ -86,7 +84,7 @@ variable beats the file.`,
 				ctx = untilEnd(ctx, a.Stdin)
 			}
 			if untilStdinEnds {
-				cfg.DrainTime = 0 // the one that started it knows when it stops
+				cfg.DrainTime = 0 // the parent process decides when it stops
 			}
 			return run(ctx, a, cfg, load)
 		},
@@ -111,7 +109,7 @@ func startProfile(path string) (stop func(), err error) {
 	}
 	return func() {
 		pprof.StopCPUProfile()
-		_ = f.Close() // a profile that is cut short shows when it is read
+		_ = f.Close() // a truncated profile is noticed when it is read
 	}, nil
 }
 
@@ -128,8 +126,7 @@ func run(ctx context.Context, a *term.App, loaded config.Loaded, load func() (co
 	defer boundStop(ctx, s.cfg.DrainTime+stopMax, s.abandonStop)()
 	told := newNotices(a, s.logger)
 	defer told.stop()
-	// The API's address first: a port in use must be known before the node
-	// touches its data or meets others.
+	// Listen first: a port in use must be noticed before the node touches its data or contacts others.
 	listener, err := net.Listen("tcp", s.cfg.HTTPAddr)
 	if err != nil {
 		return listenError("--http-addr", s.cfg.HTTPAddr, err)
@@ -148,7 +145,7 @@ func run(ctx context.Context, a *term.App, loaded config.Loaded, load func() (co
 	if err != nil {
 		return err
 	}
-	// From here on, for the node may wait long for others, who refuse it perhaps.
+	// From here on, because the node may have to wait long for others, which may reject it.
 	defer watchFiles(s.certificates.look, joinKeys.look, s.lookAtZones)()
 	defer tuneGC(a, nodeConfig.MemoryLimit)()
 	started := probes.Meanwhile(listener, s.certificates.httpConfig())
@@ -166,8 +163,7 @@ func run(ctx context.Context, a *term.App, loaded config.Loaded, load func() (co
 		s.stops()
 		return errors.Join(err, closeNode(node))
 	}
-	// It goes on until the node has stopped, and finds what is missing then when
-	// it is started again.
+	// It continues until the node has stopped. Missing events are written after the next start.
 	defer stopAudit()
 	server, err := s.newAPI(node, audit, nodeConfig.MemoryLimit)
 	if err != nil {
@@ -178,10 +174,10 @@ func run(ctx context.Context, a *term.App, loaded config.Loaded, load func() (co
 	return s.serve(ctx, server, node, listener, probes, told)
 }
 
-// serve serves the API of the node until ctx ends, and then stops both.
+// serve serves the node's API until ctx ends, and then stops both.
 func (s *setup) serve(ctx context.Context, server *api.Server, node *cluster.Node, listener net.Listener, probes *probe.Answers, told *notices) error {
-	// What other nodes pass on is served from here on; before, they are told
-	// that there is no leader here.
+	// From here on requests forwarded by other nodes are served; before, they are told that this node is not the
+	// leader.
 	node.SetForwardHandler(server.ForwardHandler())
 	node.SetOperators(server.Operator)
 	s.logger.Info("serving", "node_id", s.cfg.NodeID, "http", listener.Addr().String(), "peer", s.cfg.PeerAddr, "version", s.version, "time_zones", s.zones.Current().Version())
@@ -191,7 +187,7 @@ func (s *setup) serve(ctx context.Context, server *api.Server, node *cluster.Nod
 	told.await(node.Ready)
 	probes.ReadyAs(node.Ready)
 	select {
-	case err := <-served: // it never ends by itself but for an error
+	case err := <-served: // it ends by itself only with an error
 		s.stops()
 		return errors.Join(fmt.Errorf("serve HTTP: %w", err), closeNode(node))
 	case <-ctx.Done():
@@ -202,7 +198,7 @@ func (s *setup) serve(ctx context.Context, server *api.Server, node *cluster.Nod
 	return stopServer(server, node, served, s.logger)
 }
 
-// leave serves for drain_time, as a node that is not ready, so that clients are sent to others,
+// leave keeps serving for drain_time while the node reports that it is not ready, so that clients are sent to others,
 // and hands the leadership over.
 func (s *setup) leave(server *api.Server, node *cluster.Node) {
 	if s.cfg.DrainTime == 0 {
@@ -214,9 +210,8 @@ func (s *setup) leave(server *api.Server, node *cluster.Node) {
 	node.HandOver(context.Background())
 }
 
-// stopServer stops listening, while the node hands leadership over and
-// finishes what is under way, and waits for both. What is asked meanwhile is
-// told that the node is shutting down.
+// stopServer stops listening while the node hands over the leadership and finishes its requests, and waits for both.
+// New requests are told that the node is shutting down.
 func stopServer(server *api.Server, node *cluster.Node, served <-chan error, logger hclog.Logger) error {
 	logger.Info("stopping")
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
@@ -226,7 +221,7 @@ func stopServer(server *api.Server, node *cluster.Node, served <-chan error, log
 	err := closeNode(node)
 	unanswered := <-shutdown
 	if errors.Is(unanswered, context.DeadlineExceeded) {
-		// A client that is in the midst of a request may take as long as it likes.
+		// A client in the middle of a request may take any time.
 		logger.Warn("requests that were under way are not answered", "waited", stopTimeout)
 		unanswered = nil
 	}
@@ -241,8 +236,7 @@ func closeNode(node *cluster.Node) error {
 	return node.Close(ctx)
 }
 
-// boundStop calls abandon if the returned function is not called within most from the end of
-// ctx.
+// boundStop calls abandon if the returned function is not called within most after the end of ctx.
 func boundStop(ctx context.Context, most time.Duration, abandon func(most time.Duration)) (stopped func()) {
 	done := make(chan struct{})
 	unhook := context.AfterFunc(ctx, func() {
@@ -260,7 +254,7 @@ func boundStop(ctx context.Context, most time.Duration, abandon func(most time.D
 	}
 }
 
-// listenError says what to do about a port that cannot be had.
+// listenError explains what to do about an address that cannot be used.
 func listenError(flag, addr string, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("%s %s is in use by another process: stop it or choose another address: %w", flag, addr, err)

@@ -20,7 +20,7 @@ import (
 	"github.com/claimq/claimq/internal/zones"
 )
 
-// setup is what a node and its API are made with.
+// setup holds what a node and its API are made from.
 type setup struct {
 	cfg          config.Server
 	version      string
@@ -32,11 +32,11 @@ type setup struct {
 	certificates *serverTLS
 	zones        *zones.Source
 
-	peerConnections int    // that the peer port may have
-	stops           func() // says that the process stops from now on
+	peerConnections int    // limit of the peer port
+	stops           func() // notes that the process is stopping
 }
 
-// newSetup begins the log, and reads the certificates.
+// newSetup opens the log and reads the certificates.
 func newSetup(a *term.App, loaded config.Loaded, load func() (config.Loaded, error)) (*setup, error) {
 	s := &setup{cfg: loaded.Server, version: a.Version, load: load, flushLog: a.FlushStderr, registry: prometheus.NewRegistry()}
 	var dropped func() uint64
@@ -60,7 +60,7 @@ func newSetup(a *term.App, loaded config.Loaded, load func() (config.Loaded, err
 	return s, s.certificates.register(s.registry)
 }
 
-// lookAtZones takes the time zones of a file that has changed.
+// lookAtZones applies a changed file of time zones.
 func (s *setup) lookAtZones(time.Time) {
 	switch changed, err := s.zones.Reload(); {
 	case err != nil:
@@ -71,8 +71,8 @@ func (s *setup) lookAtZones(time.Time) {
 	}
 }
 
-// newLogger returns the server's log, which begins with what the configuration warns of, and how
-// many of its lines were dropped because it was not read.
+// newLogger returns the server's log, which begins with the configuration's warnings, and a function that returns how
+// many of its lines were dropped because they were not read.
 func newLogger(a *term.App, loaded config.Loaded) (logger hclog.Logger, dropped func() uint64) {
 	dropped = a.DetachStderr(func(lines uint64) {
 		logger.Warn("lines of the log were dropped, as it was not read", "lines", lines)
@@ -86,14 +86,14 @@ func newLogger(a *term.App, loaded config.Loaded) (logger hclog.Logger, dropped 
 	return logger, dropped
 }
 
-// fatal ends the process for an error that going on would make worse, once the log tells it.
+// fatal ends the process because of an error that continuing would make worse, after logging it.
 func (s *setup) fatal(err error) {
 	s.logger.Error("stopping this node: going on would do damage", "error", err)
 	s.flushLog()
 	os.Exit(cluster.ExitFatal)
 }
 
-// abandonStop ends the process in the midst of a stop that takes too long.
+// abandonStop ends the process during a stop that takes too long.
 func (s *setup) abandonStop(after time.Duration) {
 	s.logger.Error("ending with the stop unfinished, as after a kill: a disk, of the data folder or of another file of this node, gives no answer", "after", after)
 	s.flushLog()
@@ -140,11 +140,11 @@ func (s *setup) nodeConfig() (cluster.Config, *joinKeyFile, error) {
 	return c, joinKeys, nil
 }
 
-// errKeysGone is returned when the keys were taken out of the file while the node began:
-// it listens as one that asks for them.
+// errKeysGone is returned when the keys were removed from the configuration while the node was starting, because it
+// listens on an address that requires them.
 var errKeysGone = errors.New("the API keys and oidc that were there when this node began to start are gone: it does not serve whoever comes; put them back, or start it again without them")
 
-// newAPI makes the node's API; tasks may take memoryLimit bytes.
+// newAPI makes the node's API; tasks may use memoryLimit bytes.
 func (s *setup) newAPI(node api.Node, log *audit.Writer, memoryLimit int64) (*api.Server, error) {
 	c := api.Config{
 		Node:            node,
@@ -172,8 +172,7 @@ func (s *setup) newAPI(node api.Node, log *audit.Writer, memoryLimit int64) (*ap
 	return server, err
 }
 
-// advertisedHosts are the names that a browser may reach the API under beside
-// those of loopback.
+// advertisedHosts returns the names, besides loopback, by which a browser may reach the API.
 func (s *setup) advertisedHosts() []string {
 	var hosts []string
 	for _, addr := range []string{s.cfg.HTTPAddr, s.cfg.HTTPAdvertise} {

@@ -12,36 +12,34 @@ import (
 )
 
 const (
-	// readyNoticeMax bounds how long the service manager waits for a node to be
-	// ready: the first nodes of a cluster are not before a majority runs, and
-	// whoever starts them one after the other must not wait for that.
+	// readyNoticeMax bounds how long the service manager waits for a node to become ready. The first nodes of a
+	// cluster become ready only when a majority runs, and starting them one after the other must not wait for that.
 	readyNoticeMax = 30 * time.Second
-	// readyNoticePoll is how often a node is asked whether it is ready.
+	// readyNoticePoll is the interval at which a node is asked whether it is ready.
 	readyNoticePoll = 100 * time.Millisecond
 )
 
-// notices tell the service manager that started the server, as sd_notify(3)
-// does, how it gets on. Where none has asked for it, they do nothing.
+// notices tell the service manager that started the server about its state, as sd_notify(3) does. Without a service
+// manager they do nothing.
 type notices struct {
-	socket string // NOTIFY_SOCKET; "": nobody listens
+	socket string // NOTIFY_SOCKET; "": there is no listener
 	logger hclog.Logger
 	late   *time.Timer
 	cancel context.CancelFunc
 	wait   sync.WaitGroup
 
 	mu    sync.Mutex
-	ready bool // it has been said
+	ready bool // that was reported
 }
 
-// newNotices begins to count the time after which the node counts as started.
-// The caller stops them.
+// newNotices starts the timer after which the node counts as started. The caller stops it.
 func newNotices(a *term.App, logger hclog.Logger) *notices {
 	n := &notices{socket: a.Getenv("NOTIFY_SOCKET"), logger: logger, cancel: func() {}}
 	n.late = time.AfterFunc(readyNoticeMax, func() { n.started("not ready yet: GET /readyz says why", false) })
 	return n
 }
 
-// await says that the server is ready once ready returns nil.
+// await reports that the server is ready once ready returns nil.
 func (n *notices) await(ready func() error) {
 	if n.socket == "" {
 		return
@@ -62,8 +60,7 @@ func (n *notices) await(ready func() error) {
 	})
 }
 
-// started says once that the server runs. That it is ready then goes on its own; that it
-// is not comes too late.
+// started reports once that the server runs. If it already reported ready, a later report that it is not is ignored.
 func (n *notices) started(status string, ready bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -78,11 +75,11 @@ func (n *notices) started(status string, ready bool) {
 	n.send(state)
 }
 
-// reloading says that what reload does is under way, and then that it is done.
+// reloading reports that reload is running, and then that it has finished.
 func (n *notices) reloading(reload func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !n.ready { // else it would count as started
+	if !n.ready { // otherwise it would count as started
 		reload()
 		return
 	}
@@ -91,21 +88,21 @@ func (n *notices) reloading(reload func()) {
 	n.send("READY=1")
 }
 
-// stopping says that the server stops, and ends the waiting to be ready.
+// stopping reports that the server stops, and no longer waits until it is ready.
 func (n *notices) stopping() {
 	n.stop()
 	n.send("STOPPING=1")
 }
 
-// stop ends the waiting to be ready; it is safe twice.
+// stop no longer waits until the server is ready. It may be called twice.
 func (n *notices) stop() {
 	n.late.Stop()
 	n.cancel()
 	n.wait.Wait()
 }
 
-// send sends a datagram with lines of NAME=VALUE. That nobody hears it is no
-// reason to stop.
+// send sends a datagram with lines of NAME=VALUE. Errors are ignored, because a missing listener is no reason to
+// stop.
 func (n *notices) send(state string) {
 	if n.socket == "" {
 		return

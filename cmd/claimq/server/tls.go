@@ -18,18 +18,18 @@ import (
 )
 
 const (
-	// tlsExpiresSoon is how long before its end a certificate is warned of, and
-	// tlsWarnInterval how often. The alert rule has the same bound.
+	// tlsExpiresSoon is the time before a certificate's expiry from which warnings are logged, and tlsWarnInterval
+	// their interval. The alert rule has the same bound.
 	tlsExpiresSoon  = 14 * 24 * time.Hour
 	tlsWarnInterval = 24 * time.Hour
 )
 
-// serverTLS is the TLS of a node's ports, none, one or both.
+// serverTLS is the TLS of a node's ports: of none, one or both.
 type serverTLS struct {
 	logger hclog.Logger
 	http   *tlsPort // nil: plain HTTP
 	peer   *tlsPort // nil: no TLS
-	// changed is called when the files of a port are new.
+	// changed is called when a port's files have changed.
 	changed func()
 }
 
@@ -40,7 +40,7 @@ type tlsPort struct {
 	warnedAt time.Time // for the goroutine that looks
 }
 
-// openTLS reads the certificates that cfg names. changed is called when it finds new ones.
+// openTLS reads the certificates named in cfg. changed is called when they have changed later.
 func openTLS(cfg config.Server, logger hclog.Logger, changed func()) (*serverTLS, error) {
 	t := &serverTLS{logger: logger, changed: changed}
 	for _, p := range []struct {
@@ -64,7 +64,7 @@ func openTLS(cfg config.Server, logger hclog.Logger, changed func()) (*serverTLS
 	return t, nil
 }
 
-// ports returns those that speak TLS.
+// ports returns the ports with TLS.
 func (t *serverTLS) ports() []*tlsPort {
 	var ports []*tlsPort
 	for _, p := range []*tlsPort{t.http, t.peer} {
@@ -75,8 +75,7 @@ func (t *serverTLS) ports() []*tlsPort {
 	return ports
 }
 
-// httpConfig returns the TLS of the API's port, nil for none. Each connection
-// gets the certificates of its moment.
+// httpConfig returns the TLS of the API's port, or nil. Each connection gets the current certificates.
 func (t *serverTLS) httpConfig() *tls.Config {
 	if t.http == nil {
 		return nil
@@ -107,13 +106,13 @@ func newHTTPConfig(set *certs.Set) *tls.Config {
 	}
 	if set.Authorities != nil {
 		cfg.ClientAuth, cfg.ClientCAs = tls.RequireAndVerifyClientCert, set.Authorities
-		// Else a client would be let in by what was checked earlier.
+		// Otherwise a client could be accepted because of an earlier check.
 		cfg.SessionTicketsDisabled = true
 	}
 	return cfg
 }
 
-// peerCertificate returns the TLS of the peer port, nil for none.
+// peerCertificate returns the TLS of the peer port, or nil.
 func (t *serverTLS) peerCertificate() cluster.PeerCertificate {
 	if t.peer == nil {
 		return nil
@@ -136,7 +135,7 @@ func peerTLSMode(name string) cluster.TLSMode {
 	}
 }
 
-// register registers the metric of the certificates.
+// register registers the metrics of the certificates.
 func (t *serverTLS) register(registry *prometheus.Registry) error {
 	for _, p := range t.ports() {
 		expiry := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -151,7 +150,7 @@ func (t *serverTLS) register(registry *prometheus.Registry) error {
 	return nil
 }
 
-// look takes what is new in the files.
+// look applies changes of the files.
 func (t *serverTLS) look(now time.Time) {
 	for _, p := range t.ports() {
 		changed, err := p.store.Reload(now)
@@ -167,7 +166,7 @@ func (t *serverTLS) look(now time.Time) {
 	}
 }
 
-// warn warns of a certificate that has expired or will soon, once a day.
+// warn warns once a day of a certificate that has expired or will soon.
 func (t *serverTLS) warn(p *tlsPort, now time.Time) {
 	set := p.store.Current()
 	err := set.CheckTime(now)
@@ -182,7 +181,7 @@ func (t *serverTLS) warn(p *tlsPort, now time.Time) {
 	t.logger.Warn("the certificate expires soon: put a new one in its place, which needs no restart", "port", p.name, "expires_at", set.ExpiresAt.UTC().Format(time.RFC3339))
 }
 
-// apiURL returns the URL of this node's API that others are told.
+// apiURL returns the advertised URL of this node's API.
 func apiURL(cfg config.Server) string {
 	scheme := "http://"
 	if cfg.HTTPTLS.CertFile != "" {

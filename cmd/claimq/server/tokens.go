@@ -9,8 +9,8 @@ import (
 	"github.com/claimq/claimq/internal/oidc"
 )
 
-// apiTokens returns a function that reads the configuration again with load, and returns
-// whose tokens are taken, nil: nobody's.
+// apiTokens returns a function that loads the configuration again, and returns how tokens are checked; nil: no tokens
+// are accepted.
 func apiTokens(load func() (config.Loaded, error)) func() (*keyring.Tokens, error) {
 	return func() (*keyring.Tokens, error) {
 		loaded, err := load()

@@ -2,12 +2,11 @@ package server
 
 import "time"
 
-// fileLookInterval is how often the files of certificates and of the join keys are
-// looked at.
+// fileLookInterval is the interval at which the files of certificates and join keys are checked.
 const fileLookInterval = 10 * time.Second
 
-// watchFiles looks every ten seconds and on SIGHUP until stop is called, which waits
-// for that. Each look gets the time.
+// watchFiles calls looks with the time every ten seconds and on SIGHUP, until stop is called, which waits for the
+// end.
 func watchFiles(looks ...func(now time.Time)) (stop func()) {
 	tick := time.NewTicker(fileLookInterval)
 	stopListening := newHangups().call(func() {

@@ -11,8 +11,8 @@ import (
 // Act is what a command does with the nodes.
 type Act func(s Talk) error
 
-// Acts gives cmd the common flags and has it do what act says, once that has nothing against
-// the arguments and cmd's own flags.
+// Acts gives cmd the common flags and makes it run the Act that act returns, unless act rejects the arguments or
+// cmd's flags.
 func Acts(a *term.App, cmd *cobra.Command, act func(cmd *cobra.Command, args []string) (Act, error)) *cobra.Command {
 	var f Flags
 	AddFlags(a, cmd, &f)
@@ -26,10 +26,9 @@ func Acts(a *term.App, cmd *cobra.Command, act func(cmd *cobra.Command, args []s
 	return cmd
 }
 
-// Command gives cmd the common flags and has it make one call: the one that request says,
-// of the arguments and of cmd's own flags. show prints the answer; with --output json that
-// is printed as it is, and show is not called. Its arguments are those of its usage line
-// unless cmd says otherwise.
+// Command gives cmd the common flags and makes it perform one call, which request makes from the arguments and cmd's
+// flags. show prints the answer; with --output json the answer is printed unchanged instead. The number of arguments
+// is that of the usage line unless cmd says otherwise.
 func Command[A any](a *term.App, cmd *cobra.Command, request func(args []string) (Request, error), show func(args []string, answer *A) error) *cobra.Command {
 	return Acts(a, cmd, func(cmd *cobra.Command, args []string) (Act, error) {
 		r, err := request(args)
@@ -39,8 +38,7 @@ func Command[A any](a *term.App, cmd *cobra.Command, request func(args []string)
 	})
 }
 
-// Look is Command of a GET, which is tried for LookTimeout. path is what it asks, of the
-// arguments.
+// Look is Command for a GET, with LookTimeout. path makes its path from the arguments.
 func Look[A any](a *term.App, cmd *cobra.Command, path func(args []string) (string, error), show func(answer *A) error) *cobra.Command {
 	Command(a, cmd, func(args []string) (Request, error) {
 		at, err := path(args)
@@ -50,12 +48,12 @@ func Look[A any](a *term.App, cmd *cobra.Command, path func(args []string) (stri
 	return cmd
 }
 
-// At is the path of a Look that asks the same whatever its arguments are.
+// At returns the path function of a Look whose path does not depend on its arguments.
 func At(path string) func(args []string) (string, error) {
 	return func([]string) (string, error) { return path, nil }
 }
 
-// AtTask is the path of a Look at the task whose id is the first argument.
+// AtTask returns the path function of a Look at the task in the first argument.
 func AtTask(verb string) func(args []string) (string, error) {
 	return func(args []string) (string, error) {
 		id, err := ParseID(args[0])
@@ -63,8 +61,7 @@ func AtTask(verb string) func(args []string) (string, error) {
 	}
 }
 
-// Ask makes a call and shows its answer; with --output json that is printed as it is, and
-// show is not called.
+// Ask makes a call and shows its answer; with --output json the answer is printed unchanged and show is not called.
 func Ask[A any](ctx context.Context, s Talk, r Request, show func(answer *A) error) error {
 	var answer A
 	shown, err := s.Call(ctx, r, &answer)

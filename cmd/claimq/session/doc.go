@@ -1,8 +1,7 @@
-// Package session is a command's talk with the nodes: the flags that say where they are
-// and who calls, with the variables that stand for them, and Talk, one command's calls,
-// which the client repeats as long as --timeout allows.
+// Package session is the connection of a command to the nodes: the flags for their addresses and for authentication,
+// with the corresponding variables, and Talk, which makes the calls of one command. The client repeats calls as long
+// as --timeout permits.
 //
-// A call that did not succeed comes back as a term.CallError, which knows what to tell
-// the user and which exit code that is. A Talk is good until the function that With gave
-// it to returns.
+// A failed call returns a term.CallError, which has the message for the user and the exit code. A Talk is valid until
+// the function that With called with it returns.
 package session

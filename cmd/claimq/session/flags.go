@@ -11,14 +11,14 @@ import (
 	"github.com/claimq/claimq/internal/keyfile"
 )
 
-// How long a call is tried unless --timeout says otherwise: CallTimeout covers a change of
-// leader and the repeats that follow it; who looks at something would rather look again.
+// Defaults of --timeout. CallTimeout covers a change of the leader and the following repeats; users who look at
+// something would rather look again.
 const (
 	CallTimeout = 30 * time.Second
 	LookTimeout = 5 * time.Second
 )
 
-// Flags are the flags that every command has that calls a server.
+// Flags are the common flags of all commands that call a server.
 type Flags struct {
 	Endpoints []string
 	APIKey    string
@@ -26,11 +26,11 @@ type Flags struct {
 	TLS       TLSFlags
 	Timeout   time.Duration
 	Output    string
-	outputs   []string // what output may be
+	outputs   []string // valid values of output
 }
 
-// AddFlags gives cmd the common flags, and lets variables set its flags:
-// CLAIMQ_WORKER says the same as --worker. A flag beats its variable.
+// AddFlags gives cmd the common flags, and lets variables set its flags, such as CLAIMQ_WORKER for --worker. A flag
+// overrides its variable.
 func AddFlags(a *term.App, cmd *cobra.Command, f *Flags, moreOutputs ...string) {
 	f.outputs = append([]string{"table", "json"}, moreOutputs...)
 	flags := cmd.Flags()
@@ -45,14 +45,14 @@ func AddFlags(a *term.App, cmd *cobra.Command, f *Flags, moreOutputs ...string) 
 	}
 }
 
-// Within gives a command with client flags another time than CallTimeout.
+// Within changes the default of a command's --timeout.
 func Within(cmd *cobra.Command, timeout time.Duration) {
 	flag := cmd.Flags().Lookup("timeout")
 	flag.DefValue = timeout.String()
-	_ = flag.Value.Set(flag.DefValue) // a duration's own text
+	_ = flag.Value.Set(flag.DefValue) // a duration always parses
 }
 
-// AddNodeFlags adds those that say where the nodes are and who calls.
+// AddNodeFlags adds the flags for the nodes' addresses and for authentication.
 func (f *Flags) AddNodeFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.Endpoints, "endpoint", []string{"http://127.0.0.1:7400"}, "URL of a node; repeatable (CLAIMQ_ENDPOINTS)")
 	flags.StringVar(&f.APIKey, "api-key", "", "API key (CLAIMQ_API_KEY, which ps does not show)")
@@ -60,8 +60,8 @@ func (f *Flags) AddNodeFlags(flags *pflag.FlagSet) {
 	f.TLS.add(flags)
 }
 
-// SetFromVariables sets the flags that were not given, and warns of secrets that others may
-// read. A flag with the key beats the other one's variable; of the variables the key's does.
+// SetFromVariables sets the flags that were not given, and warns of secrets that others can read. A flag for the key
+// overrides the other one's variable; of two variables the one with the key itself wins.
 func (f *Flags) SetFromVariables(a *term.App, flags *pflag.FlagSet) error {
 	key, file := flags.Changed("api-key"), flags.Changed("api-key-file")
 	if err := term.SetFromVariables(a, flags); err != nil {
@@ -76,7 +76,7 @@ func (f *Flags) SetFromVariables(a *term.App, flags *pflag.FlagSet) error {
 	return nil
 }
 
-// OneKey leaves one of key and file.
+// OneKey keeps one of key and file.
 func (f *Flags) OneKey(file bool) {
 	switch {
 	case file:
@@ -98,7 +98,7 @@ func (f *Flags) check() error {
 	return term.UsageErrorf("--output is %q: it must be one of %s", f.Output, strings.Join(f.outputs, ", "))
 }
 
-// KeySource returns a function that returns the key to send, "": none.
+// KeySource returns a function that returns the key to send, or "".
 func (f *Flags) KeySource() (func() string, error) {
 	if f.KeyFile == "" {
 		return func() string { return f.APIKey }, nil

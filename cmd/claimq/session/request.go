@@ -13,36 +13,36 @@ import (
 // Request is a call that a command makes.
 type Request struct {
 	client.Request
-	Unknown string // what to do when its outcome is not known
+	Unknown string // advice for the user if its outcome is unknown
 }
 
-// Get is a call that changes nothing.
+// Get returns a call that changes nothing.
 func Get(path string) Request {
 	return Request{Request: client.Request{Method: http.MethodGet, Path: path}}
 }
 
-// Post is a call whose repeat does no harm; unknown says what to do when its outcome is
-// not known. body is JSON as []byte, or what is encoded as such.
+// Post returns a call that may be repeated; unknown is the advice if its outcome is unknown. body is JSON as []byte,
+// or a value to encode.
 func Post(path string, body any, unknown string) (Request, error) {
 	return change(http.MethodPost, path, body, unknown)
 }
 
-// Put is Post of a PUT.
+// Put is Post with PUT.
 func Put(path string, body any, unknown string) (Request, error) {
 	return change(http.MethodPut, path, body, unknown)
 }
 
-// Patch is Post of a PATCH.
+// Patch is Post with PATCH.
 func Patch(path string, body any, unknown string) (Request, error) {
 	return change(http.MethodPatch, path, body, unknown)
 }
 
-// Delete is Post of a DELETE, which has no body.
+// Delete is Post with DELETE, which has no body.
 func Delete(path, unknown string) (Request, error) {
 	return change(http.MethodDelete, path, []byte(nil), unknown)
 }
 
-// PostTask is Post about the task whose id arg is; verb is what is to be done.
+// PostTask is Post about the task with id arg; verb is the action.
 func PostTask(arg, verb string, body any, unknown string) (Request, error) {
 	id, err := ParseID(arg)
 	if err != nil {
@@ -62,13 +62,13 @@ func change(method, path string, body any, unknown string) (Request, error) {
 	return Request{client.Request{Method: method, Path: path, Body: text, Repeatable: true}, unknown}, nil
 }
 
-// Once is the call if its repeat may do harm: it is not repeated.
+// Once returns the call without repeats, because these could do harm.
 func (r Request) Once() Request {
 	r.Repeatable = false
 	return r
 }
 
-// ParseID reads a task's id.
+// ParseID parses a task's id.
 func ParseID(arg string) (uint64, error) {
 	id, err := strconv.ParseUint(arg, 10, 53)
 	if err != nil || id == 0 {
@@ -77,7 +77,7 @@ func ParseID(arg string) (uint64, error) {
 	return id, nil
 }
 
-// TaskPath is the path of a call about a task; verb is what is to be done, "": nothing.
+// TaskPath returns the path of a call about a task; verb is the action, or "".
 func TaskPath(id uint64, verb string) string {
 	path := "/api/tasks/" + strconv.FormatUint(id, 10)
 	if verb != "" {

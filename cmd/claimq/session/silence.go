@@ -11,11 +11,11 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// silenceMax is for how long a command says nothing while no node answers it.
+// silenceMax limits how long a command is silent while no node answers.
 const silenceMax = 2 * time.Second
 
-// silence is a client's log of which one thing is shown: that a call is repeated, once
-// the command has said nothing for silenceMax.
+// silence is a client's log that shows only one thing: that a call is repeated, once the command has been silent for
+// silenceMax.
 type silence struct {
 	a       *term.App
 	begun   time.Time
@@ -23,8 +23,7 @@ type silence struct {
 	told    sync.Once
 }
 
-// newSilence returns the logger of a client whose calls take timeout at most; nil where
-// nobody would see it.
+// newSilence returns the logger of a client with that timeout; nil if no user would see it.
 func newSilence(a *term.App, timeout time.Duration) *slog.Logger {
 	if !a.Attended {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// Talk is one command's talk with a server.
+// Talk makes the calls of one command.
 type Talk struct {
 	App    *term.App
 	Flags  *Flags
@@ -30,7 +30,7 @@ func With(a *term.App, f *Flags, fn func(s Talk) error) error {
 		return term.UsageErrorf("--endpoint is empty")
 	}
 	if _, err := f.TLS.Renewed(); err != nil {
-		return term.UsageErrorf("%w", err) // it names the flags
+		return term.UsageErrorf("%w", err) // the error names the flags
 	}
 	c, err := client.New(client.Config{
 		Endpoints: endpoints, APIKey: f.APIKey, APIKeyFile: f.KeyFile, Timeout: f.Timeout, Logger: newSilence(a, f.Timeout),
@@ -43,9 +43,8 @@ func With(a *term.App, f *Flags, fn func(s Talk) error) error {
 	return term.AskedAt(endpoints, fn(Talk{App: a, Flags: f, Client: c}))
 }
 
-// Call makes a call and decodes the answer into answer. With --output json it
-// prints the server's JSON, that of a refusal too, and shown is true: the
-// command has nothing more to print.
+// Call makes a call and decodes the answer. With --output json it prints the server's JSON, also that of a refusal;
+// if shown is true, the command should print nothing more.
 func (s Talk) Call(ctx context.Context, r Request, answer any) (shown bool, err error) {
 	body, err := s.Do(ctx, r, answer)
 	shown, showErr := s.ShowJSON(body, err)
@@ -55,8 +54,7 @@ func (s Talk) Call(ctx context.Context, r Request, answer any) (shown bool, err 
 	return shown, err
 }
 
-// Do makes a call and decodes the answer into answer; it returns the server's
-// JSON as it is.
+// Do makes a call and decodes the answer; it also returns the server's JSON unchanged.
 func (s Talk) Do(ctx context.Context, r Request, answer any) ([]byte, error) {
 	body, err := s.Client.Do(ctx, r.Request)
 	if err != nil {
@@ -68,8 +66,8 @@ func (s Talk) Do(ctx context.Context, r Request, answer any) ([]byte, error) {
 	return body, nil
 }
 
-// ShowJSON prints, with --output json, what the server answered: body, or the
-// refusal that err is. It reports whether body was printed.
+// ShowJSON prints the server's answer with --output json: body, or the refusal in err. It reports whether body was
+// printed.
 func (s Talk) ShowJSON(body []byte, err error) (shown bool, showErr error) {
 	if s.Flags.Output != "json" {
 		return false, nil

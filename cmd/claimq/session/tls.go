@@ -9,7 +9,7 @@ import (
 	"github.com/claimq/claimq/internal/certs"
 )
 
-// TLSFlags say how a client command knows its servers, and they it.
+// TLSFlags are the flags for the certificates of servers and of the client.
 type TLSFlags struct{ caFile, certFile, keyFile string }
 
 func (f *TLSFlags) add(flags *pflag.FlagSet) {
@@ -18,7 +18,7 @@ func (f *TLSFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.keyFile, "key-file", "", "PEM file of that certificate's private key (CLAIMQ_KEY_FILE)")
 }
 
-// Renewed reads the files, which are read again while the command goes on.
+// Renewed reads the files, and reads them again while the command runs.
 func (f *TLSFlags) Renewed() (*certs.Renewed, error) {
 	if _, err := certs.OpenRenewed(nil, f.caFile, "", ""); err != nil {
 		return nil, fmt.Errorf("--ca-file: %w", err)
