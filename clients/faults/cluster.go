@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 )
 
 // cluster answers requests by a script.
@@ -42,12 +43,29 @@ func start(s script) (*cluster, error) {
 		c.nodes = append(c.nodes, l)
 		go c.serve(i, l)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := reserve()
 	if err != nil {
 		return nil, err
 	}
-	c.dead = "http://" + l.Addr().String()
-	return c, l.Close()
+	c.dead = "http://127.0.0.1:" + strconv.Itoa(port)
+	return c, nil
+}
+
+// reserve returns a port that refuses connections for as long as this process lives: it is
+// bound, so that no other server gets it, and nothing listens.
+func reserve() (port int, err error) {
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		return 0, err
+	}
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		return 0, err
+	}
+	name, err := syscall.Getsockname(fd)
+	if err != nil {
+		return 0, err
+	}
+	return name.(*syscall.SockaddrInet4).Port, nil
 }
 
 func (c *cluster) plan() plan {

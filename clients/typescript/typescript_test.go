@@ -1,12 +1,14 @@
 package typescript
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -56,15 +58,41 @@ func output(ctx context.Context, dir string, env []string, command ...string) (s
 	return string(out), nil
 }
 
-// install is npm ci of a folder, without scripts of packages and from the cache if that has them.
-func install(ctx context.Context, dir string) error {
+// tools is where tests/tools/install puts what the package is checked with, seen from here.
+const tools = "tests/tools/node_modules"
+
+var ready = sync.OnceValue(func() error {
 	for _, name := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(name); err != nil {
-			return fmt.Errorf("%s is not there: install nodejs (20 or later) and npm, or run .ci/tools as root: %w", name, err)
+			return fmt.Errorf("%s is not there: install nodejs and npm, or run .ci/tools as root: %w", name, err)
 		}
 	}
-	_, err := output(ctx, dir, nil, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--silent")
+	_, err := output(context.Background(), ".", nil, "tests/tools/install") // it is for all tests
 	return err
+})
+
+// runtimes returns the command of each runtime that the package is for.
+func runtimes(t *testing.T) map[string][]string {
+	t.Helper()
+	if err := ready(); err != nil {
+		t.Fatal(err)
+	}
+	commands := map[string][]string{}
+	for name, pattern := range map[string]string{
+		"node20": "node20/bin/node", "node22": "node22/bin/node", "bun": "@oven/*/bin/bun", "deno": "@deno/*/deno",
+	} {
+		found, err := filepath.Glob(filepath.Join(tools, pattern))
+		if err != nil || len(found) != 1 {
+			t.Fatalf("%s is not in clients/typescript/%s (%v, %v): npm has none for this platform, or not all of it was installed: remove the folder", name, tools, found, err)
+		}
+		path, err := filepath.Abs(found[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		commands[name] = []string{path}
+	}
+	commands["deno"] = append(commands["deno"], "run", "--allow-all", "--no-remote")
+	return commands
 }
 
 // built returns a copy of this folder in which the package and its tests are compiled. The
@@ -89,8 +117,11 @@ var build = sync.OnceValues(func() (string, error) {
 	if err := copyFile("../../docs/protocol.md", filepath.Join(scratch, "docs", "protocol.md")); err != nil {
 		return "", err
 	}
+	if err := ready(); err != nil {
+		return "", err
+	}
 	ctx := context.Background() // it is for all tests
-	if err := install(ctx, dir); err != nil {
+	if _, err := output(ctx, dir, nil, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--silent"); err != nil {
 		return "", err
 	}
 	if _, err := output(ctx, dir, nil, "npm", "run", "--silent", "build"); err != nil {
@@ -147,8 +178,8 @@ func environment(t *testing.T) []string {
 	return env
 }
 
-// The package's own tests, in node's runner. That they compile is a test, too: each line of
-// tests/typing_wrong.ts that says so is refused.
+// The package's own tests, in the oldest node that it is for. That they compile is a test, too:
+// each line of tests/typing_wrong.ts that says so is refused.
 func TestNode(t *testing.T) {
 	t.Parallel()
 	dir := built(t)
@@ -156,5 +187,41 @@ func TestNode(t *testing.T) {
 	if err != nil || len(tests) == 0 {
 		t.Fatalf("the tests are %v, %v", tests, err)
 	}
-	run(t, dir, environment(t), append([]string{"node", "--test"}, tests...)...)
+	run(t, dir, environment(t), slices.Concat(runtimes(t)["node20"], []string{"--test"}, tests)...)
+}
+
+// In each runtime, by its own transport and by fetch, a client meets every script of faults.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(built(t), "build", "programs", "faults.js")
+	env := environment(t)
+	for name, command := range runtimes(t) {
+		for _, transport := range []string{"own", "fetch"} {
+			t.Run(name+" "+transport, func(t *testing.T) {
+				t.Parallel()
+				t.Log(run(t, filepath.Dir(program), env, slices.Concat(command, []string{program, transport})...))
+			})
+		}
+	}
+}
+
+// The types of the API are those that are made of its description.
+func TestAPI(t *testing.T) {
+	t.Parallel()
+	if err := ready(); err != nil {
+		t.Fatal(err)
+	}
+	made := filepath.Join(t.TempDir(), "api.d.ts")
+	run(t, ".", nil, "node", filepath.Join(tools, "openapi-typescript", "bin", "cli.js"), "../../api/openapi.yaml", "--default-non-nullable=false", "--output", made)
+	want, err := os.ReadFile(made)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile("src/api.d.ts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Error("src/api.d.ts is not what is made of api/openapi.yaml: run npm run api in clients/typescript")
+	}
 }

@@ -1657,6 +1657,11 @@ export interface components {
              */
             on_step_failure?: "fail" | "continue";
         };
+        /** @description Many tasks to submit */
+        NewTasks: {
+            /** @description A NewTask each; one that is none is refused in its place, the others are submitted */
+            tasks: unknown[];
+        };
         /** @description A task with a name, as a NewTask, without what is for the task that has the steps: `idempotency_key`, `unique`, `traceparent`, `retention_ms`, `steps`, `finalize`, `on_step_failure` */
         NewStep: {
             step: components["schemas"]["StepName"];
@@ -1942,6 +1947,15 @@ export interface components {
              */
             same_request?: false;
         };
+        /** @description The result of one of many submits */
+        SubmitResult: components["schemas"]["Submitted"] | components["schemas"]["NotSubmitted"];
+        SubmitManyAnswer: {
+            success: components["schemas"]["True"];
+            /** @description The result of each, in order */
+            results: components["schemas"]["SubmitResult"][];
+            /** @description How many of them were refused */
+            failed: number;
+        };
         NotSubmitted: {
             error: string;
             /** @enum {string} */
@@ -1958,11 +1972,26 @@ export interface components {
              */
             repeated?: true;
         };
-        /** @description `task`, or with `limit` `tasks` */
+        /** @description Of a claim without `limit` */
         ClaimAnswer: {
             success: components["schemas"]["True"];
-            task?: components["schemas"]["ClaimedTask"];
-            tasks?: components["schemas"]["ClaimedTask"][];
+            task: components["schemas"]["ClaimedTask"];
+            /**
+             * @description The same in words
+             * @enum {string}
+             */
+            message: "Task claimed successfully";
+            /**
+             * @description The same claim, or the same request, had done the same before
+             * @enum {boolean}
+             */
+            repeated?: true;
+        };
+        /** @description Of a claim with `limit` */
+        ClaimManyAnswer: {
+            success: components["schemas"]["True"];
+            /** @description Empty if there was nothing to claim */
+            tasks: components["schemas"]["ClaimedTask"][];
             /**
              * @description The same in words
              * @enum {string}
@@ -1974,17 +2003,18 @@ export interface components {
              */
             repeated?: true;
         };
+        /** @description What the `claim` of a complete got: `task`, or with `limit` `tasks` */
+        NextClaimed: {
+            /** @description null: there was nothing to claim */
+            task?: (components["schemas"]["Task"] | components["schemas"]["EndedClaim"]) | null;
+            tasks?: components["schemas"]["ClaimedTask"][];
+        };
         CompleteAnswer: {
             success: components["schemas"]["True"];
             task: components["schemas"]["KnownTask"];
             /** @description With `submit`: the result of each, in order */
             submitted?: components["schemas"]["Submitted"][];
-            /** @description With `claim`: `task`, or with `limit` `tasks` */
-            claimed?: {
-                /** @description null: there was nothing to claim */
-                task?: (components["schemas"]["Task"] | components["schemas"]["EndedClaim"]) | null;
-                tasks?: components["schemas"]["ClaimedTask"][];
-            };
+            claimed?: components["schemas"]["NextClaimed"];
             /**
              * @description The same claim, or the same request, had done the same before
              * @enum {boolean}
@@ -2023,12 +2053,7 @@ export interface components {
             same_request?: false;
             /** @description Of a complete with `submit`: the result of each, in order */
             submitted?: components["schemas"]["Submitted"][];
-            /** @description Of a complete with `claim`: `task`, or with `limit` `tasks` */
-            claimed?: {
-                /** @description null: there was nothing to claim */
-                task?: (components["schemas"]["Task"] | components["schemas"]["EndedClaim"]) | null;
-                tasks?: components["schemas"]["ClaimedTask"][];
-            };
+            claimed?: components["schemas"]["NextClaimed"];
             /**
              * Format: int64
              * @description Of an extend: what the lease has left; count from before the request was sent
@@ -2104,6 +2129,8 @@ export interface components {
         };
         /** @description An op with the fields of its own call and, but for submit and claim, `id`, the task */
         Op: components["schemas"]["SubmitOp"] | components["schemas"]["ClaimOp"] | components["schemas"]["CompleteOp"] | components["schemas"]["FailOp"] | components["schemas"]["ExtendOp"] | components["schemas"]["ReleaseOp"] | components["schemas"]["RetryOp"] | components["schemas"]["CancelOp"] | components["schemas"]["DeleteOp"];
+        /** @description What the op's own call answers, a refusal too */
+        OpResult: components["schemas"]["SubmitAnswer"] | components["schemas"]["ClaimAnswer"] | components["schemas"]["ClaimManyAnswer"] | components["schemas"]["CompleteAnswer"] | components["schemas"]["TaskAnswer"] | components["schemas"]["ExtendAnswer"] | components["schemas"]["DeleteAnswer"] | components["schemas"]["MinimalAnswer"] | components["schemas"]["Refusal"];
         /** @description A submit of a task in a batch */
         SubmitOp: {
             /**
@@ -3498,10 +3525,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["NewTask"] | {
-                    /** @description A NewTask each; one that is none is refused in its place, the others are submitted */
-                    tasks: unknown[];
-                };
+                "application/json": components["schemas"]["NewTask"] | components["schemas"]["NewTasks"];
             };
         };
         responses: {
@@ -3516,12 +3540,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["SubmitAnswer"] | {
-                        success: components["schemas"]["True"];
-                        results: (components["schemas"]["Submitted"] | components["schemas"]["NotSubmitted"])[];
-                        /** @description How many of them were refused */
-                        failed: number;
-                    };
+                    "application/json": components["schemas"]["SubmitAnswer"] | components["schemas"]["SubmitManyAnswer"];
                 };
             };
             /** @description The new task */
@@ -3650,7 +3669,7 @@ export interface operations {
                      *       "message": "Task claimed successfully"
                      *     }
                      */
-                    "application/json": components["schemas"]["ClaimAnswer"];
+                    "application/json": components["schemas"]["ClaimAnswer"] | components["schemas"]["ClaimManyAnswer"];
                 };
             };
             307: components["responses"]["Redirected"];
@@ -5625,7 +5644,7 @@ export interface operations {
                      */
                     "application/json": {
                         success: components["schemas"]["True"];
-                        results: (components["schemas"]["SubmitAnswer"] | components["schemas"]["ClaimAnswer"] | components["schemas"]["CompleteAnswer"] | components["schemas"]["TaskAnswer"] | components["schemas"]["ExtendAnswer"] | components["schemas"]["DeleteAnswer"] | components["schemas"]["MinimalAnswer"] | components["schemas"]["Refusal"])[];
+                        results: components["schemas"]["OpResult"][];
                         /** @description How many were refused */
                         failed: number;
                     };

@@ -1,4 +1,5 @@
 import type { components } from "./api.js";
+import type { Submitted } from "./client.js";
 
 /** What programs go by; docs/api.md lists them. */
 export type Code = components["schemas"]["Code"];
@@ -109,6 +110,21 @@ export class ServerFault extends ClaimqError {}
 
 /** The client was closed. */
 export class Closed extends ClaimqError {}
+
+/**
+ * Some tasks of submitMany were not submitted, or perhaps not. Submit those with an error again,
+ * with the same keys, unless the error is Invalid.
+ */
+export class SubmitManyError extends ClaimqError {
+  /** The outcome of each task, in order: what submit resolves with, or the error of it. */
+  readonly results: readonly (Submitted | ClaimqError)[];
+
+  constructor(results: readonly (Submitted | ClaimqError)[]) {
+    const errors = results.filter((r) => r instanceof ClaimqError);
+    super(`${errors.length} of ${results.length} tasks were not submitted: ${errors[0]?.message}`);
+    this.results = results;
+  }
+}
 
 type Family = new (reason: string, init?: ErrorInit) => ClaimqError;
 

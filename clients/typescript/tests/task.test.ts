@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Invalid, newStep, newTask, parse, type StandardSchema, task } from "claimq";
+import { Invalid, newStep, newTask, type StandardSchema, task } from "claimq";
+import { parse } from "../dist/task.js";
 
 /** A validator that takes numbers in digits. */
 const month: StandardSchema<{ month: string }, { month: number }> = {
