@@ -103,8 +103,8 @@ type takings struct {
 	now *taking // guarded by mu; nil if none is under way
 }
 
-// join returns the current snapshot. If there is none, it calls begin to start one; begin must not
-// block and must call done exactly once at the end.
+// join returns the current snapshot. If there is no current one, it calls begin to start one; begin
+// must not block and must call done exactly once at the end.
 func (s *takings) join(begin func(done func(error))) *taking {
 	s.mu.Lock()
 	defer s.mu.Unlock()

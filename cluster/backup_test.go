@@ -206,7 +206,7 @@ func TestRestoreBackup(t *testing.T) {
 			}
 			held := old.propose(command.ClaimNext{WorkerID: "w", Limit: 1, LeaseMS: 6_000}).Result.Claims[0]
 			backup := save(t, old.follower())
-			// The old cluster goes on, as far as nobody remembers.
+			// The old cluster goes on, and the backup must not know of that.
 			after := old.propose(command.ClaimNext{WorkerID: "w2", Limit: 1, LeaseMS: 60_000}).Result.Claims[0]
 			afterID := old.propose(command.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("2")}}}).Result.Submitted[0].Task.ID
 
@@ -355,7 +355,7 @@ func TestRestoreBackup_leadershipCameBack(t *testing.T) {
 			return err == nil
 		})
 		var index uint64
-		eventually(t, "an answer to the restore", func() bool { // a busy machine may have an election beside it
+		eventually(t, "an answer to the restore", func() bool { // a busy machine may hold an election meanwhile
 			c.move(leader)
 			index, err = leader.restorePrepared(context.Background(), p)
 			return !errors.Is(err, nodes.ErrNotLeader)
@@ -370,8 +370,8 @@ func TestRestoreBackup_leadershipCameBack(t *testing.T) {
 	}
 }
 
-// move has that node lead. A busy machine may be late for a transfer, or have an election
-// beside it.
+// move makes that node lead. On a busy machine the transfer may be late, or an election may
+// interfere.
 func (c *backupCluster) move(to *Node) {
 	c.t.Helper()
 	eventually(c.t, "the leadership to move", func() bool {

@@ -18,9 +18,9 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// holdFirst holds the disk of node i up as soon as it leads, at its first entry, until goOn is
-// called: without that it does not learn what is committed. change is done to all that it
-// writes before, if not nil.
+// holdFirst holds up the disk of node i as soon as it leads, at its first entry, until goOn is
+// called: without that entry the node does not learn what is committed. change, if not nil, is
+// first applied to everything that it writes.
 func holdFirst(t *testing.T, c *clustertest.Cluster, i int, change func(*raft.Log)) (goOn func()) {
 	held := make(chan struct{})
 	goOn = sync.OnceFunc(func() { close(held) })

@@ -167,8 +167,8 @@ func TestNode_Transfer_refused(t *testing.T) {
 	})
 }
 
-// A demoted node gets every entry and no vote, whoever leads and however often
-// it or the leader starts again, until it is promoted.
+// A demoted node gets every entry but has no vote until it is promoted, no matter who leads
+// and how often it or the leader restarts.
 func TestNode_DemoteNode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -291,8 +291,8 @@ func TestNode_changeWithoutOperator(t *testing.T) {
 	})
 }
 
-// A node that was cut off while it was removed learns it when it is back, and
-// harms nobody meanwhile.
+// A node that was cut off while it was removed learns of it when it is back, and does no
+// harm until then.
 func TestNode_removedWhileAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -315,7 +315,7 @@ func TestNode_removedWhileAway(t *testing.T) {
 	})
 }
 
-// With too few healthy voters for a majority of the rest, nobody is taken out.
+// A voter is not removed if too few of the others are healthy.
 func TestNode_RemoveNode_quorum(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -213,8 +213,8 @@ func majorityOf(hashes map[string]string, voters int) (string, bool) {
 	return "", false
 }
 
-// StateHash returns the index of this node's state and the state's hash, or zeros while
-// there is none. It is equal on all nodes at the same index.
+// StateHash returns the index of this node's state and the state's hash, or zeros while it
+// has no state. It is equal on all nodes at the same index.
 func (n *Node) StateHash() (index uint64, hash [16]byte) {
 	s, err := n.fsm.Capture()
 	if err != nil {

@@ -54,7 +54,7 @@ func TestNode_answerDiffer(t *testing.T) {
 	defer n.cancel(errNodeClosed)
 	go n.noteHashes(n.ctx, n.fsm.Replacing)
 	var own hashAnswer
-	for own.Hash == "" { // a capture is dropped when nobody is ready to hash it
+	for own.Hash == "" { // a capture is dropped if the hasher is busy
 		index := n.fsm.AppliedIndex() + 1
 		n.fsm.ApplyEntry(index, 1, replicatest.Entry(1, command.Checkpoint{}))
 		own = n.notes.at(index)

@@ -99,7 +99,7 @@ type crashJudge struct {
 	folders    []*soakFolder
 }
 
-// judgeCrash fails the test if the nodes do not come back with all that was
+// judgeCrash fails the test if the nodes do not come back with everything that was
 // acknowledged before the crash.
 func judgeCrash(t *testing.T, r *crashRun, replay *lossyfs.Replay, c crashCase, mend func(string) error) {
 	t.Helper()
@@ -213,7 +213,7 @@ func (j *crashJudge) transport(addr raft.ServerAddress) raft.Transport {
 // crashServeMax bounds the virtual time until the cluster serves.
 const crashServeMax = time.Minute
 
-// judge looks whether the cluster serves with all that was acknowledged before.
+// judge checks that the cluster serves and has everything that was acknowledged before.
 func (j *crashJudge) judge() error {
 	if 2*len(j.nodes) <= len(j.run.procs.Nodes) && j.mend == nil {
 		return j.nothingPromised() // most have never been in a cluster
@@ -272,8 +272,8 @@ func (j *crashJudge) serving() (*Node, error) {
 	return nil, fmt.Errorf("nobody serves after %s of virtual time", crashServeMax)
 }
 
-// goesOn claims a task, whose token must be above all that were handed out, and
-// compares the nodes' states.
+// goesOn claims a task, whose token must be above all earlier ones, and compares the nodes'
+// states.
 func (j *crashJudge) goesOn(leader *Node, last uint64) error {
 	got, err := leader.Propose(context.Background(), command.ClaimNext{WorkerID: "after", Types: []string{"after"}, Limit: 1, LeaseMS: 60_000, SortBy: command.SortCreatedAt})
 	switch {
@@ -328,5 +328,5 @@ func (j *crashJudge) close() {
 	if err := errors.Join(errs...); err != nil {
 		j.t.Error(err)
 	}
-	<-time.After(time.Minute) // timers of Raft's goroutines that nobody waits for
+	<-time.After(time.Minute) // timers of Raft's goroutines that are left behind
 }

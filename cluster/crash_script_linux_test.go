@@ -32,13 +32,13 @@ type crashScript struct {
 	level uint32 // feature level that the nodes know at first, 0 for this build's
 	brief bool   // the nodes keep little of their log behind a snapshot, in small segments
 	play  func(r *crashRun)
-	// mend, if not nil, is what an operator does to the folder of who led before the
-	// node is started again; the others stay down.
+	// mend, if not nil, does what an operator would do to the old leader's folder before
+	// that node is started again; the others stay down.
 	mend func(dir string) error
 }
 
-// crashScripts are what nodes go through in their lives. Each begins to be judged
-// where it calls judged, from the first change on if it does not.
+// crashScripts returns scripts of what nodes go through in their lives. Crashes are judged
+// from where a script calls judged, or from the first change on if it does not.
 func crashScripts() []crashScript {
 	var scripts []crashScript
 	for _, s := range []crashScript{
@@ -287,7 +287,7 @@ func (r *crashRun) snapshot() {
 	r.must(http.MethodPost, "/api/snapshots", "", &struct{}{})
 }
 
-// briefKept is how many entries briefLog keeps behind a snapshot.
+// briefKept is the number of entries that briefLog keeps behind a snapshot.
 const briefKept = 16
 
 // briefLog makes of the source nodes that drop most of a short log: the product keeps so
@@ -385,7 +385,7 @@ func playTransfer(r *crashRun) {
 	r.work("2")
 }
 
-// playTruncation leaves entries in the log of a leader that nobody else has.
+// playTruncation leaves entries in the log of a leader that the other nodes lack.
 func playTruncation(r *crashRun) {
 	r.work("1")
 	r.judged()
@@ -400,7 +400,7 @@ func playTruncation(r *crashRun) {
 	before := r.journal.Len()
 	lost, cancel := context.WithCancel(r.ctx)
 	answered := make(chan struct{})
-	go func() { // nobody answers it
+	go func() { // it is never answered
 		defer close(answered)
 		req, err := http.NewRequestWithContext(lost, http.MethodPost, old.URL()+"/api/tasks", bytes.NewReader([]byte(`{"task_type": "lost", "params": 1}`)))
 		if err == nil {
@@ -493,7 +493,7 @@ func playRestore(r *crashRun) {
 	r.work("1")
 }
 
-// backup returns a backup of a node that nobody looks at.
+// backup returns a backup of a separate node, whose disk is not recorded.
 func (r *crashRun) backup(tasks int) string {
 	r.t.Helper()
 	dir := r.t.TempDir()

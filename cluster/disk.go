@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// voterDiskInterval is how often a leader asks the voters about their disks.
+	// voterDiskInterval is the interval at which a leader asks the voters about their
+	// disks.
 	voterDiskInterval = 2 * time.Second
 	// voterMissesMax is the number of unanswered questions in a row after which the leader
 	// no longer counts on a voter.
@@ -40,9 +41,9 @@ type diskWatch struct {
 	looks  int                    // checks in a row for which the leader's own disk was low
 }
 
-// run watches the voters' disks until ctx ends. It reports when so many are low that the
-// others are no majority; submits are then refused. When the leader's disk is low, the
-// leadership goes to a node whose disk is not.
+// run watches the voters' disks until ctx ends. It reports when those that are not low are
+// no majority; submits are then refused. When the leader's disk is low, the leadership goes
+// to a node whose disk is not.
 func (d *diskWatch) run(ctx context.Context, majorityLow func(bool)) {
 	d.low, d.misses = make(map[raft.ServerID]bool), make(map[raft.ServerID]int)
 	for ok := true; ok; ok = pause.For(ctx, pause.Beat(voterDiskInterval)) {

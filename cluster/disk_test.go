@@ -99,8 +99,8 @@ func TestDisk_leaderHandsOver(t *testing.T) {
 	})
 }
 
-// While all disks are low nobody hands anything over and submits are refused; when
-// there is room again they are not.
+// While all disks are low, no node hands its leadership over and submits are refused, until
+// there is room again.
 func TestDisk_allLow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -151,8 +151,8 @@ func TestDisk_strained(t *testing.T) {
 	})
 }
 
-// The leader refuses submits, too, while so many followers' disks are low that no
-// majority would be left if they stopped.
+// The leader also refuses submits while followers' disks are low and it would have no
+// majority if those stopped.
 func TestDisk_followersLow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -155,8 +155,8 @@ func flipIn(t *testing.T, pattern string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// In each entry, if it is a log: a page of raft.db that is free holds old
-	// ones, which nobody reads.
+	// Each entry is changed, if it is a log: free pages of raft.db hold old entries, which
+	// are never read.
 	flipped := bytes.ReplaceAll(b, []byte("mail"), []byte("mahl"))
 	if bytes.Equal(flipped, b) {
 		flipped[len(bytes.TrimRight(b, "\x00"))/2] ^= 4

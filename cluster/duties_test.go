@@ -82,8 +82,8 @@ func countOf(n *cluster.Node, s fsm.Status) (count int64) {
 	return count
 }
 
-// Ended tasks take no more than their share of the memory, also when nothing is
-// claimed any more.
+// Ended tasks take no more than their share of the memory, even when no more tasks are
+// claimed.
 func TestDuty_evicts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -181,7 +181,7 @@ func TestDuty_endedTasksMakeWay(t *testing.T) {
 				done.Ops = append(done.Ops, command.Complete{Hold: command.Hold{ID: held.Task.ID, WorkerID: "w1"}, Result: make([]byte, 2_000)})
 			}
 			c.Propose(done)
-			synctest.Wait() // the leader proposes beside this what makes way
+			synctest.Wait() // meanwhile the leader proposes evictions
 			_, _ = leader.ReadStale(context.Background(), 0, func(m *fsm.Machine, _ fsm.Stamp) {
 				most = max(most, m.Bytes())
 			})
@@ -233,8 +233,8 @@ func TestDefaults_ofNewCluster(t *testing.T) {
 	})
 }
 
-// A cluster that has data keeps what it has: its log and its folders are those of one that
-// was begun by a version without the server's defaults.
+// A cluster that has data keeps its settings: its log and folders are those of a cluster
+// that was created by a version without the server's defaults.
 func TestDefaults_ofOldFolder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -89,7 +89,7 @@ func TestNode_unknownOutcome(t *testing.T) {
 		}
 		leader := c.Leader()
 		<-time.After(10 * time.Second) // its own first duties are written by now
-		c.Partition(leader)            // nobody reaches anybody
+		c.Partition(leader)            // nodes cannot reach each other
 		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 		defer cancel()
 		_, err = leader.Propose(ctx, submit("late"))

@@ -167,7 +167,7 @@ func (b *raftBench) send(from raft.ServerID, term uint64, entries ...*raft.Log) 
 	return done
 }
 
-// given returns the answer to send, nil if there is none by now.
+// given returns the answer to send, or nil if it has not come yet.
 func given(answer <-chan *raft.AppendEntriesResponse) *raft.AppendEntriesResponse {
 	synctest.Wait()
 	select {
@@ -246,7 +246,7 @@ func TestHeartbeats_loopHangs(t *testing.T) {
 }
 
 // A loop that hung for longer than its timeouts, while its leader's heartbeats were
-// answered beside it, elects nobody when it goes on.
+// answered for it, does not start an election when it goes on.
 func TestHeartbeats_loopHungLong(t *testing.T) {
 	t.Parallel()
 	for range 20 { // whether Raft looks at its timer first is a matter of luck

@@ -11,8 +11,8 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// overChange is how much a change of leader adds to a lease, beside the time without
-// a leader, and laterMax how much later than its time one is requeued at any time.
+// overChange bounds the time that a change of leader adds to a lease, not counting the time
+// without a leader, and laterMax the delay of a requeue at any time.
 const (
 	overChange = 500 * time.Millisecond
 	laterMax   = 100 * time.Millisecond
@@ -65,7 +65,7 @@ func TestNode_leaseOverLeaderThatDies(t *testing.T) {
 	})
 }
 
-// Time without a leader does not count: nobody can extend in it.
+// Time without a leader does not count towards a lease, because it cannot be extended then.
 func TestNode_leaseOverTimeWithoutLeader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

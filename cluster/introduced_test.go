@@ -10,8 +10,8 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// A node joins a cluster whose first members have all been replaced: by the beginning of
-// the log, which it gets first, nobody who is left is a member.
+// A node joins a cluster whose first members have all been replaced. It gets the beginning
+// of the log first, by which none of the nodes that are left is a member.
 func TestNode_joinsAfterTheFirstMembersHaveGone(t *testing.T) {
 	t.Parallel()
 	addrs := freeAddrs(t, 3)

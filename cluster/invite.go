@@ -23,7 +23,7 @@ import (
 const (
 	// inviteAskTimeout bounds asking a node who it is.
 	inviteAskTimeout = 2 * time.Second
-	// waitLogInterval is how often a node logs that it waits to be joined.
+	// waitLogInterval is the interval at which a node logs that it waits to be joined.
 	waitLogInterval = 30 * time.Second
 )
 

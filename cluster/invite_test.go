@@ -39,7 +39,7 @@ func nodeIDs(n *Node) (ids []string) {
 	return ids
 }
 
-// opened is what came of opening a node beside the test.
+// opened is the result of opening a node in the background.
 type opened struct {
 	node *Node
 	err  error
@@ -57,8 +57,8 @@ func openBeside(t *testing.T, cfg Config) <-chan opened {
 	return done
 }
 
-// Whoever has the join key, and asks, is not let in by that: it waits for an
-// operator's call, and is a member as soon as that is made.
+// The join key alone does not let a node in: it waits for an operator's call, and is a
+// member as soon as that is made.
 func TestNode_joinWaitsForAnOperator(t *testing.T) {
 	t.Parallel()
 	addrs := freeAddrs(t, 2)
@@ -74,7 +74,7 @@ func TestNode_joinWaitsForAnOperator(t *testing.T) {
 	if _, err := n1.admitJoin(t.Context(), joining.Request{NodeRecord: record}); err == nil || !strings.Contains(err.Error(), "claimq cluster join n2 "+addrs[1]) {
 		t.Errorf("a node without a token was answered %v", err)
 	}
-	// It says so to whoever asks it, which proves that it runs and waits.
+	// It says so when asked, which proves that it runs and waits.
 	eventually(t, "n2 to answer", func() bool {
 		who, err := ask[whoAnswer](t.Context(), n1, addrs[1], peer.CallWho, struct{}{})
 		return err == nil && who.Waits
@@ -93,7 +93,7 @@ func TestNode_joinWaitsForAnOperator(t *testing.T) {
 	}
 }
 
-// A join token lets as many nodes in as it says, and no other.
+// A join token admits the number of nodes that it allows, and no more.
 func TestNode_joinsByAToken(t *testing.T) {
 	t.Parallel()
 	addrs := freeAddrs(t, 3)

@@ -76,8 +76,7 @@ func TestNode_refusedSettlesCutOff(t *testing.T) {
 	})
 }
 
-// A claim that is in the log, of which nobody has been told, is before the settle of who
-// made it.
+// A claim in the log that is not answered yet comes before the same worker's settle.
 func TestNode_settleBehindClaimInFlight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -47,8 +47,7 @@ type leadership struct {
 	// wallClocks are the other members' clocks as this node reads them.
 	wallClocks *clocks.Walls
 
-	// disksLow is true while the disks of so many voters are low that the others are no
-	// majority.
+	// disksLow is true while the voters whose disks are not low are no majority.
 	disksLow atomic.Bool
 
 	ctx    context.Context
@@ -324,8 +323,8 @@ func (l *leadership) startDuties() *duty.Duties {
 	return d
 }
 
-// votersLow reports whether this node leads and so many voters' disks are low that there
-// may be no majority without them.
+// votersLow reports whether this node leads and may have no majority without the voters whose disks
+// are low.
 func (n *Node) votersLow() bool {
 	l := n.leader.Load()
 	return l != nil && l.disksLow.Load()

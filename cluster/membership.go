@@ -18,23 +18,23 @@ import (
 )
 
 const (
-	// memberInterval is how often the leader checks the members.
+	// memberInterval is the interval at which the leader checks the members.
 	memberInterval = time.Second
-	// memberAskInterval is how often it asks them for their status.
+	// memberAskInterval is the interval at which it asks them for their status.
 	memberAskInterval = 5 * time.Second
 	// membershipTimeout bounds one change of the membership; changeQueueMax is its part for
 	// waiting until Raft has finished the previous change.
 	membershipTimeout = 10 * time.Second
 	changeQueueMax    = 5 * time.Second
-	// promoteLagMax is how many entries a nonvoter may be behind to become a voter, and
-	// promoteLooks the number of checks in a row for which it must be, because a voter that
-	// lags would delay commits when another fails.
+	// promoteLagMax bounds the entries that a nonvoter may be behind to become a voter, and
+	// promoteLooks is the number of checks in a row for which that must hold, because a
+	// voter that lags would delay commits when another fails.
 	promoteLagMax = 64
 	promoteLooks  = 3
 )
 
-// memberLooks is what a leader remembers between two checks of the members. Only runMembers
-// uses it.
+// memberLooks keeps what a leader has to remember between two checks of the members. Only
+// runMembers uses it.
 type memberLooks struct {
 	near map[raft.ServerID]int // checks in a row at which a nonvoter could have been promoted
 	// at is where chains are compared: the point that was applied here at the last check,

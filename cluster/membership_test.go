@@ -196,7 +196,7 @@ func TestNode_changeIsTakenUnderTheLock(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(context.Background())
-		cancel() // nobody waits
+		cancel() // the caller has gone
 		take, ended := make(chan struct{}), make(chan error)
 		never := make(chan struct{})
 		defer close(never)

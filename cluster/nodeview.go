@@ -14,7 +14,7 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// catchUpMax is how long a nonvoter may take to catch up before a problem is reported.
+// catchUpMax is the time to catch up after which a nonvoter is reported as a problem.
 const catchUpMax = 5 * time.Minute
 
 // viewer describes members by their own status and by what the asked node knows of them.

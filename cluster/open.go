@@ -17,8 +17,8 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// aloneWait is how long a node that is about to create a cluster listens for members of an
-// old one, whose leader tries four times a second to reach it.
+// aloneWait is the time for which a node that is about to create a cluster first listens
+// for members of an old one. Their leader would try to reach it four times a second.
 const aloneWait = time.Second
 
 // ErrNoCluster is returned when the data folder is empty, no way to find a cluster was

@@ -46,7 +46,7 @@ func (w testWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// freeAddrs returns loopback addresses that nobody else is given until the test ends.
+// freeAddrs returns loopback addresses that no other test gets until this one ends.
 func freeAddrs(t *testing.T, count int) []string {
 	t.Helper()
 	ports, release, err := procs.TakePorts(count)
@@ -273,7 +273,7 @@ func TestOpen_initialClusterLosesItsFirst(t *testing.T) {
 		closeNode(t, n)
 	}
 
-	// All that n3 meets is n1, which says who is in the cluster, and goes.
+	// n3 only meets n1, which says who is in the cluster, and goes.
 	first := b.play("n1", &state)
 	n3 := <-b.openAll("n3")
 	if err := first.Close(); err != nil {
@@ -331,8 +331,8 @@ func (b *firstSecond) openAll(ids ...string) <-chan *Node {
 	return opened
 }
 
-// play opens the port of a node over its folder, which answers those that meet, and nothing
-// else. state is what it says that it has, nil for nothing.
+// play opens the port of a node over its folder. The port only answers meetings: state is what
+// it says that it has, nil for nothing.
 func (b *firstSecond) play(id string, state *joining.MeetState) *peer.Port {
 	b.t.Helper()
 	cfg := b.cfgs[id]

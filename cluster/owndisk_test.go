@@ -47,8 +47,8 @@ func newGatedCluster(t *testing.T) (nodes []*Node, disks []*disktest.GatedLog) {
 	return nodes, disks
 }
 
-// While the leader's own disk does not have an entry nobody applies it, however many
-// others have it: they and a leader that loses power could be outvoted by the third.
+// While an entry is not on the leader's own disk, it is not applied on any node, even if
+// all others have it: they and a leader that loses power could be outvoted by the third.
 func TestLeader_ownDisk(t *testing.T) {
 	t.Parallel()
 	all, disks := newGatedCluster(t)

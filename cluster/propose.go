@@ -169,7 +169,7 @@ func (n *Node) reach(cmd command.Command) (tasks int) {
 	return tasks
 }
 
-// serving returns the leadership that serves here, or why there is none.
+// serving returns this node's leadership if it serves; the error says why not.
 func (n *Node) serving() (*leadership, error) {
 	if l := n.leader.Load(); l != nil && l.serves() && !n.closing.Load() {
 		return l, nil

@@ -21,8 +21,8 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// Raft takes a transfer into its queue now and then although nobody reads it any
-// more, and answers it never.
+// Raft sometimes accepts a transfer into its queue although the queue is not read any more,
+// and never answers it.
 func TestRaftHandle_transferAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, "n1", t.TempDir(), freeAddrs(t, 1)[0])
@@ -113,8 +113,8 @@ func (f stuckFSM) Apply(*raft.Log) any {
 	return nil
 }
 
-// Each call returns when the run is over, also one that comes while another waits:
-// nobody may start the next over stores that are in use.
+// Each call returns when the run is over, even one that comes while another waits: the
+// stores must not be used by two runs at once.
 func TestRaftRun_shutdownTwice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -225,7 +225,7 @@ func (b *followerBench) header() raft.RPCHeader {
 	return raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte("b"), Addr: []byte("b")}
 }
 
-// append sends an entry, all of which are of term 1, which is committed with it.
+// append sends an entry of term 1 together with its commit.
 func (b *followerBench) append(index uint64, data []byte) {
 	b.t.Helper()
 	args := &raft.AppendEntriesRequest{

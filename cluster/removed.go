@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// standingInterval is how often a node checks whether it may have been removed or has
-	// moved; standingAskInterval is how often it asks others about that.
+	// standingInterval is the interval at which a node checks whether it may have been
+	// removed or has moved; standingAskInterval the one at which it asks others about that.
 	standingInterval    = time.Second
 	standingAskInterval = 5 * time.Second
 	standingAskTimeout  = 2 * time.Second
-	// silenceMax is how long a node hears nothing from a leader before it asks whether it
-	// is still a member.
+	// silenceMax is the time without a word from a leader after which a node asks whether
+	// it is still a member.
 	silenceMax = 3 * time.Second
 	// moveAskTimeout bounds asking the node at an address. Within standingAskTimeout, two
 	// are asked and the change is made.
@@ -37,7 +37,7 @@ type standingQuestion struct {
 	Record fsm.NodeRecord `json:"record"`
 }
 
-// commitPollInterval is how often to check whether entries have been committed.
+// commitPollInterval is the interval between checks whether entries have been committed.
 const commitPollInterval = 5 * time.Millisecond
 
 // standingAnswer is the leader's answer. Other nodes answer with neither.

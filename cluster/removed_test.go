@@ -30,8 +30,8 @@ func (t heldTransport) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) 
 	return nil, raft.ErrPipelineReplicationNotSupported
 }
 
-// newHeldCluster is three nodes in memory, none of which is sent entries while held
-// is set.
+// newHeldCluster returns three nodes in memory, which are sent no entries while held is
+// set.
 func newHeldCluster(t *testing.T) (nodes []*Node, held *atomic.Bool) {
 	t.Helper()
 	held = new(atomic.Bool)
@@ -60,8 +60,8 @@ func newHeldCluster(t *testing.T) (nodes []*Node, held *atomic.Bool) {
 	return nodes, held
 }
 
-// Who is no member is told so without a word in the log, and while the membership is
-// locked: anybody with the join key may ask as often as he likes.
+// A node that is no member is told so without an entry in the log, and even while the
+// membership is locked: the join key is enough to ask, at any rate.
 func TestNode_answerStandingOfAStranger(t *testing.T) {
 	t.Parallel()
 	nodes, _ := newHeldCluster(t)

@@ -21,7 +21,7 @@ import (
 
 // A restore goes through the log. These tests end nodes in the midst of one.
 
-// savedTasks is how many tasks the backup of savedBackup holds.
+// savedTasks is the number of tasks in the backup of savedBackup.
 const savedTasks = 5
 
 func savedBackup(t *testing.T) []byte {

@@ -17,8 +17,8 @@ type loopCase struct {
 	name     string
 	nodes    int
 	trailing uint64 // entries kept below a snapshot
-	tail     int    // entries that the deposed leader has and nobody else
-	// during is how many entries are written while the snapshot is.
+	tail     int    // entries that only the deposed leader has
+	// during is the number of entries written while the snapshot is.
 	during int
 	// installed has the next leader know of the snapshot only, not of the
 	// entries before it: it was sent that snapshot itself.
@@ -101,7 +101,7 @@ func (lc loopCase) run(t *testing.T, dir string, wal bool) {
 	}
 }
 
-// writeEntries writes n entries to whoever leads.
+// writeEntries writes n entries to the current leader.
 func (c *soakCluster) writeEntries(n int) {
 	c.t.Helper()
 	for i := 0; i < n; {
@@ -117,8 +117,8 @@ func (c *soakCluster) writeEntries(n int) {
 	}
 }
 
-// leaveTail cuts the leader off with n entries that nobody else has, and waits
-// for another one.
+// leaveTail cuts the leader off with n entries that only it has, and waits for another
+// leader.
 func (c *soakCluster) leaveTail(m *soakMember, n int) {
 	c.t.Helper()
 	c.network.Cut(c.linksOf(m)...)

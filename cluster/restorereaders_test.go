@@ -16,8 +16,8 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// While there is no state, nobody is shown an empty one, and what the cluster is
-// made of is known.
+// While a node has no state it refuses reads instead of showing an empty one, but still
+// knows what the cluster is made of.
 func TestRestore_readers(t *testing.T) {
 	t.Parallel()
 	cfg := DefaultConfig()

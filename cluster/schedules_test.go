@@ -190,8 +190,8 @@ func TestSchedules_clocksJump(t *testing.T) {
 	})
 }
 
-// What nobody could run is made up by one task, or passed over if that is
-// wished and it is more than a minute late.
+// Slots that were missed without a leader are made up by one task, or skipped if the
+// schedule says so and they are more than a minute late.
 func TestSchedules_catchUp(t *testing.T) {
 	t.Parallel()
 	for _, x := range []struct {
@@ -373,7 +373,7 @@ func TestTrailBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var age time.Duration
 		c := clustertest.New(t, 3, func(cfg *cluster.Config) { cfg.TrailBytes, cfg.TrailAge = 3<<20, age })
-		c.Stop(2) // nobody knows its level
+		c.Stop(2) // its level is unknown
 		leader := c.Leader()
 		<-time.After(5 * time.Second)
 		original := bounds(leader)

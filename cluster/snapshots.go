@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// snapshotCheckInterval is how often a node checks whether a snapshot is due.
+	// snapshotCheckInterval is the interval at which a node checks whether a snapshot is
+	// due.
 	snapshotCheckInterval = time.Second
 	// lowDiskLogBytes is the amount of log that triggers a snapshot while the disk is low,
 	// if the normal amount is not less.

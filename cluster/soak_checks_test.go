@@ -22,8 +22,9 @@ const (
 	soakExpiryPerChange = 500 * time.Millisecond
 	soakExpiryUnhinted  = 5 * time.Second
 	soakHealthInterval  = 100 * time.Millisecond
-	// soakSlowAfter is how long a slow disk or network goes on to count: a leader that found
-	// itself late waits for the extends that piled up before it expires claims.
+	// soakSlowAfter is the time for which a slow disk or network still counts afterwards: a
+	// leader that found itself late waits for the extends that piled up before it expires
+	// claims.
 	soakSlowAfter = 2 * time.Second
 )
 

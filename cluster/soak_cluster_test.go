@@ -39,8 +39,8 @@ type soakCluster struct {
 	rough   atomic.Bool
 	entries soakEntries
 	votes   soakVotes
-	// crashed holds the nodes that have lost their power: what they say counts for
-	// nothing, as nobody could have heard it.
+	// crashed holds the nodes that have lost their power. Their answers do not count,
+	// because no caller could have received them.
 	crashed sync.Map
 	starts  atomic.Int64 // of nodes
 	// silentUntil is when workers may ask again, in Unix nanoseconds.
@@ -50,10 +50,10 @@ type soakCluster struct {
 	snapshots, restores, loops, crashes atomic.Int64
 }
 
-// soakPlan is what a seed decides about its cluster.
+// soakPlan holds a seed's decisions about its cluster.
 type soakPlan struct {
 	nodes         int
-	wal           []int  // by node: raft-wal with segments of so many bytes; 0: raft-boltdb
+	wal           []int  // by node: raft-wal's size of segments in bytes; 0: raft-boltdb
 	snapshotEvery uint64 // commands
 	trailing      uint64 // entries kept behind a snapshot; 0 = as in production
 	weather       simnet.Weather
@@ -275,8 +275,8 @@ func (c *soakCluster) heal() {
 	c.log.event("healed")
 }
 
-// leader returns the member whose node says that it leads and serves, the one
-// of the highest term; nil if there is none. Any goroutine may call it.
+// leader returns the member whose node says that it leads and serves, the one of the highest
+// term; nil if no node does. Any goroutine may call it.
 func (c *soakCluster) leader() *soakMember {
 	var leader *soakMember
 	var term uint64
@@ -288,8 +288,7 @@ func (c *soakCluster) leader() *soakMember {
 	return leader
 }
 
-// close stops everything; what is left are timers of Raft's goroutines that
-// nobody waits for.
+// close stops everything but timers that Raft's goroutines leave behind.
 func (c *soakCluster) close() {
 	c.network.Release()
 	for _, m := range c.members {

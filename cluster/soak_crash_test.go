@@ -27,10 +27,11 @@ const (
 type soakCrash struct {
 	kind  soakWrite
 	after int  // that many of the kind go by first
-	done  bool // the write is on disk, but nobody has heard of it
+	done  bool // the write is on disk, but its caller was not told
 }
 
-// soakUnwrittenMax is how long a leader gets to come to a write that it is to crash in.
+// soakUnwrittenMax bounds the time that a leader takes to come to a write that it is to
+// crash in.
 const soakUnwrittenMax = 5 * time.Second
 
 // arm has the node crash at a durable write to come.
@@ -65,10 +66,10 @@ func (d *soakDisk) whileItLives(do func()) bool {
 	return !d.crashed
 }
 
-// durable does a durable write, and crashes before or after it if that is its turn:
-// an image of the disk is kept from which the node starts again. The node that
-// has crashed goes on upon the old disk, but nobody hears from it: no goroutine can be
-// ended where it stands. It reports whether the write counts.
+// durable does a durable write, and crashes before or after it if that is its turn: it
+// keeps an image of the disk from which the node starts again. The crashed node goes on
+// with the old disk, because goroutines cannot be ended from outside, but all that it sends
+// is dropped. durable reports whether the write counts.
 func (d *soakDisk) durable(kind soakWrite, write func() error) (counts bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -83,7 +84,7 @@ func (d *soakDisk) durable(kind soakWrite, write func() error) (counts bool, err
 		err = write()
 	}
 	d.armed, d.crashed, d.crashedAt = nil, true, kind
-	d.crash() // first: who has heard of what it noted beside the stores finds that in the image
+	d.crash() // first: a caller that was told of a write finds it in the image
 	if imageErr := copyFolder(d.image(), d.path); imageErr != nil {
 		panic(imageErr)
 	}

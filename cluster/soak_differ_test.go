@@ -21,8 +21,8 @@ const (
 	soakIt    = "it" // the task's key
 )
 
-// soakDiffersMax is how long a node that differs may go on once nothing is in the way of
-// the calls that nodes make, and leads nobody astray meanwhile.
+// soakDiffersMax bounds the time for which a node that differs may go on once calls between
+// nodes pass. Until then it must not mislead the others.
 const soakDiffersMax = 15 * time.Second
 
 // bend returns the message, or one whose entries say soakWrong for soakRight if it is for
@@ -41,9 +41,9 @@ func (s *soakManners) bend(target raft.ServerAddress, args *raft.AppendEntriesRe
 	return &bent
 }
 
-// checkDiffering has a node take an entry for another than it is, and lets it be elected,
-// or try to: nobody may read from it, linearizably, what only it has. It has to end itself, and
-// the others go on.
+// checkDiffering makes a node mistake an entry for another one, and lets it be elected, or try
+// to be: a linearizable read must never return what only that node has. It has to end itself,
+// and the others go on.
 func (c *soakCluster) checkDiffering() {
 	m := c.makeDiffer()
 	wrong := c.watchDiffering(m.running())

@@ -8,13 +8,14 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// soakDividedFor is how long nobody may answer while no majority is there that has
-// applied the same.
+// soakDividedFor is the time for which no node may answer while there is no majority that
+// has applied the same entries.
 const soakDividedFor = 10 * time.Second
 
-// checkDivided stops so many of the others that a majority is left, and none that has
-// applied the same: one of it is m, which differs. From soakDiffersMax on nobody answers,
-// whoever is elected. Then it starts those that it stopped.
+// checkDivided stops some of the other nodes, so that those left are a majority, but
+// without a majority that has applied the same entries: one of them is m, which differs.
+// From soakDiffersMax on no node may answer, no matter which is elected. Then it restarts
+// the stopped ones.
 func (c *soakCluster) checkDivided(m *soakMember) {
 	leader := c.leader()
 	level, _ := c.soakWaitOnce(soakDiffersMax, func() bool {

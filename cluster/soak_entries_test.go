@@ -48,8 +48,8 @@ func (e *soakEntries) note(writer string, logs []*raft.Log) {
 	}
 }
 
-// noteStable checks that the node named writer sets term and vote where Raft may: in
-// its main loop, and when it is made. Beside the loop they change under a leader
+// noteStable checks that the node named writer sets term and vote where Raft may: in its
+// main loop, and when it is made. Outside the loop they would change under a leader
 // (hashicorp/raft#695).
 func (e *soakEntries) noteStable(writer, key string) {
 	callers := make([]uintptr, 64)

@@ -146,8 +146,8 @@ func (c *soakCluster) pauseNode(m *soakMember) {
 	c.network.Release(links...)
 }
 
-// flap cuts whoever leads off for a moment, again and again: uncommitted
-// entries pile up at the end of logs.
+// flap repeatedly cuts the current leader off for a moment, so that uncommitted entries
+// pile up at the end of logs.
 func (c *soakCluster) flap() {
 	for range 2 + c.random.IntN(6) {
 		m := c.leader()
@@ -202,8 +202,8 @@ func (c *soakCluster) slowConnections() {
 	}
 }
 
-// changeManners has each kind of messages fare in a manner of its own; heartbeats,
-// which are small and answered beside Raft's main loop, mostly well.
+// changeManners draws new manners for each kind of message. Heartbeats, which are small and
+// answered outside Raft's main loop, mostly get through.
 func (c *soakCluster) changeManners() {
 	var of [soakKinds]soakManner
 	for kind := range of {
@@ -310,8 +310,8 @@ func (c *soakCluster) jumpClock() {
 	m.clock.skew.Add(int64(d))
 }
 
-// burst proposes many commands at once to whoever leads, or led, and waits for
-// none of them.
+// burst proposes many commands at once to every node that leads or led, without waiting for
+// answers.
 func (c *soakCluster) burst() {
 	for _, m := range c.members {
 		n := m.running()
@@ -340,8 +340,8 @@ func (c *soakCluster) silence() {
 	<-time.After(after)
 }
 
-// stream submits a task every few milliseconds for a while, to whoever believes to
-// lead then.
+// stream submits a task every few milliseconds for a while, to the node that believes that
+// it leads.
 func (c *soakCluster) stream() {
 	every := []time.Duration{2, 10, 40}[c.random.IntN(3)] * time.Millisecond
 	for until := time.Now().Add(time.Duration(c.random.IntN(2000)) * time.Millisecond); time.Now().Before(until); {

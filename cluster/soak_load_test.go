@@ -15,8 +15,8 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// soakLoad is what the workers of a soak do and what they were told. It checks
-// each answer against the contract as it comes.
+// soakLoad runs the workers of a soak and records the answers they get. It checks each
+// answer against the contract as it comes.
 type soakLoad struct {
 	c      *soakCluster
 	health *soakHealth
@@ -34,7 +34,7 @@ type soakLoad struct {
 	reads     int
 }
 
-// soakHold is what is known of the newest acknowledged claim of a task.
+// soakHold describes the newest acknowledged claim of a task.
 type soakHold struct {
 	token  uint64
 	lease  time.Duration
@@ -310,7 +310,7 @@ func (l *soakLoad) checkEnded(worker string, hold command.Hold, h *soakHold, cod
 	h.ending = true
 }
 
-// settle ends the claim in one of four ways, the last of which is to forget it.
+// settle completes, fails, releases or forgets the claim.
 func (w *soakWorker) settle(ctx context.Context, hold command.Hold, h *soakHold) {
 	result := strconv.Quote(fmt.Sprint(w.name, " ", hold.Token))
 	var cmd command.Command

@@ -1,6 +1,6 @@
 package cluster
 
-// soakGroup is what faults have in common.
+// soakGroup names a group of faults.
 type soakGroup string
 
 const (

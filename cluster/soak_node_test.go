@@ -103,8 +103,8 @@ func (m *soakMember) setNode(n *Node) {
 	m.node = n
 }
 
-// stop stops a node. handover is how long it may take to hand its leadership
-// over; 0 = it does not, the others find out by themselves.
+// stop stops a node. handover bounds the transfer of its leadership; if it is 0, there is
+// none, and the others have to notice by themselves.
 func (c *soakCluster) stop(m *soakMember, handover time.Duration) {
 	c.t.Helper()
 	c.bury(m)
@@ -127,9 +127,9 @@ func (c *soakCluster) stop(m *soakMember, handover time.Duration) {
 	c.log.event("%s stopped, handover %s", m.name, handover)
 }
 
-// fatal is a node's Config.Fatal. Only a loop of restores is expected, and
-// that seldom: the node is started again, as whoever watches the process does. One that
-// was made to differ, or put back, is not.
+// fatal is a node's Config.Fatal. Only a loop of restores is expected, and rarely: the node
+// is started again, as a process supervisor would. A node that was made to differ, or put
+// back, is not restarted.
 func (c *soakCluster) fatal(m *soakMember, err error) {
 	c.log.event("%s ends itself: %v", m.name, err)
 	if m.disk.hasCrashed() || c.t.Failed() {

@@ -56,7 +56,7 @@ func (c *soakCluster) checkCopyBeside() {
 		name: m.name, host: m.host + "-copy", clock: m.clock,
 		disk: &soakDisk{path: m.disk.path + "-copy", nodeID: m.name, wal: m.disk.wal, entries: m.disk.entries},
 	}
-	// By then it has told all of its own start, and asks no more.
+	// By then it has told all others of its own start, and asks no more.
 	<-time.After(2 * startTellInterval)
 	links := append(c.linksOf(m), simnet.Link{From: m.host, To: copied.host}, simnet.Link{From: copied.host, To: m.host})
 	c.network.Hold(links...)
@@ -116,8 +116,8 @@ func (c *soakCluster) checkReadable(m *soakMember, with []*soakMember) {
 	}
 }
 
-// divideForCopy returns a follower, the leader with so many that the three are just a
-// majority, and the rest, which is one with the follower, too.
+// divideForCopy returns a follower, enough nodes to be just a majority with it, among them
+// the leader, and the rest, which are a majority with the follower, too.
 func (c *soakCluster) divideForCopy() (m *soakMember, with, lacking []*soakMember) {
 	var leader *soakMember
 	if _, ok := c.soakWait(soakLevelMax, func() bool { leader = c.leader(); return leader != nil }); !ok {

@@ -97,8 +97,8 @@ func (c *soakCluster) restoreBackup(l *soakLoad) {
 	}
 }
 
-// crashWithin has nodes crash at one of their next writes, the leader mostly, and plays
-// faults beside the restore.
+// crashWithin makes nodes, mostly the leader, crash at one of their next writes, and plays
+// faults during the restore.
 func (c *soakCluster) crashWithin(leader *soakMember, restore func()) {
 	for _, m := range c.members {
 		if m == leader && c.random.IntN(3) > 0 || c.random.IntN(4) == 0 {
@@ -144,8 +144,7 @@ func isRestoring(m *soakMember) bool {
 	return n != nil && n.fsm.Restoring()
 }
 
-// lookFor reads how many of the backup's tasks are missing; not known if nobody
-// serves.
+// lookFor counts the backup's tasks that are missing; known is false if no node serves.
 func (c *soakCluster) lookFor(b soakBackup) (missing int, known bool) {
 	_, known = c.soakWait(soakLevelMax, func() bool {
 		m := c.leader()

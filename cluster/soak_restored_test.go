@@ -9,11 +9,11 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// checkRestoredAlone has a leader restore a backup by Raft's own call, which the product
-// does not use, and crash once its snapshot is on disk: a state that nobody agreed to, at
-// an index that comes to hold something else. Started again, once the others have gone on,
-// it has to refuse their entries and end itself, or to take a snapshot of theirs, which it
-// does once that is of a later entry; and they go on.
+// checkRestoredAlone makes a leader restore a backup by Raft's own call, which the product
+// does not use, and crash once its snapshot is on disk: its state was never agreed on, and
+// the others come to have something else at that index. Restarted after the others have
+// gone on, it has to refuse their entries and end itself, or to install a snapshot of
+// theirs once that is of a later entry; and the others go on.
 func (c *soakCluster) checkRestoredAlone() {
 	m := c.restoreAlone()
 	if _, ok := c.soakWait(soakProgressMax, c.anybodyServes); !ok {

@@ -26,7 +26,7 @@ const (
 	soakKinds
 )
 
-// soakManner is how messages of a kind fare.
+// soakManner describes what happens to messages of a kind.
 type soakManner struct {
 	Slow  time.Duration // each waits up to so long before it is sent
 	Lost  int           // of a thousand: never arrive, and the sender is told that it failed
@@ -51,7 +51,7 @@ func (s *soakManners) set(of [soakKinds]soakManner) {
 	s.of = of
 }
 
-// soakFate is what happens to one message.
+// soakFate describes what happens to one message.
 type soakFate struct {
 	wait        time.Duration
 	lost, twice bool
@@ -109,8 +109,8 @@ func (t *soakTransport) pause(d time.Duration) bool {
 	}
 }
 
-// send sends a message as it fares. again sends a copy of it, whose answer is for
-// nobody.
+// send sends a message according to its fate. again sends a copy of it, whose answer is
+// dropped.
 func (t *soakTransport) send(kind soakKind, once, again func() error) error {
 	f := t.manners.draw(kind)
 	if f.wait > 0 && !t.pause(f.wait) || f.lost {

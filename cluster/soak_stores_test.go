@@ -16,7 +16,7 @@ import (
 type soakDisk struct {
 	path   string
 	nodeID string
-	wal    int          // raft-wal holds the log, in segments of so many bytes; 0: raft-boltdb
+	wal    int          // raft-wal holds the log, in segments of this size; 0: raft-boltdb
 	slow   atomic.Int64 // nanoseconds that each write takes
 	// waiting counts the writes that are slow now.
 	waiting atomic.Int64

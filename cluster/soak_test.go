@@ -28,8 +28,8 @@ var (
 	soakStop = flag.Bool("soak.stop", false, "leave out what comes after a seed that fails")
 )
 
-// soakOver bounds the virtual time that a seed takes beside soakVirtual: while something
-// waits for ever, time goes on as long as anybody else has a timer.
+// soakOver bounds the virtual time that a seed takes in addition to soakVirtual: while
+// something waits forever, time goes on as long as any timer is left.
 const soakOver = time.Hour
 
 // TestSoak plays faults on clusters with real stores while workers submit,
@@ -95,7 +95,7 @@ func (s *soakTotal) String() string {
 		s.changes.Load(), s.crashes.Load(), s.snapshots.Load(), s.restores.Load(), s.loops.Load())
 }
 
-// soakResult is what one seed has seen.
+// soakResult counts what one seed has seen.
 type soakResult struct {
 	virtual                                                                       time.Duration
 	submits, claims, unknown, reads, snapshots, restores, loops, changes, crashes int
@@ -187,7 +187,7 @@ func (c *soakCluster) soak(seed uint64) soakResult {
 	c.checkRecovery(l)
 	c.checkSame()
 	c.checkAcknowledged(l)
-	// Whoever starts from the disk has the same.
+	// Nodes that start from the disk have the same.
 	c.restartAll()
 	c.checkRecovery(l)
 	c.checkSame()

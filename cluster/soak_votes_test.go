@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// What Raft calls its vote, and the candidate that stands for nobody.
+// Raft's keys for its vote, and the candidate of an empty one.
 const (
 	soakVoteTerm      = "LastVoteTerm"
 	soakVoteCandidate = "LastVoteCand"

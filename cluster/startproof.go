@@ -19,8 +19,9 @@ import (
 )
 
 const (
-	// startRetryInterval is how often a node asks again those that have not answered, until a
-	// majority has; startTellInterval is how often it tells the others after that.
+	// startRetryInterval is the interval at which a node asks again those that have not
+	// answered, until a majority has; startTellInterval the one at which it tells the others
+	// after that.
 	startRetryInterval = 100 * time.Millisecond
 	startTellInterval  = 5 * time.Second
 	startAskTimeout    = time.Second

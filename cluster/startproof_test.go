@@ -21,7 +21,7 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// copiedFolder copies a data folder that nobody uses.
+// copiedFolder copies a data folder that is not in use.
 func copiedFolder(t *testing.T, dir string) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "copy")
@@ -117,8 +117,8 @@ func TestOpen_oldCopyIsFoundOut(t *testing.T) {
 	}
 }
 
-// So is one that was copied before its node had any data: it does not even know that it is
-// a voter, and would vote for anybody.
+// So does one that was copied before its node had any data: it does not even know that it is
+// a voter, and would vote for any candidate.
 func TestOpen_oldCopyWithoutData(t *testing.T) {
 	t.Parallel()
 	c := unopenedBackupCluster(t, storage.KindWAL)
@@ -170,8 +170,8 @@ func TestOpen_oldCopyWithoutDataBootstraps(t *testing.T) {
 	}
 }
 
-// An old copy that passed, as nobody who answered knew better, is found out once somebody
-// who does is back.
+// An old copy that passed because no node that answered knew better is found out once one
+// that does is back.
 func TestOpen_oldCopyIsFoundOutLater(t *testing.T) {
 	t.Parallel()
 	c := newBackupCluster(t, storage.KindWAL)
@@ -201,8 +201,8 @@ func TestOpen_oldCopyIsFoundOutLater(t *testing.T) {
 	}
 }
 
-// A copy of a running node's folder that is started beside it, at another address, ends
-// before it votes, and what it told hurts the node in nothing.
+// A copy of a running node's folder that is started at another address ends before it votes,
+// and what it told the others does not hurt the node.
 func TestOpen_copyBesideTheNode(t *testing.T) {
 	t.Parallel()
 	c := newBackupCluster(t, storage.KindWAL)
@@ -243,7 +243,7 @@ func TestOpen_copyBesideTheNode(t *testing.T) {
 }
 
 // A node that is paused while a copy of its folder starts elsewhere ends itself when it goes
-// on. Its vote elects nobody before, as those who would ask for it know of the copy.
+// on. Until then its vote does not help a candidate, because those know of the copy.
 func TestNode_pausedWhileACopyStarts(t *testing.T) {
 	t.Parallel()
 	for name, segment := range map[string]int{storage.KindWAL: 4 << 10, storage.KindBoltDB: 0} {

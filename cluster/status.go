@@ -20,9 +20,10 @@ import (
 const (
 	// statusTimeout bounds asking the other nodes, which happens concurrently.
 	statusTimeout = time.Second
-	// readyLagMax is how many entries behind the known commit index a ready node may be.
+	// readyLagMax bounds the entries that a ready node may be behind the known commit
+	// index.
 	readyLagMax = 1024
-	// contactMax is how long ago a ready follower may have heard from its leader.
+	// contactMax bounds the time since a ready follower last heard from its leader.
 	contactMax = 2 * time.Second
 )
 

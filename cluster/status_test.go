@@ -54,7 +54,7 @@ func TestNode_status(t *testing.T) {
 			}
 		}
 
-		// Without a majority nobody is ready, and nobody is sent anywhere.
+		// Without a majority no node is ready, and clients are not sent to another one.
 		rest := followers[0]
 		c.Partition(leader)
 		c.Wait("the nodes to notice", func() bool { return leader.Ready() != nil && rest.Ready() != nil })
@@ -155,8 +155,8 @@ func TestNode_close(t *testing.T) {
 	})
 }
 
-// The leader has the states compared; equal ones stop nobody, and the clocks
-// are moved on while claims exist.
+// The leader compares the nodes' states; if they are equal no node stops, and clocks move
+// on while claims exist.
 func TestNode_dutiesOverTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

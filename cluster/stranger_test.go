@@ -128,9 +128,9 @@ func (a *attacked) refused(t *testing.T, what string, p *peer.Port, why string) 
 	}
 }
 
-// Whoever may talk to the peer port, but is no member, passes nothing on,
-// changes nothing and learns nothing: an outsider with the join key, one that says that
-// it is a member, a node that was removed.
+// A caller of the peer port that is no member passes nothing on, changes nothing and learns
+// nothing: neither an outsider with the join key, nor one that claims to be a member, nor a
+// removed node.
 func TestNode_strangersGetNothing(t *testing.T) {
 	t.Parallel()
 	a := openAttacked(t, 2)
@@ -197,7 +197,8 @@ func TestNode_placeOfAVoterThatIsDown(t *testing.T) {
 	if answer, err := stranger.Call(t.Context(), a.addrs[0], peer.CallStanding, question); err == nil || !strings.Contains(err.Error(), "not about the node that asks") {
 		t.Errorf("a question in n2's name was answered: %s, %v", answer, err)
 	}
-	// A member that leads the leader to a stranger's address gets nobody's place either.
+	// A member that leads the leader to a stranger's address does not get that one into
+	// another's place either.
 	member := a.port(t, a.n2.dir.Key(), uuid, "n2", func(c *peer.Config) { c.Advertise = stranger.Addr() })
 	if err := a.n2.Close(context.Background()); err != nil {
 		t.Fatal(err)
@@ -212,7 +213,7 @@ func TestNode_placeOfAVoterThatIsDown(t *testing.T) {
 	}
 }
 
-// Whoever asks wrongly is told so: it is no fault of the node that is asked.
+// A caller that asks wrongly is told so: it is no fault of the node that is asked.
 func TestNode_wrongQuestions(t *testing.T) {
 	t.Parallel()
 	a := openAttacked(t, 2)

@@ -63,7 +63,7 @@ func TestTell_anyNode(t *testing.T) {
 				t.Errorf("the trail of %s tells %d times", n.NodeID(), len(got))
 			}
 		}
-		// A kind that nobody knows is an entry that all can read.
+		// An entry of an unknown kind can be read on all nodes.
 		if err := nodes[0].Tell(ctx, command.Tell{Kind: 60, What: "x"}, ""); err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestTell_byWhom(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		tell("ann", "key of ann") // to a leader that knows nobody yet
+		tell("ann", "key of ann") // to a leader that knows no key yet
 		leader.SetOperators(func(key string) (name string, ok bool) {
 			name, ok = strings.CutPrefix(key, "key of ")
 			return name, ok
@@ -135,8 +135,7 @@ func TestTell_belowItsLevel(t *testing.T) {
 	})
 }
 
-// TestTell_withoutLeader ensures that it fails where nobody leads, within its
-// bound.
+// TestTell_withoutLeader ensures that it fails within its bound when there is no leader.
 func TestTell_withoutLeader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

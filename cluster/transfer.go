@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// transferEndMax is how long after a transfer to wait for the end of the old leadership before
-	// Raft is restarted. A failed transfer does not end it.
+	// transferEndMax bounds the wait after a transfer for the end of the old leadership; then Raft
+	// is restarted. A failed transfer does not end it.
 	transferEndMax = 5 * time.Second
-	// leaderPollInterval is how often to check who leads now.
+	// leaderPollInterval is the interval between checks who leads now.
 	leaderPollInterval = 20 * time.Millisecond
 )
 

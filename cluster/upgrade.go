@@ -141,8 +141,8 @@ func nameOf(s raft.Server, r fsm.NodeRecord) string {
 	return string(s.Address)
 }
 
-// levelNoteInterval is how often a node checks whether its cluster's feature level has
-// risen.
+// levelNoteInterval is the interval at which a node checks whether its cluster's feature
+// level has risen.
 const levelNoteInterval = time.Second
 
 // noteLevels keeps the data folder's format in step with the feature level, also once at

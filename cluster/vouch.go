@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// vouchedFor is how long a member's answer about another node is valid, and
-	// unvouchedFor how long no member is asked again after a negative one.
+	// vouchedFor is the time for which a member's answer about another node is valid, and
+	// unvouchedFor the time for which no member is asked again after a negative one.
 	vouchedFor   = 10 * time.Second
 	unvouchedFor = time.Second
 	// vouchTimeout bounds asking for it.

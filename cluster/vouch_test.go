@@ -10,8 +10,8 @@ import (
 	"github.com/claimq/claimq/cluster/peer/peertest"
 )
 
-// A node that was down while another became a member, and the leader, takes that one's
-// messages: a member that it knows vouches for it. It takes nobody else's.
+// A node that was down while another became a member, and the leader, accepts that one's
+// messages, because a member that it knows vouches for it. It accepts no others'.
 func TestNode_raftPeer_leaderThatItDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	addrs := freeAddrs(t, 4)
@@ -61,7 +61,7 @@ func TestNode_raftPeer_leaderThatItDoesNotKnow(t *testing.T) {
 			t.Errorf("n%d takes a stranger's messages: %v", i+1, err)
 		}
 	}
-	// Nobody vouches to one that knows as much: it knows better then.
+	// No member vouches to a node that knows as much, because that would know better.
 	if answer := vouched(t, nodes[0], nodes[3].uuid, nodes[0].logEnd()); answer.Member {
 		t.Error("n1 vouches to one whose log is as long")
 	}

@@ -134,7 +134,7 @@ func (s *storm) collect() {
 	s.waiting = still
 }
 
-// check sees to it that nobody waits for what is there as soon as no command is under
+// check ensures that no claim waits for a task that is there as soon as no command is under
 // way.
 func (s *storm) check() {
 	var problem string
@@ -163,7 +163,7 @@ func (s *storm) problem() (problem string) {
 	return problem
 }
 
-// Whatever happens, once it is quiet nobody waits for a task that is there.
+// Whatever happens, no claim waits for a task that is there once it is quiet.
 func TestWaiters_nobodyIsForgotten(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {

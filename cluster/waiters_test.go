@@ -181,7 +181,7 @@ func TestWaiters_callerGoesWhileProposed(t *testing.T) {
 	})
 }
 
-// No more than the bound wait.
+// The number of waiting claims is bounded.
 func TestWaiters_bounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

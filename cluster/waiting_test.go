@@ -80,8 +80,8 @@ func submitOf(taskType string, count int) command.Submit {
 // settleDown lets what is under way come to its end.
 func settleDown() { <-time.After(100 * time.Millisecond) }
 
-// Claims that wait get tasks in order of arrival, as many as there are tasks,
-// and on the leader's word alone: no entry is written while they wait.
+// Claims that wait get tasks in order of arrival, one per task, and on the leader's word
+// alone: no entry is written while they wait.
 func TestWait_order(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -214,7 +214,7 @@ func TestWait_ends(t *testing.T) {
 	})
 }
 
-// Who waits on a leader that leads no more, or that stops, is told at once.
+// A claim that waits on a leader that was deposed or stops is told at once.
 func TestWait_leadershipEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

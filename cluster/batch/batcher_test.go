@@ -17,7 +17,7 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// testQueueMax is how many commands wait in the tests at most.
+// testQueueMax bounds the commands that wait in the tests.
 const testQueueMax = 16_384
 
 // fakeRaft takes entries and answers them when it is told to.
@@ -406,7 +406,7 @@ func TestBatcher_callerGoes(t *testing.T) {
 	})
 }
 
-// Closing refuses what is queued, answers what is in flight, and takes no more.
+// Closing refuses queued commands, answers those in flight, and accepts no new ones.
 func TestBatcher_close(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -67,7 +67,7 @@ func (l *leading) apply(entry []byte) Future {
 	return fakeFuture{err: err, applied: &applied}
 }
 
-// Whoever waits for other types costs nothing, and is woken by nothing.
+// A waiter for other types costs nothing and is not woken.
 func TestWaiters_othersAreNotLookedAt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

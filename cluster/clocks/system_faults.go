@@ -16,7 +16,7 @@ import (
 // wall clock is ahead, in nanoseconds. Without the file it is not ahead.
 const faultClockFile = "CLAIMQ_FAULT_CLOCK"
 
-// faultClockLook is how long the last reading of the file is used.
+// faultClockLook is the time after which the file is read again.
 const faultClockLook = 10 * time.Millisecond
 
 // faultClock has a wall clock that a test can set. Only builds for fault tests include it.

@@ -19,7 +19,7 @@ const (
 	// raises an alarm. It ends the alarm below apartFine.
 	ApartMax  = time.Second
 	apartFine = ApartMax / 2
-	// readingMax is how long a reading of a node's clock is used.
+	// readingMax is the age at which a reading of a node's clock is no longer used.
 	readingMax = 30 * time.Second
 )
 

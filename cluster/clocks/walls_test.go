@@ -26,7 +26,7 @@ func TestWalls_alarm(t *testing.T) {
 	three := []raft.ServerID{"uuid-n1", "uuid-n2", "uuid-n3"}
 	for _, step := range []struct {
 		name       string
-		n1, n2, n3 time.Duration // ahead; the one in the middle is what the majority shows
+		n1, n2, n3 time.Duration // ahead; the majority shows the middle one
 		took       time.Duration // of asking n2 and n3
 		want       string        // what is logged, "" = nothing
 	}{

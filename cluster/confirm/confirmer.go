@@ -12,8 +12,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// retryInterval is how long a round of heartbeats may stay unanswered before another one is
-// started.
+// retryInterval is the time after which an unanswered round of heartbeats is followed by
+// another one.
 const retryInterval = 100 * time.Millisecond
 
 // Config connects a confirmer to its node.

@@ -56,10 +56,10 @@ type beatWire struct {
 func (w *beatWire) Consumer() <-chan raft.RPC            { return w.in }
 func (w *beatWire) SetHeartbeatHandler(h func(raft.RPC)) { w.handle = h }
 
-// testToldInterval is how often the loop is told in the tests.
+// testToldInterval is the interval at which the loop is told in the tests.
 const testToldInterval = 50 * time.Millisecond
 
-// beatBench is what stands between a transport and a Raft that follows.
+// beatBench puts the tested code between a transport and the loop of a Raft that follows.
 type beatBench struct {
 	wire *beatWire
 	c    *Confirmer
@@ -109,7 +109,8 @@ func answered(answer <-chan raft.RPCResponse) (*raft.AppendEntriesResponse, bool
 	}
 }
 
-// Only what changes nothing is answered beside the loop, and the loop answers the rest.
+// Only heartbeats that change nothing are answered outside the loop; the loop answers the
+// rest.
 func TestHeartbeats_whatIsAnswered(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -267,8 +268,8 @@ func TestHeartbeats_passesOn(t *testing.T) {
 	})
 }
 
-// Closing ends all that waits for a loop that has ended. After it nothing is
-// answered by what the Raft before says.
+// Closing ends everything that waits for a loop that has ended. After it, no heartbeat is
+// answered from what the previous Raft said.
 func TestHeartbeats_close(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

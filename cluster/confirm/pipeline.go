@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// tellAfter is how long after the last message a peer is told that its entries are
+// tellAfter is the delay after the last message until a peer is told that its entries are
 // committed. Under load the next entries tell it sooner.
 const tellAfter = 10 * time.Millisecond
 
@@ -34,7 +34,7 @@ type pipeline struct {
 	// sending holds an element while a message is sent, by Raft or by tell. It acts as a
 	// mutex; sending may take as long as the peer's machine or the network does.
 	sending chan struct{}
-	// next is what would follow the last message without entries or new commits.
+	// next would follow the last message without entries or new commits.
 	next   raft.AppendEntriesRequest // guarded by sending
 	tells  *time.Timer               // guarded by sending; calls tell
 	closed bool                      // guarded by sending

@@ -144,7 +144,7 @@ func TestPipeline_tellsOfACommit(t *testing.T) {
 	})
 }
 
-// What comes later tells it, too: beside a load nothing is sent for that alone.
+// Later messages report commits, too: under load none is sent for that alone.
 func TestPipeline_tellsWithEntries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -175,8 +175,8 @@ func TestPipeline_tellsNoMore(t *testing.T) {
 	})
 }
 
-// Who leads no more learns from the next leader what is committed in the place of its own
-// entries. A peer that has these still would take them for committed.
+// A former leader learns from the next one which entries are committed in place of its own.
+// A peer that still has its own would take those for committed.
 func TestPipeline_tellsNothingOfALaterTerm(t *testing.T) {
 	t.Parallel()
 	t.Run("it follows", func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// Interval is how often the leader checks for something to do when nothing wakes it.
+	// Interval is the longest time between two checks by the leader for something to do.
 	Interval = 500 * time.Millisecond
 	// RetryInterval is the pause before a failed duty is retried.
 	RetryInterval = 100 * time.Millisecond

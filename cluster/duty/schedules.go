@@ -17,7 +17,7 @@ const (
 	// scheduleRunBytes bounds the params and payloads of those tasks, unless there is only
 	// one, because space is checked between entries.
 	scheduleRunBytes = 8 << 20
-	// slotMissedAfter is how late a slot may run that is not made up later: 60 s, as
+	// slotMissedAfter is the delay after which a slot counts as missed: 60 s, as
 	// documented.
 	slotMissedAfter = time.Minute
 	// slotsPassedMax bounds the missed slots that one item skips, because finding each slot

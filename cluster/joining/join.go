@@ -60,13 +60,13 @@ type Admission struct {
 	Members []storage.Introducer `json:"members"`
 }
 
-// Joined is what a node learns when it is admitted.
+// Joined is the answer to a node that was admitted.
 type Joined struct {
 	ClusterID string
 	Members   []storage.Introducer // the node that admitted it first
 }
 
-// JoinConfig is what a node needs to answer join requests.
+// JoinConfig configures answers to join requests.
 type JoinConfig struct {
 	// Leader returns the peer address of the leader, "" if unknown, and whether this node
 	// is the leader.

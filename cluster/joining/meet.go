@@ -52,7 +52,7 @@ var (
 	_ peerHandler = (*peer.Port)(nil)
 )
 
-// MeetConfig is what a node needs for a meeting.
+// MeetConfig configures a meeting.
 type MeetConfig struct {
 	// Self returns this node's hello. NodeID and UUID never change, and are durable before the
 	// first call.

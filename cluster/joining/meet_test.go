@@ -200,8 +200,8 @@ func TestMeet_afterOthersBootstrapped(t *testing.T) {
 	})
 }
 
-// A third node whose folder was wiped, under its old flags, must not take part,
-// whoever of the others it reaches first.
+// A third node whose folder was wiped must not take part under its old flags, no matter
+// which of the others it reaches first.
 func TestMeet_wipedNode(t *testing.T) {
 	t.Parallel()
 	for _, down := range []string{"", "n1", "n2"} {
@@ -232,8 +232,8 @@ func TestMeet_wipedNode(t *testing.T) {
 	}
 }
 
-// A wiped node waits while it reaches nobody who has data: it must not start a
-// cluster of its own with the others absent, and refuses once one is there.
+// A wiped node waits while it reaches no node with data: it must not create a cluster of
+// its own while the others are absent, and refuses to start once one is there.
 func TestMeet_wipedNodeStartsFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -343,9 +343,8 @@ func TestDecideMeeting(t *testing.T) {
 	}
 }
 
-// The id of a cluster is part of what nodes of different versions must agree
-// on: it must never change for the same nodes.
-// A list that cannot be right is refused before anybody is asked.
+// Nodes of different versions must agree on the id of a cluster, so it must never change
+// for the same nodes.
 func TestMeet_initialCluster(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

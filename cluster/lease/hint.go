@@ -7,10 +7,11 @@ import (
 )
 
 const (
-	// HintInterval is how often a leader checks whether to send its U to the other voters.
+	// HintInterval is the interval at which a leader checks whether to send its U to the other
+	// voters.
 	HintInterval = 250 * time.Millisecond
-	// hintAfter is how old U in the state must be for a hint, in milliseconds, because
-	// entries report it, too.
+	// hintAfter is the least age of U in the state, in milliseconds, for which a hint is sent,
+	// because entries report U, too.
 	hintAfter = 50
 )
 

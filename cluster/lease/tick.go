@@ -3,7 +3,7 @@ package lease
 import "github.com/claimq/claimq/fsm"
 
 const (
-	// tickClaimedAfter is how old U in the state may be while claims exist, in
+	// tickClaimedAfter bounds the age of U in the state while claims exist, in
 	// milliseconds. A change of leader extends a lease by at most this, plus the interval
 	// of TickDue checks and the election.
 	tickClaimedAfter = 4_000

@@ -14,10 +14,10 @@ const (
 	// TasksMax bounds the tasks that the expiry of these leases may change, not counting
 	// those of the first one.
 	TasksMax = 10_000
-	// Idle is how long the timers sleep when nothing is claimed.
+	// Idle bounds the timers' sleep when nothing is claimed.
 	Idle = time.Minute
-	// LatePause is how late the timers may be before they first wait that long for extends
-	// that have piled up.
+	// LatePause bounds the lateness of the timers. Beyond it they first wait that long for
+	// extends that have piled up.
 	LatePause = time.Second
 
 	// marginPart is the part of a lease by which it lasts longer, so that a worker's clock
@@ -25,9 +25,9 @@ const (
 	// part and the lease clock to milliseconds.
 	marginPart = 2000
 	marginMS   = 2
-	// slack is how many timers of ended claims are tolerated before the heap is swept.
+	// slack is the number of timers of ended claims above which the heap is swept.
 	slack = 16_384
-	// sweepPart is how many timers are checked under one read lock.
+	// sweepPart is the number of timers checked under one read lock.
 	sweepPart = 4096
 )
 

@@ -177,8 +177,8 @@ func TestTimers_Due_reach(t *testing.T) {
 	}
 }
 
-// claimSteps returns a state with parents of 999 steps, of each of which so many
-// are claimed.
+// claimSteps returns a state with parents of 999 steps each, of which the given number are
+// claimed.
 func claimSteps(t *testing.T, parents, claims int) (*fsm.Machine, []command.Lease) {
 	t.Helper()
 	parent := &fsm.NewParent{Steps: make([]fsm.NewStep, 999)}

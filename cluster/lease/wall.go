@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// WallBound is how far the leader's wall clock may be from the clocks of a majority of
-// voters and still be followed. Clocks set by NTP differ by some milliseconds.
+// WallBound is the largest difference from the clocks of a majority of voters at which the
+// leader's wall clock is still followed. Clocks set by NTP differ by some milliseconds.
 const WallBound = 10 * time.Second
 
 // Wall is a wall clock read at some moment: the time that it shows when this node's

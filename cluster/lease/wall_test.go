@@ -34,9 +34,9 @@ func TestMajorityWall(t *testing.T) {
 	}
 }
 
-// Whichever voters answer: as long as less than half of all have a clock that is
-// ahead, the majority's time is not ahead of the latest that is right; and if all
-// answer, nor is it behind the earliest that is right for as many that are behind.
+// Any voters may answer: while fewer than half of all have a clock that is ahead, the
+// majority's time is not ahead of the latest correct one. If all answer, the same is true
+// for clocks that are behind.
 func TestMajorityWall_minorityWrong(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

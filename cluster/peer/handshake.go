@@ -17,8 +17,8 @@ import (
 	"github.com/claimq/claimq/cluster/nodekey"
 )
 
-// The handshake opens every connection of the peer port. Both sides speak in
-// frames after a preamble of five bytes that the dialer sends:
+// The handshake opens every connection of the peer port. After a preamble of five bytes,
+// which the dialer sends, both sides exchange frames:
 //
 //	dialer                                   acceptor
 //	  'C' 'L' 'Q' version purpose
@@ -32,20 +32,19 @@ import (
 //	proof:  HMAC-SHA256(join key, said)(32) Ed25519(node's key, said)(64)
 //	said:   role 0x00 preamble, dialer's H, acceptor's H, channel
 //
-// The HMAC shows that a side belongs here, the signature who it is: the UUID of a
-// node is a hash of its public key (package nodekey), which its hello has, so whoever
-// knows a UUID, as that of a member in Raft's configuration, can tell its node
-// from all others.
+// The HMAC proves that a side has the join key, the signature which node it is: a node's
+// UUID is a hash of its public key (package nodekey), and the hello contains the key. So a
+// node that knows a member's UUID, for instance from Raft's configuration, can tell that
+// member from all other nodes.
 //
-// A proof covers both hellos and both nonces byte for byte, and the role of
-// the one that gives it: nothing can be swapped, replayed or reflected. It covers
-// whom the dialer means to reach, and with TLS (tls.go) the very channel below,
-// so that nobody who is dialed can pass as the dialer elsewhere. Only a connection
-// of PurposeMeet may be opened without saying whom: it gives no member's rights. The
-// dialer proves first, so a stranger at the port never gets a proof to work
-// on. The HMAC of a side that shows no join key is zeros; each side shows one key and
-// may take several (joinkeys.go), so that keys can be exchanged. What follows
-// the handshake is neither encrypted nor signed: that needs TLS.
+// A proof covers both hellos and both nonces byte for byte, and the role of the side that
+// gives it, so nothing can be swapped, replayed or reflected. It also covers the node that
+// the dialer wants to reach, and with TLS (tls.go) the channel itself, so that the acceptor
+// cannot pass as the dialer elsewhere. Only a connection of PurposeMeet may leave out the
+// node to reach, because it gives no member's rights. The dialer proves itself first, so
+// that a stranger never gets a proof to attack. The HMAC of a side that shows no join key
+// is zeros; each side shows one key and may accept several (joinkeys.go), so that keys can
+// be replaced. After the handshake nothing is encrypted or signed: that needs TLS.
 const (
 	handshakeVersion = 2
 
@@ -211,7 +210,7 @@ func (h handshake) accept(conn io.ReadWriter) (Purpose, Hello, error) {
 	why, from, err := h.acceptUntold(conn)
 	var reason *refusal
 	if errors.As(err, &reason) {
-		// The dialer may be gone; the refusal itself is what counts.
+		// The dialer may be gone; only the refusal itself counts.
 		_, _ = conn.Write(newFrame(frameRefuse, cutText(reason.text, refusalBytesMax)))
 	}
 	return why, from, err

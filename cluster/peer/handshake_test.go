@@ -246,8 +246,8 @@ func TestHandshake_replayAndChange(t *testing.T) {
 	})
 }
 
-// Without a join key, too, nobody passes as another node: by a recording of it, by its
-// public key, or by passing on what it says to somebody else.
+// Even without a join key no node can pass as another: not with a recording, not with the
+// other's public key, and not by relaying what the other says.
 func TestHandshake_identityIsProven(t *testing.T) {
 	t.Parallel()
 	keyless := func() handshakeCase {
@@ -404,8 +404,8 @@ func TestHandshake_bounds(t *testing.T) {
 	}
 }
 
-// FuzzHandshake throws bytes at both sides: whatever comes, they return, and
-// nobody without the key is let in.
+// FuzzHandshake throws bytes at both sides: they must always return, and must not admit a
+// side without the key.
 func FuzzHandshake(f *testing.F) {
 	c := agreeing()
 	frame, err := newHelloFrame(helloMessage{Hello: c.dialer.self, WantUUID: c.want}, true)

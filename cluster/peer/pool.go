@@ -17,9 +17,10 @@ const (
 	// connsPerPeerMax bounds the HTTP connections to one peer, each with at most one
 	// request under way. Further requests wait for a free one.
 	connsPerPeerMax = 512
-	// connIdleTimeout is how long an unused HTTP connection to a peer is kept.
+	// connIdleTimeout is the time after which an unused HTTP connection to a peer is
+	// closed.
 	connIdleTimeout = 60 * time.Second
-	// idleReapInterval is how often idle connections are checked.
+	// idleReapInterval is the interval between checks for idle connections.
 	idleReapInterval = 15 * time.Second
 	// roundTripBuffer is the size of the write buffer of such a connection.
 	roundTripBuffer = 4 << 10

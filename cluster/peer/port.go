@@ -38,8 +38,8 @@ const (
 	// meetsMax bounds the connections for joining, which need no membership. One more
 	// closes the oldest.
 	meetsMax = 64
-	// streamsEndTimeout is how long Close waits for answers to waiting requests, in both
-	// directions. The caller of Close has ended their waits before.
+	// streamsEndTimeout bounds the time that Close waits for answers to waiting requests,
+	// in both directions. The caller of Close has ended their waits before.
 	streamsEndTimeout = time.Second
 	// acceptPauseMax bounds the pause after a failed accept, for instance when the process
 	// has run out of files.
@@ -305,7 +305,7 @@ func (p *Port) track(conn net.Conn, inbound bool) *peerConn {
 // inboundMax returns the maximum number of inbound connections: four fifths of all.
 func (p *Port) inboundMax() int { return p.cfg.Connections * 4 / 5 }
 
-// outboundFull reports whether this node has opened as many connections as it may.
+// outboundFull reports whether this node has reached its maximum of opened connections.
 func (p *Port) outboundFull() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -325,8 +325,8 @@ func (p *Port) forget(c *peerConn) {
 	}
 }
 
-// runAccept accepts connections until the listener is closed. Each waits for a handshake
-// slot; if there is none, one is freed.
+// runAccept accepts connections until the listener is closed. Each needs a handshake slot;
+// if none is free, an older handshake has to end.
 func (p *Port) runAccept() {
 	pause := time.Millisecond
 	for {

@@ -135,7 +135,7 @@ func TestListen_errors(t *testing.T) {
 	}
 }
 
-// Whoever is refused reads why, and so does the operator of the other side.
+// A refused dialer reads why, and so does the operator of the other side.
 func TestPort_refusalIsToldAndLogged(t *testing.T) {
 	t.Parallel()
 	var log logText
@@ -149,8 +149,7 @@ func TestPort_refusalIsToldAndLogged(t *testing.T) {
 	waitUntil(t, "the acceptor has logged the refusal", func() bool { return log.contains("has none: give it the same file with --join-key-file") })
 }
 
-// A refusal reaches the dialer although the acceptor has not read all that it
-// sent.
+// A refusal reaches the dialer although the acceptor has not read everything that it sent.
 func TestPort_oversizedHelloIsToldWhy(t *testing.T) {
 	t.Parallel()
 	p := openTestPort(t, "n2")
@@ -165,7 +164,7 @@ func TestPort_oversizedHelloIsToldWhy(t *testing.T) {
 	}
 }
 
-// Whoever says nothing, or half of it, is cut off at the deadline.
+// A dialer that sends nothing, or half a hello, is cut off at the deadline.
 func TestPort_slowHello(t *testing.T) {
 	t.Parallel()
 	p := openTestPort(t, "n2", func(c *Config) { c.HandshakeTimeout = 50 * time.Millisecond })
@@ -312,7 +311,7 @@ func TestPort_Call(t *testing.T) {
 
 func echoCall(_ context.Context, _ Hello, body []byte) ([]byte, error) { return body, nil }
 
-// Idle connections go, and so do the pools of addresses that nobody asks.
+// Idle connections are closed, and pools of addresses that are no longer asked are dropped.
 func TestPort_reapIdle(t *testing.T) {
 	t.Parallel()
 	a, b := openTestPort(t, "n1"), openTestPort(t, "n2")
@@ -349,8 +348,8 @@ func TestPort_inboundBound(t *testing.T) {
 	}
 }
 
-// Whoever wants to join makes one small call per connection, and there are few of these:
-// the oldest goes.
+// A node that wants to join makes one small call per connection, and their number is
+// bounded: the oldest connection is closed.
 func TestPort_meetsBound(t *testing.T) {
 	t.Parallel()
 	p, dialer := openTestPort(t, "n2"), openTestPort(t, "n1")

@@ -16,7 +16,7 @@ const (
 	// were lower, a follower with a slow disk would be given up while it writes; if higher,
 	// calls into a cut connection would hang on after it is restored.
 	raftCallTimeout = 3 * time.Second
-	// raftConnsPerPeer is how many idle connections Raft keeps to a peer.
+	// raftConnsPerPeer is the number of idle connections that Raft keeps to a peer.
 	raftConnsPerPeer = 3
 )
 
@@ -183,7 +183,8 @@ type raftInbound struct {
 	takenAt time.Time // when taken was last called
 }
 
-// raftTakenInterval is how often a connection is checked, because it outlives a membership.
+// raftTakenInterval is the interval between checks whether a connection is still allowed,
+// because it can outlive a membership.
 const raftTakenInterval = 100 * time.Millisecond
 
 // Read reads from the connection, without a time limit until a message begins.

@@ -16,8 +16,8 @@ import (
 	"github.com/claimq/claimq/internal/pause"
 )
 
-// stallingSnapshot is a leader's snapshot of which no more comes once head is read,
-// until the test ends.
+// stallingSnapshot is a leader's snapshot that stalls once head is read, until the test
+// ends.
 type stallingSnapshot struct {
 	head io.Reader
 	end  <-chan struct{}

@@ -171,9 +171,9 @@ func TestStreamLayer_Dial_refusals(t *testing.T) {
 	}
 }
 
-// No Raft messages pass between a node and a process of which it knows that a later start of
-// its node has begun, in either direction: open connections end, and no new ones are made.
-// Calls do pass.
+// A node and a process exchange no Raft messages once the node knows that the process was
+// superseded by a later start of its node: open connections end, and new ones are refused.
+// Calls still pass.
 func TestStreamLayer_superseded(t *testing.T) {
 	t.Parallel()
 	var latest atomic.Uint64
@@ -284,7 +284,7 @@ func TestStreamLayer_Close(t *testing.T) {
 	}
 }
 
-// A Raft connection that nobody takes is given up.
+// A Raft connection that is never accepted is given up.
 func TestStreamLayer_nobodyAccepts(t *testing.T) {
 	t.Parallel()
 	a, b := openTestPort(t, "n1"), openTestPort(t, "n2", func(c *Config) { c.HandshakeTimeout = time.Second })

@@ -12,10 +12,9 @@ import (
 	"github.com/claimq/claimq/internal/bytesize"
 )
 
-// Requests that the leader may hold for long share one connection per follower
-// and leader: ten thousand workers that wait through a follower are ten thousand
-// streams of it. After the handshake both sides send frames, which those of
-// other streams may come between:
+// All requests of a follower that the leader may hold for a long time share one connection:
+// ten thousand workers that wait through a follower need ten thousand streams of it. After
+// the handshake both sides send frames, and those of different streams may be interleaved:
 //
 //	[kind, 1 byte][stream, uint32][length, uint32][payload]   big endian
 //
@@ -27,10 +26,10 @@ import (
 //	  p                        ──►
 //	                           ◄──   p
 //
-// The follower numbers the streams; none is used twice at a time. Each request
-// gets exactly one answer, also after c, which only hastens it. p keeps both
-// sides sure of each other: whoever hears nothing for streamSilenceMax gives the
-// connection up, and with it everything that waits on it.
+// The follower numbers the streams; two that are open never share a number. Each request
+// gets exactly one answer, also after c, which only makes it come sooner. p shows each side
+// that the other is alive: a side that hears nothing for streamSilenceMax closes the
+// connection, which fails everything that waits on it.
 const (
 	frameRequest  = 'q'
 	frameCancel   = 'c'
@@ -51,11 +50,11 @@ const (
 	// streamWriteTimeout bounds sending one frame. A side that takes longer to read it is
 	// disconnected.
 	streamWriteTimeout = 5 * time.Second
-	// streamPingInterval is how often the follower sends a ping.
+	// streamPingInterval is the interval of the follower's pings.
 	streamPingInterval = time.Second
-	// streamSilenceMax is how long a side may be silent.
+	// streamSilenceMax bounds the silence of a side.
 	streamSilenceMax = 6 * time.Second
-	// streamIdleTimeout is how long a connection without streams is kept.
+	// streamIdleTimeout is the time after which a connection without streams is closed.
 	streamIdleTimeout = connIdleTimeout
 	// streamReadBuffer is the size of a side's read buffer.
 	streamReadBuffer = 32 << 10

@@ -51,7 +51,7 @@ func TestPort_ForwardWaiting(t *testing.T) {
 			close(all)
 		}
 		select {
-		case <-all: // nobody is answered before all have come
+		case <-all: // no answer before all have come
 		case <-callerOf(ctx).Done(): // a connection that broke: its caller says so
 		}
 		ctx.SetStatusCode(fasthttp.StatusCreated)
@@ -216,7 +216,7 @@ func TestPort_ForwardWaiting_errors(t *testing.T) {
 		t.Errorf("too many wait: %q, %v", resp.Body(), err)
 	}
 	leader.streams.Store(0)
-	// An answer that is none: nothing is known.
+	// An invalid answer leaves the outcome unknown.
 	fake := openFakePeer(t, func(_ int, conn net.Conn, r *bufio.Reader) {
 		var header [streamHeaderSize]byte
 		if _, err := io.ReadFull(r, header[:]); err == nil {

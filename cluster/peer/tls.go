@@ -13,29 +13,27 @@ import (
 	"github.com/claimq/claimq/internal/bytesize"
 )
 
-// The peer port with mutual TLS: what nodes say to each other, the handshake of
-// handshake.go first, is said inside of TLS 1.3. Who is who:
+// The peer port with mutual TLS: all that nodes send each other, beginning with the
+// handshake of handshake.go, is sent inside TLS 1.3. Each side checks the other:
 //
 //   - Both certificates must be signed by one of the authorities that the other
 //     side was given.
-//   - The dialer wants the host that it dials among the names of the acceptor's
+//   - The dialer requires the host that it dials among the names of the acceptor's
 //     certificate.
-//   - The acceptor wants the dialer's node id, or the host of its peer address,
-//     among the names of the dialer's: those that the cluster has recorded for a
-//     member, and those that its hello says of who is none yet.
+//   - The acceptor requires the dialer's node id, or the host of its peer address,
+//     among the names of the dialer's certificate. For a member both are those that
+//     the cluster has recorded; otherwise they are those of its hello.
 //
-// The proofs of the handshake within are bound to the very channel of TLS that they
-// are said in.
+// The proofs of the handshake inside are bound to this TLS channel.
 //
-// The first byte of a connection tells TLS (22) from what a node without TLS
-// says ('C'), so that each side can tell the other what is missing, and so that a
-// port can take both while TLS is switched on or off (TLSMode). What is wrong
-// with a dialer's certificate the acceptor says in a refusal, within TLS, where
-// TLS itself would only have a number for it.
+// The first byte of a connection tells TLS (22) from a node without TLS ('C'), so that each
+// side can tell the other what is missing, and so that a port can accept both while TLS is
+// switched on or off (TLSMode). If something is wrong with a dialer's certificate, the
+// acceptor explains it in a refusal within TLS, because TLS itself would only have a number
+// for it.
 //
-// There are no session tickets: each connection is checked in full, with the
-// certificates of that moment, and those that are open once the authorities change
-// (uncovered.go).
+// There are no session tickets: each new connection is checked in full with the current
+// certificates, and open ones are checked when the authorities change (uncovered.go).
 
 // Certificate returns this node's certificate, with Leaf, and the authorities that it
 // accepts on other nodes' certificates. It is called for each connection, concurrently; the
@@ -332,7 +330,7 @@ func shakeTLS(c *peerConn) error {
 	if !secured.ConnectionState().HandshakeComplete { // it does not use TLS
 		to = secured.raw
 	}
-	// The dialer may be gone; the refusal itself is what counts.
+	// The dialer may be gone; only the refusal itself counts.
 	_, _ = to.Write(newFrame(frameRefuse, cutText(reason.text, refusalBytesMax)))
 	return err
 }

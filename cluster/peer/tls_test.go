@@ -71,7 +71,7 @@ func secureFake(t *testing.T, conn net.Conn, dialed bool) net.Conn {
 	return secured
 }
 
-// Whoever is refused learns why, and so does the operator of the other side.
+// A refused dialer learns why, and so does the operator of the other side.
 func TestTLS_refused(t *testing.T) {
 	t.Parallel()
 	ours, others := certstest.NewAuthority(t, "ours"), certstest.NewAuthority(t, "others'")

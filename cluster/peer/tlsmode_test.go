@@ -26,9 +26,9 @@ func tlsPort(t *testing.T, nodeID string, a *certstest.Authority, mode *TLSMode)
 	return p
 }
 
-// Nodes whose modes are next to each other take each other in both directions, so that
-// TLS is switched on and off while they serve; the others refuse each other. Nobody
-// falls back.
+// Nodes whose modes are next to each other accept each other in both directions, so that
+// TLS can be switched on and off while they serve; others refuse each other. A node never
+// falls back to a weaker mode.
 func TestTLS_modes(t *testing.T) {
 	t.Parallel()
 	a := certstest.NewAuthority(t, "ours")

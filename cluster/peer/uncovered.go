@@ -20,9 +20,9 @@ import (
 // certificate when its authority is removed.
 
 const (
-	// uncoveredLookInterval is how often connections are checked.
+	// uncoveredLookInterval is the interval between checks of the connections.
 	uncoveredLookInterval = time.Second
-	// uncoveredGrace is how long requests under way may continue.
+	// uncoveredGrace bounds the time for which requests under way may continue.
 	uncoveredGrace = 3 * time.Second
 )
 

@@ -19,7 +19,7 @@ import (
 	"github.com/claimq/claimq/internal/certs/certstest"
 )
 
-// trusting is what a node has for TLS, and may change.
+// trusting holds a node's TLS files, which may change.
 type trusting struct {
 	own     tls.Certificate
 	trusted *x509.CertPool

@@ -38,8 +38,7 @@ func (a *asked) all() []string {
 	return slices.Clone(a.what)
 }
 
-// openAskedPort opens a port that notes all that it asks its node and all that it
-// hands on.
+// openAskedPort opens a port that records everything that it asks its node and hands on.
 func openAskedPort(t *testing.T, a *asked, change func(*Config)) *Port {
 	t.Helper()
 	p := openTestPort(t, "n2", func(c *Config) {

@@ -47,7 +47,7 @@ func TestReplica_ReleasedAnswers(t *testing.T) {
 	}
 }
 
-// Memory that was released is what the next entry's results are made of.
+// Results of the next entry reuse released memory.
 func TestAnswerPool_UsesMemoryAgain(t *testing.T) {
 	t.Parallel()
 	var p answerPool

@@ -5,8 +5,8 @@ import (
 	"hash/crc32"
 )
 
-// chainPointsMax is how many entries back a node knows its chain: several seconds of the entries
-// that a leader's disk allows, in 256 KiB.
+// chainPointsMax is the number of newest entries for which a node knows its chain: several
+// seconds of the entries that a leader's disk allows, in 256 KiB.
 const chainPointsMax = 16_384
 
 // chainLink returns the chain after applying an entry. The chain is a checksum of all entries

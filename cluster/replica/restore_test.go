@@ -149,8 +149,8 @@ func (s *closingSink) Close() error {
 	return s.Sink.Close()
 }
 
-// A snapshot whose state is replaced while its last bytes go to disk is none either: Raft
-// would take it for its newest, and would no more know the one that came meanwhile.
+// A snapshot whose state is replaced while its last bytes are written is void, too: Raft
+// would take it for its newest and forget the one that came meanwhile.
 func TestRestore_voidsAFinishedSnapshot(t *testing.T) {
 	t.Parallel()
 	fatal := func(err error) { t.Error(err) }
@@ -247,8 +247,8 @@ func liveHeap() int64 {
 	return int64(stats.HeapAlloc)
 }
 
-// With no room for two states a restore never has much more in memory than one.
-// Nothing runs beside it: the heap is that of the process.
+// Without room for two states, a restore never has much more than one in memory. It runs
+// alone, because the heap is the whole process's.
 func TestRestore_memory(t *testing.T) { //nolint:paralleltest // it measures the heap
 	const tasks, size = 40_000, 500
 	snapshot := func() []byte {

@@ -109,7 +109,7 @@ func TestWaitEnded(t *testing.T) {
 			n.ensureNobody()
 			id++
 		}
-		// There is no such task, and one has ended: nobody waits.
+		// One task does not exist, and one has ended: neither is waited for.
 		done := n.apply(command.Submit{Tasks: []fsm.NewTask{{Type: "scan"}}}).Results[0].Submitted[0].Task.ID
 		n.apply(command.Cancel{ID: done})
 		for _, id := range []uint64{done, 99} {
@@ -280,8 +280,8 @@ func TestWatch_close(t *testing.T) {
 	})
 }
 
-// Whoever waits while entries come is woken: nothing slips in between the look
-// and the wait.
+// A waiter that starts while entries arrive is always woken: no entry is missed between the
+// check and the wait.
 func TestWatch_nobodyIsMissed(t *testing.T) {
 	t.Parallel()
 	n := newWatchedReplica(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// diskCheckInterval is how often a node measures the free space of its disk.
+// diskCheckInterval is the interval at which a node measures the free space of its disk.
 const diskCheckInterval = 250 * time.Millisecond
 
 // Config connects a Space to its node.
@@ -24,13 +24,13 @@ type Config struct {
 	Held func() replica.Held
 	// Knows returns an error if some node of the cluster does not know a command.
 	Knows func(cmd command.Command) error
-	// VotersLow reports whether so many voters' disks are low that there may be no majority
-	// without them.
+	// VotersLow reports whether there may be no majority without the voters whose disks are
+	// low.
 	VotersLow func() bool
 	Logger    hclog.Logger
 }
 
-// Space is what a node has left. Its methods are safe for concurrent use.
+// Space measures the room that a node has left. Its methods are safe for concurrent use.
 type Space struct {
 	Disk Disk
 	cfg  Config

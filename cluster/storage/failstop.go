@@ -39,7 +39,8 @@ type storageCall struct {
 }
 
 const (
-	// looksPerSlowMax is how often the watcher looks within the time that a call may take.
+	// looksPerSlowMax is the number of times that the watcher looks within the time that a
+	// call may take.
 	looksPerSlowMax = 8
 	// hangingLooks is the look at which a call counts as hanging. The first may come right
 	// after the call began.

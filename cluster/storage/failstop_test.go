@@ -169,9 +169,9 @@ func TestFailStop_EndsTheProcessWhenACallHangs(t *testing.T) {
 	})
 }
 
-// A process that stands still for as long as it likes in the middle of a call does
-// not end for it: only looks at the call count, and of those that were missed there
-// is one. A disk that hangs beside it is noticed all the same.
+// A process that stands still in the middle of a call does not end because of that, no
+// matter for how long: only completed looks at the call count, and all missed ones count as
+// one. A disk that hangs at the same time is noticed all the same.
 func TestFailStop_ForgivesTimeInWhichTheProcessStoodStill(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

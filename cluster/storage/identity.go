@@ -88,7 +88,7 @@ func (id Identity) checksum() (uint32, error) {
 	return crc32.Checksum(b, castagnoli()), nil
 }
 
-// ReadIdentity returns the identity in dir; ok is false if there is none.
+// ReadIdentity returns the identity in dir; ok is false if it has none.
 func ReadIdentity(dir string) (id Identity, ok bool, err error) {
 	path := filepath.Join(dir, IdentityFile)
 	b, err := os.ReadFile(path)

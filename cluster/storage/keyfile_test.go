@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A folder has one key for good, which nobody else may read, and which its identity is
-// of; without it, or with another one, it is no node's.
+// A folder has one key for good, which no other user may read and from which its identity
+// is derived; without it, or with another one, a node refuses the folder.
 func TestDataDir_keepsItsKey(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()

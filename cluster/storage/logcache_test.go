@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The cache against a map that forgets nothing but what was deleted: what the
-// cache has is what was stored last, and it never holds more than its bound.
+// The cache against a map that forgets nothing but what was deleted: what the cache has was
+// stored last, and it never holds more than its bound.
 func TestLogCache_HoldsWhatWasStored(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -83,7 +83,7 @@ func checkCache(t *rapid.T, c *logCache, stored map[uint64]*raft.Log, next uint6
 	}
 }
 
-// The newest entries are there as long as they fit: that is what it is for.
+// The newest entries are there as long as they fit: the cache exists for them.
 func TestLogCache_KeepsTheNewest(t *testing.T) {
 	t.Parallel()
 	c := newLogCache(10 * (logEntryOverhead + 1))
@@ -98,7 +98,7 @@ func TestLogCache_KeepsTheNewest(t *testing.T) {
 	}
 }
 
-// Of a restore's chunks the cache keeps no more than are on their way.
+// The cache keeps only those chunks of a restore that are on their way.
 func TestLogCache_largeEntries(t *testing.T) {
 	t.Parallel()
 	const bytesMax = 64 << 20

@@ -18,9 +18,9 @@ import (
 	bbolterrors "go.etcd.io/bbolt/errors"
 )
 
-// boltDeleteStep is how many entries raft-boltdb deletes at once. 590,000 in one transaction
-// took 1.8 s, during which nothing is appended, and a log of small entries has millions before
-// a snapshot. A call that takes slowCallMaxDefault ends the process.
+// boltDeleteStep is the number of entries that raft-boltdb deletes at once. 590,000 in one
+// transaction took 1.8 s, during which nothing is appended, and a log of small entries has
+// millions before a snapshot. A call that takes slowCallMaxDefault ends the process.
 const boltDeleteStep = 16_384
 
 // boltStore is the part of raft-boltdb that is used here. Tests substitute failing disks.
@@ -63,8 +63,8 @@ func createBolt(path string) error {
 		return bolt.Close()
 	})
 	if errors.Is(err, ErrCorruptLog) {
-		// The disk does not return what was just written to it. No log is lost, because there
-		// is none yet.
+		// The disk does not return what was just written to it. Nothing is lost, because the
+		// log is new.
 		return errors.New(err.Error())
 	}
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// removeStep is how many bytes of a file are freed at once, because the file system
-	// delays the log's next sync for that time. During the removal of three files of 400 MB
-	// each on one disk, syncs took up to 100 ms when each was removed at once, 25 ms in
-	// steps of 16 MiB, and 5 to 19 ms in steps of 1 to 8.
+	// removeStep is the number of bytes of a file that are freed at once. It is small
+	// because the file system delays the log's next sync for that time. During the removal
+	// of three files of 400 MB each on one disk, syncs took up to 100 ms when each was
+	// removed at once, 25 ms in steps of 16 MiB, and 5 to 19 ms in steps of 1 to 8.
 	removeStep = 4 << 20
 	// removePause is the pause after each step. So at most 100 MiB a second are freed, four
 	// times the rate at which a snapshot is written.

@@ -30,7 +30,7 @@ func largeFile(t *testing.T, path string, size int64) {
 	}
 }
 
-// sizeOf returns how large the file is, -1 if there is none.
+// sizeOf returns the size of the file, or -1 if it does not exist.
 func sizeOf(t *testing.T, path string) int64 {
 	t.Helper()
 	info, err := os.Stat(path)
@@ -80,7 +80,7 @@ func TestRemover_goesInSteps(t *testing.T) {
 	})
 }
 
-// No more than so many wait: then one goes at once.
+// The number of waiting files is bounded: a further one is removed at once.
 func TestRemover_isBounded(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

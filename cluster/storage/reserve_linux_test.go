@@ -91,7 +91,8 @@ func TestReserve(t *testing.T) {
 	}
 }
 
-// The reserve takes inodes that come free, and those of files that nobody needs; it has no more than it should.
+// The reserve takes inodes that become free, and those of files that are not needed; it never has
+// more than it should.
 func TestReserve_fills(t *testing.T) {
 	t.Parallel()
 	disk := fewInodes(t)

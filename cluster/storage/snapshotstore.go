@@ -32,8 +32,8 @@ const (
 	// snapshotTriesMax bounds how often a snapshot is started with inodes of the reserve, because
 	// other processes, and the filling of the reserve, may take them first.
 	snapshotTriesMax = 10
-	// snapshotBuffered is how many bytes at the end of an unfinished state Raft may still have in
-	// memory: the default size of a bufio.Writer.
+	// snapshotBuffered is the number of bytes at the end of an unfinished state that Raft may still
+	// have in memory: the default size of a bufio.Writer.
 	snapshotBuffered = 4096
 )
 
@@ -138,8 +138,8 @@ func removeUnfinishedSnapshots(path, prefix string) error {
 	return syncDir(path)
 }
 
-// verifyNewest reads the newest snapshot completely and returns index and term of its last entry, 0
-// if there is none. Errors: ErrCorruptSnapshot, or those of reading.
+// verifyNewest reads the newest snapshot completely and returns index and term of its last entry,
+// or zeros without a snapshot. Errors: ErrCorruptSnapshot, or those of reading.
 func (s *Snapshots) verifyNewest() (index, term uint64, err error) {
 	id, err := s.newest()
 	if err != nil || id == "" {

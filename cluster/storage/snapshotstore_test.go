@@ -223,7 +223,7 @@ func TestSnapshots_NoticeFlippedBits(t *testing.T) {
 				wantError(t, err, ErrCorruptSnapshot, dir, "--join")
 				continue
 			}
-			// Names of fields that nobody uses, such as Peers.
+			// Names of unused fields, such as Peers.
 			if index != 20 || !wantState(t, store, filepath.Base(dir)) {
 				t.Fatalf("%s, bit %d: not noticed", name, bit)
 			}

@@ -15,7 +15,7 @@ import (
 // spoolPattern matches the names of the files for received backups.
 const spoolPattern = "restore-*.tmp"
 
-// spoolStep is how many bytes are written between two checks of the free space.
+// spoolStep is the number of bytes written between two checks of the free space.
 const spoolStep = 4 << 20
 
 // Spool is a nameless file on the data folder's disk, which is removed with the process,

@@ -76,8 +76,8 @@ type Config struct {
 	// vote, once the stores are open. Tests use them for slow and failing disks.
 	WrapLog    func(disk raft.LogStore) raft.LogStore
 	WrapStable func(disk raft.StableStore) raft.StableStore
-	// SlowCallMax is how long a call into log or stable store may take while the process
-	// runs; 0 means 10 s. It is detected at most an eighth later.
+	// SlowCallMax bounds a call into log or stable store while the process runs; 0 means 10
+	// s. It is detected at most an eighth later.
 	SlowCallMax time.Duration
 }
 
@@ -103,8 +103,8 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// Stores is what Raft keeps on disk. Only one Raft may use it at a time; call Close after
-// its end.
+// Stores holds all that Raft keeps on disk. Only one Raft may use it at a time; call Close
+// after its end.
 type Stores struct {
 	Log       *Log
 	Stable    raft.StableStore
@@ -229,8 +229,8 @@ func (s *Stores) dropReplaced(log logSummary, snapshotIndex, snapshotTerm uint64
 	return nil
 }
 
-// termAt returns the term of the log's entry at index. ok is false if there is none:
-// raft-boltdb's log may have a gap.
+// termAt returns the term of the log's entry at index. ok is false if the log lacks it:
+// raft-boltdb's may have a gap.
 func (s *Stores) termAt(index uint64) (term uint64, ok bool, err error) {
 	var entry raft.Log
 	err = s.Log.GetLog(index, &entry)

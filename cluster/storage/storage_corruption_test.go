@@ -74,7 +74,7 @@ func (l corruptibleLog) wantIntact(t *testing.T, s *Stores) {
 	}
 }
 
-// readAll returns the file after a check of all that is used of it.
+// readAll checks all used parts of the file and returns it.
 func (l corruptibleLog) readAll(t *testing.T) *boltFile {
 	t.Helper()
 	file, err := readBoltFile(bytes.NewReader(l.bytes), int64(len(l.bytes)))

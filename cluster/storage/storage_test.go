@@ -213,9 +213,9 @@ func TestStores_GoOnBehindASnapshotAheadOfTheLog(t *testing.T) {
 	}
 }
 
-// Where a snapshot replaces entries of another history, those above it wait for the
-// leader to replace them, and none below it may be sent to anybody: when Raft asks for
-// it, and when a crash has come before.
+// Where a snapshot replaces entries of another history, those above it stay until the leader
+// replaces them, and none below it may be sent to a node: neither when Raft asks for it, nor
+// after a crash.
 func TestStores_KeepWhatLiesAboveASnapshot(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(*testing.T, string, Config) storageBench{

@@ -184,7 +184,7 @@ func TestLogStore_leaderAppendFails(t *testing.T) {
 	})
 }
 
-// The stores are closed when all that a leader appended is on disk.
+// Closing the stores waits until everything that a leader appended is on disk.
 func TestStores_closeAwaitsDisk(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -41,7 +41,7 @@ func TestVote_eachWrite(t *testing.T) {
 	}
 }
 
-// A vote without its term is damage, whoever reads it.
+// A vote without its term is damage in every reader.
 func TestVote_damaged(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()

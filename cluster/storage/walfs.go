@@ -116,7 +116,7 @@ func (v *walFS) create(path string, size int64) (*walFile, error) {
 // errNoSpare means that no segment is kept ready.
 var errNoSpare = errors.New("no spare segment")
 
-// takeSpare waits for the spare that is being made. After an error there is none, but a
+// takeSpare waits for the spare that is being made. After an error there is no spare, but a
 // full disk may have room again by now.
 func (v *walFS) takeSpare() error {
 	if v.spare == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// tornUnit is how much of a write a loss of power keeps or loses at once.
+// tornUnit is the unit in which a loss of power keeps or loses parts of a write.
 const tornUnit = 64
 
 // walCrash is a loss of power during one write to a log: the files before and
@@ -73,8 +73,8 @@ func (c walCrash) torn() (name string, contents [][]byte) {
 	return name, contents
 }
 
-// check opens the log with that content of the segment: all that was
-// acknowledged is there, and more can be appended, twice.
+// check opens the log with that content of the segment: everything that was acknowledged is
+// there, and more can be appended, twice.
 func (c walCrash) check(t *testing.T, name string, content []byte) error {
 	t.Helper()
 	path := t.TempDir()

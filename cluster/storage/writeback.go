@@ -3,8 +3,8 @@ package storage
 import "os"
 
 const (
-	// WriteBackStep is how many bytes a file grows by before they are sent to its disk.
-	// Larger amounts delay the log's own writes.
+	// WriteBackStep is the number of bytes by which a file grows before they are sent to
+	// its disk. Larger amounts delay the log's own writes.
 	WriteBackStep = 64 << 10
 	// writeBackMax bounds the bytes of a file that are sent but not on disk yet, while
 	// leaving a slow disk enough to do.
