@@ -20,7 +20,7 @@ import (
 	"github.com/claimq/claimq/internal/repeat"
 )
 
-// errRefusedOps is returned when some ops of a batch were refused; each is shown.
+// errRefusedOps is returned when the server refused some ops of a batch. Each of them is shown.
 type errRefusedOps struct{ refused, all int }
 
 func (e errRefusedOps) Error() string {
@@ -52,14 +52,13 @@ random one, so that the command can repeat itself.`,
 	return cmd
 }
 
-// batchRequest is a batch to send.
 type batchRequest struct {
 	body []byte
 	ops  []batchOp
-	safe bool // it may be repeated
+	safe bool // repeating it is safe
 }
 
-// batchOp is what the command needs to know of an op.
+// batchOp holds the fields of an op that the command reads.
 type batchOp struct {
 	Op             repeat.Op       `json:"op"`
 	ID             json.RawMessage `json:"id"`
@@ -94,7 +93,7 @@ func readBatch(a *term.App, file string, atomic bool) (*batchRequest, error) {
 	return b, nil
 }
 
-// addAll adds an op, or those of an array.
+// addAll adds one op, or all ops of an array.
 func (b *batchRequest) addAll(value json.RawMessage) error {
 	if value[0] != '[' {
 		return b.add(value)
@@ -111,7 +110,7 @@ func (b *batchRequest) addAll(value json.RawMessage) error {
 	return nil
 }
 
-// add puts an op into the request, byte for byte but for a key that it lacks.
+// add puts an op into the request, byte for byte. It only adds a key if the op needs one.
 func (b *batchRequest) add(raw json.RawMessage) error {
 	var op batchOp
 	if raw[0] != '{' {
@@ -140,8 +139,8 @@ func (b *batchRequest) add(raw json.RawMessage) error {
 
 func isSet(value json.RawMessage) bool { return len(value) > 0 && string(value) != "null" }
 
-// withKey gives an op a random key if it has none; a null is the user's word
-// that it is to have none.
+// withKey gives an op a random key if it has none. It leaves a null alone, because with that the user asks for an op
+// without a key.
 func withKey(name string, value json.RawMessage, raw []byte) (keyed []byte, marked bool) {
 	if value == nil {
 		return withField(name, strconv.AppendQuote(nil, rand.Text()), raw), true
@@ -149,7 +148,7 @@ func withKey(name string, value json.RawMessage, raw []byte) (keyed []byte, mark
 	return raw, isSet(value)
 }
 
-// batch sends the request and shows the outcome of each op.
+// batch sends the request and shows the result of each op.
 func batch(ctx context.Context, s session.Talk, b *batchRequest) error {
 	const unknown = "Repeat it only if every submit, claim and settling op has a key, request id or token of its own and there is no retry or delete; else look at the tasks first."
 	r, err := session.Post("/api/batch", b.body, unknown)
@@ -173,7 +172,7 @@ func batch(ctx context.Context, s session.Talk, b *batchRequest) error {
 	return nil
 }
 
-// failedOp says which op an atomic batch was refused for.
+// failedOp says because of which op an atomic batch was refused.
 func failedOp(err error, b *batchRequest) error {
 	var call *term.CallError
 	var refusal *client.Error
@@ -190,7 +189,7 @@ func failedOp(err error, b *batchRequest) error {
 	return call
 }
 
-// showResults prints a row an op.
+// showResults prints one row per op.
 func showResults(a *term.App, b *batchRequest, answer *wire.BatchAnswer) error {
 	rows := [][]string{{"OP", "WHAT", "TASK", "RESULT"}}
 	for i := range min(len(b.ops), len(answer.Results)) {
@@ -204,7 +203,6 @@ func showResults(a *term.App, b *batchRequest, answer *wire.BatchAnswer) error {
 	return a.Table(rows)
 }
 
-// resultText is the outcome of one op.
 func resultText(op repeat.Op, r *wire.OpResult) string {
 	switch {
 	case !r.Success:
@@ -232,7 +230,7 @@ func resultText(op repeat.Op, r *wire.OpResult) string {
 	return text
 }
 
-// claimedText names the tasks that a claim of several took, with their tokens.
+// claimedText lists the tasks that a claim of several returned, with their tokens.
 func claimedText(tasks []wire.Task) string {
 	if len(tasks) == 0 {
 		return "nothing to claim"

@@ -63,7 +63,7 @@ func newBulkActionCommand(a *term.App, action string) *cobra.Command {
 	return cmd
 }
 
-// action is the request that the flags describe.
+// action builds the request from the flags.
 func (o *bulkOptions) action(a *term.App, cmd *cobra.Command, action string) (*wire.Action, error) {
 	filter, err := o.filter(a.Clock())
 	if err != nil {
@@ -82,8 +82,8 @@ func (o *bulkOptions) action(a *term.App, cmd *cobra.Command, action string) (*w
 	return w, nil
 }
 
-// bulk goes on until all is done: the server answers after a while, with what it
-// did by then.
+// bulk repeats the request until everything is done. The server answers after a while, and says what it has done by
+// then.
 func bulk(s session.Talk, cmd *cobra.Command, w *wire.Action) error {
 	var done, matched int64
 	for {
@@ -119,7 +119,7 @@ func bulk(s session.Talk, cmd *cobra.Command, w *wire.Action) error {
 	}
 }
 
-// leftWhy is why an action would leave tasks as they are, in words, by the server's.
+// leftWhy maps the server's code for leaving a task alone to the reason in words.
 var leftWhy = map[string]string{
 	"forbidden":            "steps of types that the key may not touch",
 	"key_taken":            "another task has their key",
@@ -131,7 +131,7 @@ var leftWhy = map[string]string{
 	"task_not_terminal":    "not ended, or steps",
 }
 
-// showForetold prints what an action would do.
+// showForetold prints what an action would change.
 func showForetold(a *term.App, acted *wire.Acted) error {
 	verb := "match"
 	if acted.Matched == 1 {

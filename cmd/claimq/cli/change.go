@@ -62,7 +62,7 @@ is; the labels given replace all that it has.`,
 	return cmd
 }
 
-// patch is the request's body: null clears, what is not there stays.
+// patch builds the request body. A null clears a field, and a missing field stays as it is.
 func (o *updateOptions) patch(cmd *cobra.Command) (map[string]any, error) {
 	fields := map[string]any{}
 	if cmd.Flags().Changed("priority") {

@@ -66,9 +66,9 @@ after an error, the eval fails too.`,
 	return cmd
 }
 
-// FailEval prints what fails in a shell's eval if args, which ended with an error, ask for
-// what one takes: that of nothing succeeds, and the variables may be of the claim before.
-// The flags may be what was wrong, so they are read here.
+// FailEval prints a command that fails in a shell's eval, if args ask for output for one. args have ended with an
+// error. Without this, eval of nothing would succeed, and the variables could still be those of the claim before. The
+// flags themselves may be wrong, so FailEval reads them itself.
 func FailEval(a *term.App, args []string) {
 	output := a.Getenv("CLAIMQ_OUTPUT")
 	for i, arg := range args {
@@ -83,7 +83,7 @@ func FailEval(a *term.App, args []string) {
 	}
 }
 
-// claim is the request that the flags say, without how long it waits.
+// claim builds the request from the flags, without the time that it waits.
 func (o *claimOptions) claim(cmd *cobra.Command) (w wire.Claim, err error) {
 	switch {
 	case o.worker == "":
@@ -103,7 +103,6 @@ func (o *claimOptions) claim(cmd *cobra.Command) (w wire.Claim, err error) {
 	return w, err
 }
 
-// claim claims and shows what it got.
 func claim(ctx context.Context, s session.Talk, o *claimOptions, w wire.Claim) error {
 	body, answer, err := claimNext(ctx, s, w, o.wait)
 	shown, showErr := s.ShowJSON(body, err)
@@ -124,7 +123,7 @@ func claim(ctx context.Context, s session.Talk, o *claimOptions, w wire.Claim) e
 	return showClaims(s.App, answer.Tasks)
 }
 
-// showClaims prints a row a claimed task.
+// showClaims prints one row per claimed task.
 func showClaims(a *term.App, tasks []wire.Task) error {
 	rows := [][]string{{"ID", "TYPE", "TOKEN", "LEASE LEFT", "ATTEMPT", "PARAMS"}}
 	for i := range tasks {
@@ -141,7 +140,7 @@ func showClaims(a *term.App, tasks []wire.Task) error {
 	return a.Table(rows)
 }
 
-// showEnv prints the claim for a shell's eval.
+// showEnv prints the claim as variables for a shell's eval.
 func showEnv(w io.Writer, t *wire.Task, worker string) error {
 	var b strings.Builder
 	set := func(name, value string) {
@@ -156,7 +155,7 @@ func showEnv(w io.Writer, t *wire.Task, worker string) error {
 	set("WORKER", worker)
 	if len(t.Payload) > 0 {
 		set("PAYLOAD", base64.StdEncoding.EncodeToString(t.Payload))
-		b.WriteString("unset CLAIMQ_PARAMS\n") // of the claim before
+		b.WriteString("unset CLAIMQ_PARAMS\n") // left by the claim before
 	} else {
 		set("PARAMS", string(t.Params))
 		b.WriteString("unset CLAIMQ_PAYLOAD\n")

@@ -62,7 +62,7 @@ type or those of --type; the exit code is 0 also if there is none.`,
 	return cmd
 }
 
-// next is the claim of the next task, nil without --claim.
+// next returns the claim of the next task, or nil without --claim.
 func (o *completeOptions) next(worker string) (*wire.Claim, error) {
 	if !o.claim {
 		return nil, nil
@@ -74,7 +74,7 @@ func (o *completeOptions) next(worker string) (*wire.Claim, error) {
 	return &wire.Claim{WorkerID: worker, TaskTypes: o.types, LeaseMS: ms, ClaimRequestID: rand.Text()}, nil
 }
 
-// followUps makes one array of the tasks, byte for byte; nil for none.
+// followUps puts the tasks into one array, byte for byte. It returns nil if there are none.
 func followUps(a *term.App, args []string) ([]byte, error) {
 	var all []byte
 	for _, arg := range args {

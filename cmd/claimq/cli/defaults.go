@@ -10,7 +10,7 @@ import (
 
 const defaultsPath = "/api/defaults"
 
-// setsAgain is what to do when it is not known whether something was set.
+// setsAgain tells users what to do when they do not know whether a setting was changed.
 const setsAgain = "Repeat the command: it sets the same again."
 
 // NewDefaultsCommand returns the command `claimq defaults`.
@@ -55,7 +55,6 @@ other defaults count for all tasks.`,
 	return cmd
 }
 
-// showDefaults prints the defaults, one a line.
 func showDefaults(a *term.App, answer *wire.Defaults) error {
 	d := &answer.Defaults
 	if d.Backoff == nil {

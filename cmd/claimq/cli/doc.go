@@ -1,8 +1,7 @@
-// Package cli has the commands of producers and workers, and those that look at tasks,
-// types and workers: submit to work, one file for one command or for what several share.
-// Each is a New...Command, which package main puts into the tree.
+// Package cli holds the commands for producers and workers, and the commands that show tasks, types and workers. One
+// file holds one command, or what several of them share. Each New...Command returns one command, and package main
+// puts them into the tree.
 //
-// A command asks a node by package session alone and shows by package term; it knows
-// nothing of how a node works. What changes settings is said on the command line only, not
-// by variables (term.OnlyExplicit).
+// A command asks a node through package session alone and prints through package term. It does not know how a node
+// works. Flags that change settings must be on the command line: no variable sets them (term.OnlyExplicit).
 package cli

@@ -53,7 +53,6 @@ each event is one line.`,
 	return cmd
 }
 
-// taskEvents prints the events of one task.
 func taskEvents(ctx context.Context, s session.Talk, id uint64) error {
 	var page wire.Events
 	shown, err := s.Call(ctx, session.Get(session.TaskPath(id, "events")), &page)
@@ -70,7 +69,7 @@ func taskEvents(ctx context.Context, s session.Talk, id uint64) error {
 	return s.App.Table(rows, "TOKEN")
 }
 
-// events prints the events of all, a line each, as they come.
+// events prints the events of all tasks, one line each, as they arrive.
 func events(ctx context.Context, s session.Talk, o *eventsOptions) error {
 	walk := s.Client.Events
 	if o.follow {
@@ -79,7 +78,7 @@ func events(ctx context.Context, s session.Talk, o *eventsOptions) error {
 	for e, err := range walk(ctx, o.filter) {
 		if err != nil {
 			if o.follow && errors.Is(err, context.Canceled) {
-				return nil // Ctrl-C is how it ends
+				return nil // Ctrl-C is the way to end it
 			}
 			return &term.CallError{Err: err}
 		}
@@ -107,7 +106,7 @@ func showEvent(s session.Talk, e *client.Event) error {
 	return s.App.Sayf("%s  %-10s %s%s", e.Time.UTC().Format(term.ExactTime), e.Place, term.Printable(e.Event), about)
 }
 
-// eventLine is an event on a line of its own, as the server has it.
+// eventLine is one event as a line of JSON, as the server sends it.
 type eventLine struct {
 	Index      json.Number  `json:"index"`
 	Sub        json.Number  `json:"sub"`
@@ -129,7 +128,7 @@ func lineOf(e *client.Event) eventLine {
 	}
 }
 
-// unlessZero is v, nil if it is zero: null.
+// unlessZero returns v, or nil if it points to a zero value, so that JSON has null there.
 func unlessZero[T comparable](v *T) *T {
 	var zero T
 	if *v == zero {

@@ -41,7 +41,7 @@ parts. --error-group of list and bulk takes a GROUP.`,
 	return cmd
 }
 
-// showFailures prints a row a group, and what they are of.
+// showFailures prints one row per group, and says which tasks were looked at.
 func showFailures(a *term.App, f *wire.Failures) error {
 	if f.Looked == 0 {
 		return a.Sayf("no failed tasks")

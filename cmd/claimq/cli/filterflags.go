@@ -13,7 +13,7 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// filterFlags are the flags that select tasks.
+// filterFlags holds the flags that select tasks.
 type filterFlags struct {
 	status, taskType, worker    string
 	parent                      positive
@@ -22,7 +22,6 @@ type filterFlags struct {
 	errorGroup                  string
 }
 
-// addFilterFlags adds them to f.
 func (o *filterFlags) addFilterFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.status, "status", "", "only these: pending, scheduled, claimed, completed, failed, cancelled, ...")
 	f.StringVar(&o.taskType, "type", "", "only this task type")
@@ -34,7 +33,7 @@ func (o *filterFlags) addFilterFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.errorGroup, "error-group", "", "only failed ones of this GROUP, as claimq failures shows it")
 }
 
-// filter is what the flags say. now is what times ago count from.
+// filter builds the filter from the flags. A length of time counts back from now.
 func (o *filterFlags) filter(now time.Time) (wire.Filter, error) {
 	f := wire.Filter{Status: o.status, TaskType: o.taskType, WorkerID: o.worker, ParentID: uint64(o.parent), ErrorGroup: o.errorGroup}
 	var err error
@@ -48,7 +47,7 @@ func (o *filterFlags) filter(now time.Time) (wire.Filter, error) {
 	return f, err
 }
 
-// Query is the filter as a list's parameters.
+// Query returns the filter as the query parameters of a list.
 func Query(f *wire.Filter) url.Values {
 	q := url.Values{}
 	set := func(name, value string) {
@@ -75,8 +74,7 @@ func Query(f *wire.Filter) url.Values {
 	return q
 }
 
-// parseTimeOrAgo reads a time of a flag, or a length of time before now; "" is
-// none.
+// parseTimeOrAgo reads the time of a flag. A length of time counts back from now. It returns nil for "".
 func parseTimeOrAgo(flag, value string, now time.Time) (*time.Time, error) {
 	if d, err := parseLength(value); err == nil && d >= 0 {
 		at := now.Add(-d).UTC()

@@ -28,9 +28,9 @@ func NewFinalizationCommand(a *term.App) *cobra.Command {
 	)
 }
 
-// finalizationCommand makes cmd one that makes a call about the processor's claim on the
-// finalization of a task. judge says what the answer is, in words, or why it is an error.
-// lasts describes the flag that says how long, "": there is none.
+// finalizationCommand makes cmd call the server about a processor's claim on the finalization of a task. judge puts
+// the answer into words, or returns an error. lasts describes the flag for how long the claim lasts; if it is "", the
+// command has no such flag.
 func finalizationCommand[A any](a *term.App, cmd *cobra.Command, verb, lasts string, judge func(processor string, id uint64, answer *A) (string, error)) *cobra.Command {
 	var processor string
 	var within time.Duration
@@ -86,7 +86,7 @@ Exit code 0: claimed; 1: not, with the reason; 4: there is no such task.`,
 	})
 }
 
-// claimText is the server's words, and who has the claim with which token.
+// claimText returns the server's words, then the owner of the claim and its token.
 func claimText(w *wire.FinalizationClaimed) string {
 	text := term.Printable(w.Message)
 	switch {
@@ -123,7 +123,7 @@ func newFinalizationReleaseCommand(a *term.App) *cobra.Command {
 	})
 }
 
-// heldText says that the claim was changed, or that there is none.
+// heldText says that the claim was changed, or that the processor has none.
 func heldText(processor string, id uint64, held bool, what string) (string, error) {
 	if !held {
 		return "", &term.NotHeldError{Text: fmt.Sprintf("%s does not hold the finalization of task %d", processor, id)}

@@ -16,7 +16,7 @@ type finalizeOptions struct {
 	token     positive
 	outcome   string
 	failure   string
-	failed    bool // --error is given, if only as ""
+	failed    bool // --error is given, perhaps as ""
 }
 
 // NewFinalizeCommand returns the command `claimq finalize`.
@@ -48,7 +48,7 @@ finalization claim'; with the claim's --token nothing is done if the claim has e
 	f.Var(&o.token, "token", "only if this is the token of the claim of its finalization")
 	f.StringVar(&o.outcome, "outcome", "", "completed or failed; not given: completed, with --error failed")
 	f.StringVar(&o.failure, "error", "", "why it failed")
-	term.OnlyExplicit(cmd) // a token in the environment is of another claim
+	term.OnlyExplicit(cmd) // a token in the environment belongs to another claim
 	addProcessorFlag(cmd, &o.processor)
 	return cmd
 }
@@ -57,7 +57,7 @@ func addProcessorFlag(cmd *cobra.Command, processor *string) {
 	cmd.Flags().StringVar(processor, "processor", "", "who finalizes it (required; CLAIMQ_PROCESSOR)")
 }
 
-// showFinalized says how the task ended, and by whom if that had been done before.
+// showFinalized says how the task ended. If it had ended before, it says which worker ended it.
 func showFinalized(a *term.App, id string, answer *wire.Finalized) error {
 	text := fmt.Sprintf("task %s is %s", id, term.Printable(answer.Action))
 	if answer.AlreadyFinalized {

@@ -13,7 +13,7 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// historyMinutesMax is how far back a node remembers.
+// historyMinutesMax is how many minutes a node remembers.
 const historyMinutesMax = 360
 
 // NewHistoryCommand returns the command `claimq history`.
@@ -49,7 +49,7 @@ The node that answers tells what it saw itself: ask another with --endpoint. It 
 	return cmd
 }
 
-// showHistory prints a row an interval, the latest last, and by which node.
+// showHistory prints one row per interval, the latest last, and names the node.
 func showHistory(a *term.App, h *wire.History, taskType string) error {
 	switch {
 	case h.Since == nil:
@@ -78,7 +78,7 @@ func showHistory(a *term.App, h *wire.History, taskType string) error {
 	return a.Notef("As node %s saw it, since %s.", term.Printable(h.NodeID), h.Since.UTC().Format(term.ExactTime))
 }
 
-// shownIf is the number as show writes it, - if there is none.
+// shownIf formats a number with show, and returns - for nil.
 func shownIf(n *int64, show func(int64) string) string {
 	if n == nil {
 		return term.Cell("")

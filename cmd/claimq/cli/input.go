@@ -14,12 +14,11 @@ import (
 	"github.com/claimq/claimq/internal/bytesize"
 )
 
-// inputBytesMax bounds what is read of a file or standard input at once; the
-// server takes requests of up to 8 MiB.
+// inputBytesMax bounds a read of a file or of standard input. The server takes no request above 8 MiB.
 const inputBytesMax = 8 << 20
 
-// jsonArgument returns the JSON that the argument says: itself, the content of
-// FILE for @FILE, or standard input for -. name is for the error's text.
+// jsonArgument returns the JSON of an argument: the argument itself, the content of FILE for @FILE, or standard input
+// for -. Errors use name.
 func jsonArgument(a *term.App, name, arg string) ([]byte, error) {
 	var data []byte
 	var err error
@@ -41,7 +40,7 @@ func jsonArgument(a *term.App, name, arg string) ([]byte, error) {
 	return data, nil
 }
 
-// readInput returns what the input of that name has, up to inputBytesMax.
+// readInput reads all of the named input, up to inputBytesMax.
 func readInput(a *term.App, name string) ([]byte, error) {
 	in, err := openInput(a, name)
 	if err != nil {
@@ -58,8 +57,7 @@ func readInput(a *term.App, name string) ([]byte, error) {
 	return data, nil
 }
 
-// openInput opens a file, or for - standard input. A read of it ends when the process is
-// told to stop.
+// openInput opens a file, or standard input for -. A read of standard input ends when the process is told to stop.
 func openInput(a *term.App, name string) (io.ReadCloser, error) {
 	if name == "-" {
 		return io.NopCloser(a.UntilStopped(a.Stdin)), nil
@@ -74,7 +72,7 @@ func openInput(a *term.App, name string) (io.ReadCloser, error) {
 	}{a.UntilStopped(f), f}, nil
 }
 
-// jsonError is err of a text whose fields are read as strings, in the words of JSON.
+// jsonError puts err into the words of JSON: the fields of the text are read as strings in Go.
 func jsonError(err error) error {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {
@@ -86,8 +84,8 @@ func jsonError(err error) error {
 	return fmt.Errorf("%q must be a string", wrong.Field)
 }
 
-// withRaw encodes v, a struct, with raw JSON as one more field, byte for byte:
-// what the user wrote is kept as given.
+// withRaw encodes the struct v and adds raw JSON as one more field. It keeps raw byte for byte, because the user
+// wrote it.
 func withRaw(name string, raw []byte, v any) ([]byte, error) {
 	object, err := json.Marshal(v)
 	if err != nil {
@@ -96,8 +94,7 @@ func withRaw(name string, raw []byte, v any) ([]byte, error) {
 	return withField(name, raw, object), nil
 }
 
-// withField returns the object with raw JSON as one more field in front; raw nil
-// adds none.
+// withField returns the object with raw JSON as a new first field. If raw is nil, it adds nothing.
 func withField(name string, raw, object []byte) []byte {
 	if raw == nil {
 		return object
@@ -109,12 +106,11 @@ func withField(name string, raw, object []byte) []byte {
 	return append(b, object[1:]...)
 }
 
-// positive is the value of a flag that is a number from 1 on, 0 while it is not
-// given. A 0 that is given is refused: a token or an id that a script failed to
-// read must not turn off the check that it was given for.
+// positive is the value of a flag that takes a number from 1 up; 0 means that the flag is not given. An explicit 0 is
+// refused: if a script fails to read a token or an id, the check that uses it must not be switched off.
 type positive uint64
 
-// Set is of pflag.Value.
+// Set implements pflag.Value.
 func (p *positive) Set(s string) error {
 	n, err := strconv.ParseUint(s, 10, 64)
 	if err != nil || n == 0 {
@@ -124,8 +120,8 @@ func (p *positive) Set(s string) error {
 	return nil
 }
 
-// String is of pflag.Value.
+// String implements pflag.Value.
 func (p *positive) String() string { return strconv.FormatUint(uint64(*p), 10) }
 
-// Type is of pflag.Value.
+// Type implements pflag.Value.
 func (p *positive) Type() string { return "uint" }

@@ -12,10 +12,10 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// listPageMax is how many tasks the server lists at once.
+// listPageMax is the most tasks that the server lists in one answer.
 const listPageMax = 1_000
 
-// listLimitMax bounds --limit: the table is laid out in memory.
+// listLimitMax bounds --limit, because the table is built in memory.
 const listLimitMax = 100_000
 
 type listOptions struct {
@@ -55,7 +55,7 @@ page of the server's answer is one line.`,
 	return cmd
 }
 
-// list walks the pages until the limit is reached.
+// list reads pages until it reaches the limit.
 func list(ctx context.Context, s session.Talk, o *listOptions) error {
 	filter, err := o.filter(s.App.Clock())
 	if err != nil {
@@ -90,12 +90,12 @@ func list(ctx context.Context, s session.Talk, o *listOptions) error {
 	}
 }
 
-// showTasks prints a row a task; more says whether there are further ones.
+// showTasks prints one row per task. more says whether the server has further tasks.
 func showTasks(a *term.App, tasks []wire.Task, more bool) error {
 	if len(tasks) == 0 {
 		return a.Sayf("no tasks")
 	}
-	// Columns that most lists would leave empty are there if a task needs them.
+	// These columns would be empty in most lists, so they are shown only if a task needs them.
 	var withStep, withGroup, withRunAt, withError bool
 	for i := range tasks {
 		withStep = withStep || tasks[i].Step != ""
@@ -133,7 +133,7 @@ func showTasks(a *term.App, tasks []wire.Task, more bool) error {
 	return nil
 }
 
-// rowOf is what every list shows of a task.
+// rowOf returns the cells that every list shows for a task.
 func rowOf(t *wire.Task) []string {
 	attempts := fmt.Sprintf("%d/%d", t.Attempts, t.MaxAttempts)
 	if t.MaxAttempts == 0 {
@@ -149,7 +149,6 @@ func rowOf(t *wire.Task) []string {
 	}
 }
 
-// runAtCell is when a scheduled task runs.
 func runAtCell(t *wire.Task) string {
 	if t.Status != "scheduled" || t.RunAt == nil {
 		return "-"

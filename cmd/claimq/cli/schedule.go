@@ -15,7 +15,7 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// planFlags say when a schedule runs.
+// planFlags holds the flags for the times of a schedule.
 type planFlags struct {
 	cron, timezone string
 	every          time.Duration
@@ -27,7 +27,7 @@ func (p *planFlags) addPlanFlags(f *pflag.FlagSet) {
 	f.DurationVar(&p.every, "every", 0, "in place of --cron: how often, a second or more")
 }
 
-// everyMS returns --every, and an error unless that or --cron is given.
+// everyMS returns --every. Exactly one of --every and --cron must be given.
 func (p *planFlags) everyMS() (int64, error) {
 	if (p.cron == "") == (p.every == 0) {
 		return 0, term.UsageErrorf("say when: --cron or --every, and one of them")
@@ -83,14 +83,14 @@ of them is done only if it is at most 60 s late, and the others are passed over.
 	f.StringVar(&o.catchUp, "catch-up", "", "times that were missed: one task for all of them (one, the default) or skip")
 	f.BoolVar(&o.paused, "paused", false, "do not run it until it is set without this")
 	o.addTaskFlags(f)
-	for _, name := range []string{"key", "run-at", "expires-at", "delay", "unique"} { // none for what is submitted again and again
+	for _, name := range []string{"key", "run-at", "expires-at", "delay", "unique"} { // these make no sense for repeated submits
 		_ = f.MarkHidden(name)
 	}
 	term.OnlyExplicit(cmd)
 	return cmd
 }
 
-// body is the request that the flags and arguments describe.
+// body builds the request from the flags and arguments.
 func (o *scheduleSetOptions) body(a *term.App, cmd *cobra.Command, args []string) ([]byte, error) {
 	params := []byte("{}")
 	if len(args) > 1 {
@@ -132,7 +132,6 @@ line: up to 1,000 schedules and about 8 MiB.`,
 	return cmd
 }
 
-// listSchedules walks all pages.
 func listSchedules(ctx context.Context, s session.Talk) error {
 	var all []wire.Schedule
 	for path := "/api/schedules"; ; {
@@ -174,7 +173,7 @@ func newScheduleDeleteCommand(a *term.App) *cobra.Command {
 	})
 }
 
-// slotsMax is how many slots are told at most.
+// slotsMax bounds the number of slots in one answer.
 const slotsMax = 100
 
 func newScheduleSlotsCommand(a *term.App) *cobra.Command {
@@ -195,7 +194,7 @@ func newScheduleSlotsCommand(a *term.App) *cobra.Command {
 	return cmd
 }
 
-// slotsPath is the request that the flags describe.
+// slotsPath builds the request's path from the flags.
 func slotsPath(plan *planFlags, after string, limit int) (string, error) {
 	every, err := plan.everyMS()
 	if err != nil {
@@ -223,7 +222,6 @@ func slotsPath(plan *planFlags, after string, limit int) (string, error) {
 	return "/api/slots?" + q.Encode(), nil
 }
 
-// showSlots prints a line a slot.
 func showSlots(a *term.App, slots []time.Time) error {
 	if len(slots) == 0 {
 		return a.Sayf("no slots: its time never comes")
@@ -238,7 +236,7 @@ func showSlots(a *term.App, slots []time.Time) error {
 
 func schedulePath(name string) string { return "/api/schedules/" + url.PathEscape(name) }
 
-// showSchedules prints a row a schedule.
+// showSchedules prints one row per schedule.
 func showSchedules(a *term.App, schedules []wire.Schedule) error {
 	if len(schedules) == 0 {
 		return a.Sayf("no schedules")
@@ -260,7 +258,7 @@ func showSchedules(a *term.App, schedules []wire.Schedule) error {
 	return a.Table(rows, "SKIPPED", "LAST TASK")
 }
 
-// TaskTypeOf is the type of the tasks that a schedule submits.
+// TaskTypeOf returns the type of the tasks that a schedule submits.
 func TaskTypeOf(s *wire.Schedule) string {
 	if s.Task.TaskType == "" {
 		return "default"
@@ -268,7 +266,7 @@ func TaskTypeOf(s *wire.Schedule) string {
 	return s.Task.TaskType
 }
 
-// WhenText is when a schedule runs.
+// WhenText says when a schedule runs.
 func WhenText(s *wire.Schedule) string {
 	switch {
 	case s.EveryMS != nil:
@@ -281,7 +279,7 @@ func WhenText(s *wire.Schedule) string {
 	return *s.Cron
 }
 
-// showSchedule prints a schedule, one field a line.
+// showSchedule prints a schedule, one field per line.
 func showSchedule(a *term.App, s *wire.Schedule) error {
 	if s == nil {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// settleCommand makes cmd one that settles or extends the claim that its flags name; body
-// is made from what names the claim.
+// settleCommand makes cmd settle or extend the claim that its flags name. body builds the request body from the
+// arguments and that claim.
 func settleCommand(a *term.App, cmd *cobra.Command, verb string, body func(args []string, s wire.Settle) (any, error)) *cobra.Command {
 	var worker string
 	var token positive
@@ -37,7 +37,7 @@ func settleCommand(a *term.App, cmd *cobra.Command, verb string, body func(args 
 	return cmd
 }
 
-// settled shows what verb did to the task of the first argument, and beside.
+// settled shows the effect of verb on the task of the first argument, and its further effects.
 func settled(a *term.App, verb string) func(args []string, answer *wire.Answer) error {
 	return func(args []string, answer *wire.Answer) error {
 		id, err := session.ParseID(args[0])
@@ -51,7 +51,7 @@ func settled(a *term.App, verb string) func(args []string, answer *wire.Answer) 
 	}
 }
 
-// showThen prints what a complete did beside.
+// showThen prints the further effects of a complete, such as submitted tasks.
 func showThen(a *term.App, answer *wire.Answer) error {
 	for i := range answer.Submitted {
 		text := fmt.Sprintf("submitted task %d", answer.Submitted[i].ID)
@@ -95,7 +95,7 @@ func settledText(a *term.App, id uint64, verb string, answer *wire.Answer) strin
 			text += ": the workers of its claimed steps are asked to stop"
 		}
 	}
-	if answer.Repeated && verb != "retry" { // a scheduled task is such a repeat, too
+	if answer.Repeated && verb != "retry" { // retrying a scheduled task counts as a repeat too
 		text += " (this had been done before)"
 	}
 	return text

@@ -16,7 +16,7 @@ import (
 	"github.com/claimq/claimq/internal/bytesize"
 )
 
-// watchInterval is how often --watch looks.
+// watchInterval is the time between two looks of --watch.
 const watchInterval = 2 * time.Second
 
 // NewStatsCommand returns the command `claimq stats`.
@@ -43,13 +43,12 @@ func NewStatsCommand(a *term.App) *cobra.Command {
 	return cmd
 }
 
-// stats prints the counts once.
 func stats(ctx context.Context, s session.Talk, taskType string) error {
 	return session.Ask(ctx, s, session.Get("/api/stats"), func(answer *wire.Stats) error { return showStats(s.App, answer, taskType) })
 }
 
-// watchStats prints the counts again and again, until ctx ends. A cluster that
-// does not answer for a while is told of, and asked again.
+// watchStats prints the counts repeatedly, until ctx ends. If the cluster does not answer for a while, it says so and
+// asks again.
 func watchStats(ctx context.Context, s session.Talk, taskType string) error {
 	ticker := time.NewTicker(watchInterval)
 	defer ticker.Stop()
@@ -60,7 +59,7 @@ func watchStats(ctx context.Context, s session.Talk, taskType string) error {
 		err := stats(ctx, s, taskType)
 		switch {
 		case ctx.Err() != nil:
-			return nil // Ctrl-C is how it ends
+			return nil // Ctrl-C is the way to end it
 		case err != nil && term.ExitCode(err) != term.ExitUnknown:
 			return err
 		case err != nil:
@@ -74,11 +73,10 @@ func watchStats(ctx context.Context, s session.Talk, taskType string) error {
 	}
 }
 
-// clearScreen moves to the top of an empty screen.
+// clearScreen clears the screen and moves the cursor to its top.
 const clearScreen = "\x1b[H\x1b[2J"
 
-// showStats prints a row a type; only the statuses that occur have a column,
-// but for those of everyday.
+// showStats prints one row per type. It has columns for the common statuses, and for others only if a task has them.
 func showStats(a *term.App, stats *wire.Stats, taskType string) error {
 	var columns []string
 	for _, status := range []string{"pending", "scheduled", "blocked", "claimed", "running", "completed", "failed", "cancelled"} {
@@ -122,7 +120,7 @@ func showStats(a *term.App, stats *wire.Stats, taskType string) error {
 			return err
 		}
 	}
-	if taskType != "" { // the rest is of all types
+	if taskType != "" { // the other lines count tasks of all types
 		return a.Sayf("\nat log index %d", stats.Index)
 	}
 	oldest := time.Duration(stats.OldestPendingAgeMS) * time.Millisecond

@@ -33,7 +33,7 @@ a step draws the task that it belongs to.
 	return cmd
 }
 
-// drawSteps draws the task's steps; of a step, those of its parent.
+// drawSteps draws the steps of a task. For a step it draws those of its parent.
 func drawSteps(s session.Talk, cmd *cobra.Command, id uint64) error {
 	var answer wire.Answer
 	get := func(id uint64) ([]byte, error) {
@@ -57,14 +57,14 @@ func drawSteps(s session.Talk, cmd *cobra.Command, id uint64) error {
 	return s.App.DrawSteps(answer.Task)
 }
 
-// stepsFlags are the flags that make a task one with steps.
+// stepsFlags holds the flags for submitting a task with steps.
 type stepsFlags struct {
 	from          string
 	finalize      string
 	onStepFailure string
 }
 
-// addStepsFlags adds them to f and returns their names.
+// addStepsFlags adds the flags to f and returns their names.
 func (o *stepsFlags) addStepsFlags(f *pflag.FlagSet) (names []string) {
 	own := pflag.NewFlagSet("steps", pflag.ContinueOnError)
 	own.StringVar(&o.from, "steps", "", "submit a task with the steps of a JSON file; - is standard input")
@@ -78,15 +78,15 @@ func (o *stepsFlags) addStepsFlags(f *pflag.FlagSet) (names []string) {
 	return names
 }
 
-// stepsFile is what a file of steps holds, or the array of the steps alone.
+// stepsFile is the content of a steps file. The file may also hold the array of steps alone.
 type stepsFile struct {
 	Steps         json.RawMessage `json:"steps"`
 	Finalize      string          `json:"finalize"`
 	OnStepFailure string          `json:"on_step_failure"`
 }
 
-// stepsFrom reads the steps, byte for byte, and puts the rest of what was said of
-// them into task; nil without --steps.
+// stepsFrom reads the steps, byte for byte, and puts the other settings of the file into task. It returns nil without
+// --steps.
 func stepsFrom(a *term.App, o *stepsFlags, task *newTask) ([]byte, error) {
 	if o.from == "" {
 		if o.finalize != "" || o.onStepFailure != "" {

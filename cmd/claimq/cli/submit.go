@@ -21,7 +21,7 @@ type submitOptions struct {
 	session.Flags
 	taskFlags
 	stepsFlags
-	taskFlagNames []string // --file refuses them
+	taskFlagNames []string // --file refuses these
 	file          string
 	wait          time.Duration
 }
@@ -61,7 +61,7 @@ was cancelled, 3 if it has not ended by then.`,
   echo '[{"step":"a","params":1},{"step":"b","params":2,"depends_on":["a"]}]' | claimq submit report --steps -
   claimq submit --file tasks.ndjson`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 { // with --file, or its variable
+			if len(args) == 0 { // --file or its variable is set
 				return nil
 			}
 			return term.Arguments(cmd, args)
@@ -109,7 +109,7 @@ func submitOne(a *term.App, cmd *cobra.Command, o *submitOptions, args []string)
 			}
 			return err
 		}
-	case steps == nil: // a task with steps may have none
+	case steps == nil: // a task with steps needs no params
 		params = []byte("{}")
 	}
 	task.TaskType = args[0]
@@ -138,8 +138,8 @@ func submitOne(a *term.App, cmd *cobra.Command, o *submitOptions, args []string)
 	})
 }
 
-// submitAndWait submits the task and shows how it ended. With --output json it
-// prints the task as it is then.
+// submitAndWait submits the task and shows how it ended. With --output json it prints the task as it is at that
+// moment.
 func submitAndWait(ctx context.Context, s session.Talk, r session.Request, o *submitOptions) error {
 	var answer wire.Answer
 	if _, err := s.Do(ctx, r, &answer); err != nil || answer.Task == nil {
@@ -164,7 +164,7 @@ func submitAndWait(ctx context.Context, s session.Talk, r session.Request, o *su
 	return endError(ended)
 }
 
-// endError says that a task did not end well, or not yet.
+// endError returns an error for a task that failed, was cancelled or has not ended yet.
 func endError(t *wire.Task) error {
 	switch client.TaskStatus(t.Status) {
 	case client.StatusCompleted:
@@ -175,11 +175,11 @@ func endError(t *wire.Task) error {
 	return &term.NotEndedError{ID: t.ID, Status: t.Status}
 }
 
-// submittedText says how the submit ended; key is the user's own.
+// submittedText says what the submit did. key is the user's own key, "" for a random one.
 func submittedText(a *term.App, answer *wire.Answer, key string) string {
 	t := answer.Task
 	switch {
-	case answer.Created || key == "": // a random key is found taken by our own lost try
+	case answer.Created || key == "": // if a random key is taken, an earlier try of ours took it
 		text := fmt.Sprintf("submitted task %d", t.ID)
 		if t.Status == "scheduled" && t.RunAt != nil {
 			text += ", to run at " + a.ShowTime(*t.RunAt)

@@ -19,30 +19,30 @@ import (
 	"github.com/claimq/claimq/internal/bytesize"
 )
 
-// Bounds of one request of submit --file, below the server's.
+// These bounds of one submit --file request are below the server's.
 const (
 	fileItemsMax = 1_000
-	fileTasksMax = 10_000 // items with their steps
+	fileTasksMax = 10_000 // items together with their steps
 	fileBytesMax = 7 << 20
-	lineBytesMax = 4 << 20 // of one line; params have 1 MiB at most
+	lineBytesMax = 4 << 20 // per line; params have at most 1 MiB
 )
 
-// errRefusedLines is returned when some lines were refused; each is named.
+// errRefusedLines counts the lines that the server refused. Each of them is named.
 type errRefusedLines int
 
 func (e errRefusedLines) Error() string {
 	return "refused: " + term.Count(int(e), "line") + "\nCorrect them, and submit only these."
 }
 
-// fileSubmit is a submit --file under way.
+// fileSubmit is a running submit --file.
 type fileSubmit struct {
 	s        session.Talk
-	taskType string // of lines without one
+	taskType string // for lines that name none
 
 	body    []byte
-	items   []fileItem // of body
-	tasks   int        // items with their steps
-	unkeyed bool       // an item has no key, so the request cannot be repeated
+	items   []fileItem // the items in body
+	tasks   int        // items together with their steps
+	unkeyed bool       // an item has no key, so the request must not be repeated
 	created int
 	existed int
 	refused int
@@ -50,8 +50,8 @@ type fileSubmit struct {
 
 // fileItem is one task of a request.
 type fileItem struct {
-	line   int  // of the file
-	ownKey bool // its key is random: found taken, it was by our own lost try
+	line   int  // its number in the file
+	ownKey bool // its key is random: if it is taken, an earlier try of ours took it
 }
 
 func submitFile(a *term.App, cmd *cobra.Command, o *submitOptions, args []string) error {
@@ -88,7 +88,7 @@ func submitFile(a *term.App, cmd *cobra.Command, o *submitOptions, args []string
 	})
 }
 
-// run submits the lines of input, at most one request at a time in memory.
+// run submits the lines of input. It holds at most one request in memory.
 func (fs *fileSubmit) run(ctx context.Context, input io.Reader) error {
 	scanner := bufio.NewScanner(input)
 	scanner.Buffer(make([]byte, 0, 64<<10), lineBytesMax)
@@ -96,7 +96,7 @@ func (fs *fileSubmit) run(ctx context.Context, input io.Reader) error {
 	for scanner.Scan() {
 		line := scanner.Bytes()
 		if number++; number == 1 {
-			line = bytes.TrimPrefix(line, []byte("\ufeff")) // some editors write it
+			line = bytes.TrimPrefix(line, []byte("\ufeff")) // some editors write a byte order mark
 		}
 		line = bytes.TrimSpace(line)
 		if len(line) == 0 {
@@ -121,7 +121,7 @@ func (fs *fileSubmit) run(ctx context.Context, input io.Reader) error {
 	return fs.send(ctx)
 }
 
-// next returns the first line that is not sent yet, which is number or before it.
+// next returns the first line that is not sent yet: number, or a line before it.
 func (fs *fileSubmit) next(number int) int {
 	if len(fs.items) > 0 {
 		return fs.items[0].line
@@ -129,7 +129,7 @@ func (fs *fileSubmit) next(number int) int {
 	return number
 }
 
-// add puts a line into the next request, and sends the one before if it is full.
+// add puts a line into the next request. If that request is full, it sends it first.
 func (fs *fileSubmit) add(ctx context.Context, number int, line []byte) error {
 	var task map[string]json.RawMessage
 	if err := json.Unmarshal(line, &task); err != nil || task == nil {
@@ -137,7 +137,7 @@ func (fs *fileSubmit) add(ctx context.Context, number int, line []byte) error {
 	}
 	item := fs.item(line, task)
 	var steps []json.RawMessage
-	_ = json.Unmarshal(task["steps"], &steps) // what is no array the server refuses
+	_ = json.Unmarshal(task["steps"], &steps) // the server refuses a value that is no array
 	size := 1 + len(steps)
 	if len(fs.items) == fileItemsMax || len(fs.items) > 0 && (fs.tasks+size > fileTasksMax || len(fs.body)+len(item) > fileBytesMax) {
 		if err := fs.send(ctx); err != nil {
@@ -151,7 +151,7 @@ func (fs *fileSubmit) add(ctx context.Context, number int, line []byte) error {
 	}
 	fs.body = append(fs.body, item...)
 	key, hasKey := task["idempotency_key"]
-	if string(key) == "null" { // as absent for the server, and not ours to replace
+	if string(key) == "null" { // for the server this means no key, and the user chose it
 		fs.unkeyed = true
 	}
 	fs.items = append(fs.items, fileItem{line: number, ownKey: !hasKey})
@@ -159,15 +159,15 @@ func (fs *fileSubmit) add(ctx context.Context, number int, line []byte) error {
 	return nil
 }
 
-// item is the line with what it leaves out: a random key, which makes the
-// request repeatable, and the type. The rest is kept as given.
+// item adds what a line leaves out: a random key, which makes the request repeatable, and the type. It keeps the rest
+// as the user wrote it.
 func (fs *fileSubmit) item(line []byte, task map[string]json.RawMessage) []byte {
 	var front []byte
 	if _, ok := task["idempotency_key"]; !ok {
 		front = fmt.Appendf(front, `"idempotency_key":%q,`, rand.Text())
 	}
 	if _, ok := task["task_type"]; !ok && fs.taskType != "" {
-		name, _ := json.Marshal(fs.taskType) // a string can always be encoded
+		name, _ := json.Marshal(fs.taskType) // encoding a string cannot fail
 		front = append(append(append(front, `"task_type":`...), name...), ',')
 	}
 	if len(task) == 0 {
@@ -176,7 +176,7 @@ func (fs *fileSubmit) item(line []byte, task map[string]json.RawMessage) []byte 
 	return append(append([]byte{'{'}, front...), line[1:]...)
 }
 
-// send makes the request, if there is one, and reports refused lines.
+// send sends the request, if it has any item, and reports the refused lines.
 func (fs *fileSubmit) send(ctx context.Context) error {
 	if len(fs.items) == 0 {
 		return nil
@@ -216,7 +216,6 @@ func (fs *fileSubmit) refuse(number int, why string) error {
 	return fs.s.App.Notef("line %d: %s", number, term.Printable(why))
 }
 
-// lines names the lines of a file from first to last.
 func lines(first, last int) string {
 	if first == last {
 		return fmt.Sprintf("line %d", first)
@@ -224,7 +223,7 @@ func lines(first, last int) string {
 	return fmt.Sprintf("lines %d to %d", first, last)
 }
 
-// explain says which lines a call was about that did not succeed.
+// explain says which lines a failed call carried.
 func (fs *fileSubmit) explain(err error, first, last int) error {
 	var call *term.CallError
 	if !errors.As(err, &call) {
@@ -237,7 +236,7 @@ func (fs *fileSubmit) explain(err error, first, last int) error {
 	return call
 }
 
-// lineOf returns the line that a refusal of the whole request names.
+// lineOf returns the line that the refusal of a whole request names.
 func (fs *fileSubmit) lineOf(err error) (number int, ok bool) {
 	var refusal *client.Error
 	if !errors.As(err, &refusal) {

@@ -36,7 +36,7 @@ func NewGetCommand(a *term.App) *cobra.Command {
 		return session.AtTask("")(args)
 	}, func(answer *wire.Answer) error { return a.ShowTask(answer.Task) })
 	cmd.Flags().StringVar(&key, "key", "", "in place of ID: the idempotency key that the task was submitted with")
-	term.OnlyExplicit(cmd) // CLAIMQ_KEY is that of a task to submit
+	term.OnlyExplicit(cmd) // CLAIMQ_KEY is the key of a task to submit
 	return cmd
 }
 
@@ -62,7 +62,7 @@ command can be repeated.`,
 	}, settled(a, "retry"))
 	cmd.Flags().Int32Var(&add, "add-attempts", 0, "give it so many attempts more first")
 	cmd.Flags().Var(&token, "token", "only if this is the token of the task's current or last claim")
-	// The token of a claim in the environment may be of another task.
+	// A token in the environment may belong to the claim of another task.
 	cmd.Flags().Lookup("token").Annotations = map[string][]string{term.ExplicitOnly: {}}
 	return cmd
 }
@@ -78,8 +78,8 @@ func NewDeleteCommand(a *term.App) *cobra.Command {
 		id, err := session.ParseID(args[0])
 		return func(s session.Talk) error {
 			const unknown = "Repeat the command: that there is no such task means that it is done."
-			if s.Flags.Output == "json" { // as the server said it; to a repeat it says that there is no such task
-				// Ids are never used again: a repeat deletes nothing else.
+			if s.Flags.Output == "json" { // print the server's answer; for a repeat it is that the task does not exist
+				// The server never uses an id twice, so a repeat deletes nothing else.
 				r, _ := session.Delete(session.TaskPath(id, ""), unknown)
 				_, err := s.Call(cmd.Context(), r, &wire.Answer{})
 				return err

@@ -8,16 +8,16 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// none clears a setting of a type, or a default of the server.
+// none is the flag value that clears a setting of a type or a default of the server.
 const none = "none"
 
-// taskDefaults are the flags of what tasks get that say nothing themselves, of a type or
-// of the server.
+// taskDefaults holds the flags for settings that tasks get when they name none themselves. A type and the server both
+// have them.
 type taskDefaults struct {
 	lease, maxAttempts, backoff, retention string
 }
 
-// addTo adds the flags, whose help begins with what they are.
+// addTo adds the flags. Their help begins with what.
 func (d *taskDefaults) addTo(f *pflag.FlagSet, what string) {
 	f.StringVar(&d.lease, "lease", "", what+" lease, as 2m, or none")
 	f.StringVar(&d.maxAttempts, "max-attempts", "", what+", 0: no limit, or none")
@@ -34,14 +34,14 @@ func (d *taskDefaults) settings() []setting {
 	}
 }
 
-// setting is a field of a PATCH, and the flag's value for it.
+// setting is one field of a PATCH, with the flag's value for it.
 type setting struct {
 	name, value string
 	parse       func(value string) (any, error)
 }
 
-// addSettings adds the settings that a flag names to a PATCH: null clears, what is not
-// there stays.
+// addSettings adds the settings that have a flag to a PATCH. A null clears a setting, and a missing one stays as it
+// is.
 func addSettings(fields map[string]any, settings []setting) error {
 	for _, s := range settings {
 		switch s.value {

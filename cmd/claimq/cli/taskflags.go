@@ -14,7 +14,7 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// taskFlags are the flags that say what a task is like.
+// taskFlags holds the flags that describe a task.
 type taskFlags struct {
 	key         string
 	priority    int32
@@ -30,7 +30,7 @@ type taskFlags struct {
 	lease       time.Duration
 }
 
-// addTaskFlags adds them to f and returns their names.
+// addTaskFlags adds the flags to f and returns their names.
 func (t *taskFlags) addTaskFlags(f *pflag.FlagSet) (names []string) {
 	own := pflag.NewFlagSet("task", pflag.ContinueOnError)
 	own.StringVar(&t.key, "key", "", "idempotency key; none: a random one, so that the command can repeat itself")
@@ -52,7 +52,7 @@ func (t *taskFlags) addTaskFlags(f *pflag.FlagSet) (names []string) {
 	return names
 }
 
-// task is the task that the flags describe, without its params.
+// task builds the task from the flags, without its params.
 func (t *taskFlags) task(flags *pflag.FlagSet) (*newTask, error) {
 	n := &newTask{NewTask: wire.NewTask{Priority: t.priority, IdempotencyKey: t.key, Group: t.group, Unique: t.unique}}
 	if t.delay != 0 && t.runAt != "" {
@@ -90,13 +90,13 @@ func (t *taskFlags) task(flags *pflag.FlagSet) (*newTask, error) {
 	return n, nil
 }
 
-// newTask is a task as submitted, its backoff as the user wrote it.
+// newTask is a task to submit, with its backoff as the user wrote it.
 type newTask struct {
 	wire.NewTask
 	Backoff json.RawMessage `json:"backoff,omitempty"`
 }
 
-// wholeMS refuses what would be sent as another length than was said.
+// wholeMS returns d in milliseconds. It refuses a length that would be sent as another one.
 func wholeMS(flag string, d time.Duration) (int64, error) {
 	if d < 0 || d%time.Millisecond != 0 {
 		return 0, term.UsageErrorf("%s is %v: it must be whole milliseconds, not negative", flag, d)
@@ -104,7 +104,7 @@ func wholeMS(flag string, d time.Duration) (int64, error) {
 	return d.Milliseconds(), nil
 }
 
-// parseTime reads a time of a flag, "" is none.
+// parseTime reads the time of a flag. It returns nil for "".
 func parseTime(flag, value string) (*time.Time, error) {
 	if value == "" {
 		return nil, nil
@@ -135,11 +135,10 @@ func parseLabels(args []string) (wire.Labels, error) {
 	return labels, nil
 }
 
-// backoffForm is what parseBackoff reads, in words.
+// backoffForm describes what parseBackoff reads.
 const backoffForm = "INITIAL[,MAX[,FACTOR[,JITTER]]] as 1s,10m,2,0.2, or the API's JSON"
 
-// parseBackoff returns a backoff as JSON: what the user wrote, or made of the
-// short form.
+// parseBackoff returns a backoff as JSON: the user's own JSON, or the short form converted.
 func parseBackoff(value string) (json.RawMessage, error) {
 	if strings.HasPrefix(value, "{") {
 		if !json.Valid([]byte(value)) {
@@ -171,7 +170,7 @@ func parseBackoff(value string) (json.RawMessage, error) {
 	return b.Bytes(), nil
 }
 
-// parseRetention reads how long an ended task is kept, in milliseconds.
+// parseRetention reads a retention: how many milliseconds the server keeps an ended task.
 func parseRetention(value string) (*int64, error) {
 	ms := int64(-1)
 	if value != "forever" {
@@ -184,7 +183,7 @@ func parseRetention(value string) (*int64, error) {
 	return &ms, nil
 }
 
-// parseLength reads a duration as Go writes it, or whole days as 7d.
+// parseLength reads a duration as Go writes it, or whole days such as 7d.
 func parseLength(value string) (time.Duration, error) {
 	if days, ok := strings.CutSuffix(value, "d"); ok {
 		n, err := strconv.ParseUint(days, 10, 16)

@@ -50,7 +50,7 @@ last minute.`,
 			q.Set("order", order)
 		}
 		if name == "" {
-			name = taskType // the type itself, and few others
+			name = taskType // only the type itself and a few others match
 		}
 		if name != "" {
 			q.Set("name", name)
@@ -75,7 +75,7 @@ last minute.`,
 	return cmd
 }
 
-// tellTypesLeft says how many types a limit has left out.
+// tellTypesLeft says how many types the limit left out.
 func tellTypesLeft(a *term.App, t *wire.Types) error {
 	left := t.Matched - len(t.Types)
 	if left <= 0 {
@@ -88,8 +88,8 @@ func tellTypesLeft(a *term.App, t *wire.Types) error {
 	return a.Notef("There are more types, %s: %s.", term.Number(left), how)
 }
 
-// showTypes prints a row a type; only the settings that some type has take a
-// column, and of the statuses but pending and claimed those of some task.
+// showTypes prints one row per type. Columns for settings appear only if a type has them, and columns for statuses
+// other than pending and claimed only if a task has them.
 func showTypes(a *term.App, types []wire.Type, only string) error {
 	rows := [][]string{{"TYPE", "PENDING", "SCHEDULED", "BLOCKED", "CLAIMED", "RUNNING", "OLDEST", "IN/S", "DONE/S", "FAILED/S", "PAUSED", "MAX CLAIMED", "RATE/S", "LEASE", "ATTEMPTS", "BACKOFF", "RETENTION"}}
 	used := make([]bool, len(rows[0]))
@@ -139,12 +139,12 @@ func showTypes(a *term.App, types []wire.Type, only string) error {
 	return a.Table(rows, "RETENTION", "BACKOFF", "ATTEMPTS", "LEASE", "RATE/S", "MAX CLAIMED", "FAILED/S")
 }
 
-// noSuchType is what is said of a type without tasks and settings.
+// noSuchType returns the message for a type without tasks and settings.
 func noSuchType(name string) string {
 	return fmt.Sprintf("no tasks and no settings of type %s; 'claimq types' lists the types", term.Printable(name))
 }
 
-// showSome is a count, "" for none.
+// showSome formats a count, and returns "" for 0.
 func showSome(n int64) string {
 	if n == 0 {
 		return ""
@@ -152,7 +152,7 @@ func showSome(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// showRate is a rate with as many digits as tell something.
+// showRate formats a rate with a useful number of digits.
 func showRate(perSecond float64) string {
 	switch {
 	case perSecond == 0:
@@ -163,8 +163,8 @@ func showRate(perSecond float64) string {
 	return strconv.FormatFloat(perSecond, 'f', 0, 64)
 }
 
-// settingsOf are the limits and the defaults of a type in words, "" for what is
-// not set: claims at a time, rate, lease, attempts, backoff, retention.
+// settingsOf puts the limits and defaults of a type into words, "" for each that is not set. The order is claims at a
+// time, rate, lease, attempts, backoff, retention.
 func settingsOf(s *wire.TypeSettings) []string {
 	words := make([]string, 6)
 	if s.MaxClaimed != nil {
@@ -184,7 +184,7 @@ func settingsOf(s *wire.TypeSettings) []string {
 	}
 	if s.Backoff != nil {
 		b := s.Backoff
-		words[4] = fmt.Sprintf("%s,%s,%g,%g", term.ShowMS(b.InitialMS), term.ShowMS(b.MaxMS), b.Factor, b.Jitter) // as --backoff takes it
+		words[4] = fmt.Sprintf("%s,%s,%g,%g", term.ShowMS(b.InitialMS), term.ShowMS(b.MaxMS), b.Factor, b.Jitter) // the form that --backoff takes
 		if b.InitialMS == 0 {
 			words[4] = term.NoWait
 		}

@@ -65,7 +65,7 @@ only: what is claimed goes on.`,
 	return cmd
 }
 
-// patch is the request's body: null clears, what is not there stays.
+// patch builds the request body. A null clears a field, and a missing field stays as it is.
 func (o *typeSetOptions) patch() (map[string]any, error) {
 	fields := map[string]any{}
 	switch {
@@ -89,7 +89,7 @@ func (o *typeSetOptions) patch() (map[string]any, error) {
 
 func typePath(name string) string { return "/api/types/" + url.PathEscape(name) }
 
-// parseRate keeps the number as the user wrote it.
+// parseRate checks the number and returns it as the user wrote it.
 func parseRate(value string) (any, error) {
 	if f, err := strconv.ParseFloat(value, 64); err != nil || f < 0 || !json.Valid([]byte(value)) {
 		return nil, term.UsageErrorf("--rate-limit is %q: it must be claims per second, as 0.5 or 100, or none", value)
@@ -97,7 +97,7 @@ func parseRate(value string) (any, error) {
 	return json.RawMessage(value), nil
 }
 
-// showType prints a type, one field a line.
+// showType prints a type, one field per line.
 func showType(a *term.App, t *wire.Type) error {
 	if t == nil {
 		return nil

@@ -14,19 +14,19 @@ import (
 	"github.com/claimq/claimq/internal/repeat"
 )
 
-// emptyPause keeps a claim from asking in a tight loop a server that does not
-// wait as long as it was asked to.
+// emptyPause is the pause after an empty answer. It prevents a tight loop of claims if a server does not wait as long
+// as it was asked to.
 const emptyPause = 100 * time.Millisecond
 
-// claimNext claims by w and waits up to wait if there is nothing. It returns the
-// answer as it came and decoded, possibly without a task. Each request has a
-// claim_request_id of its own: a new one only after an empty answer.
+// claimNext sends w and waits up to wait for a task. It returns the answer as bytes and decoded; the answer may hold
+// no task. It uses a new claim_request_id only after an empty answer, so a repeated request cannot claim a second
+// task.
 func claimNext(ctx context.Context, s session.Talk, w wire.Claim, wait time.Duration) ([]byte, wire.Answer, error) {
 	until := time.Now().Add(wait)
 	lease := time.Duration(w.LeaseMS) * time.Millisecond
 	for {
 		hold := repeat.PollWait(time.Until(until), lease)
-		// Rounded up: else the last request would end just before the time does.
+		// Rounded up, because the last request would otherwise end just before the time is over.
 		w.WaitMS, w.ClaimRequestID = (hold + time.Millisecond - 1).Milliseconds(), rand.Text()
 		r, err := session.Post("/api/tasks/claim", w, "If a task was claimed, it can be claimed again when the lease has ended.")
 		if err != nil {
@@ -48,8 +48,8 @@ func claimNext(ctx context.Context, s session.Talk, w wire.Claim, wait time.Dura
 	}
 }
 
-// waitEnded waits up to wait until the task has ended, and returns it as it is
-// then, also as it came.
+// waitEnded waits up to wait until the task has ended. It returns the task as it is at that moment, decoded and as
+// bytes.
 func waitEnded(ctx context.Context, s session.Talk, id uint64, wait time.Duration) (*wire.Task, []byte, error) {
 	until := time.Now().Add(wait)
 	for {

@@ -30,7 +30,7 @@ limit, for others of its group, for the steps before it, or for a worker.`,
 				if len(why.Reasons) > 0 {
 					return showReasons(a, id, why.Reasons)
 				}
-				// It is not waiting: what it does is the answer.
+				// The task does not wait, so the answer is what it does.
 				var answer wire.Answer
 				if _, err := s.Do(cmd.Context(), session.Get(session.TaskPath(id, "")), &answer); err != nil {
 					return err
@@ -43,7 +43,7 @@ limit, for others of its group, for the steps before it, or for a worker.`,
 	return cmd
 }
 
-// showReasons prints a line a reason.
+// showReasons prints one line per reason.
 func showReasons(a *term.App, id uint64, reasons []wire.Reason) error {
 	rows := [][]string{{fmt.Sprintf("task %d waits:", id)}}
 	for i := range reasons {
@@ -52,8 +52,8 @@ func showReasons(a *term.App, id uint64, reasons []wire.Reason) error {
 	return term.Columns(a.Stdout, rows)
 }
 
-// reasonText is a reason in the server's words, with how far its time is from now
-// and who holds the claims that stand against it.
+// reasonText returns a reason in the server's words. It adds how far its time is from now, and which workers hold the
+// claims that block it.
 func reasonText(a *term.App, r *wire.Reason) string {
 	text := term.Printable(r.Message)
 	for _, at := range []*time.Time{r.At, r.RunAt, r.LastAskedAt} {
@@ -79,7 +79,7 @@ func reasonText(a *term.App, r *wire.Reason) string {
 	return text
 }
 
-// stateText is what a task that does not wait does, in words.
+// stateText says what a task does that does not wait.
 func stateText(a *term.App, t *wire.Task) string {
 	switch {
 	case t == nil:

@@ -21,8 +21,8 @@ import (
 	"github.com/claimq/claimq/internal/descriptors"
 )
 
-// workConcurrencyMax bounds how many commands run at a time: each has a thread and
-// up to 1 MiB of output.
+// workConcurrencyMax bounds how many commands run at a time, because each one needs a thread and up to 1 MiB for its
+// output.
 const workConcurrencyMax = 1_000
 
 type workOptions struct {
@@ -34,11 +34,11 @@ type workOptions struct {
 
 	serve                      bool
 	processes, tasksPerProcess int
-	memoryPerProcess           int // MiB
+	memoryPerProcess           int // in MiB
 	listen                     string
 }
 
-// servedTimeout is the --timeout of --serve: a program that hangs is found by it.
+// servedTimeout is the --timeout of --serve. It finds a program that hangs.
 const servedTimeout = time.Hour
 
 // NewWorkCommand returns the command `claimq work`.
@@ -47,7 +47,7 @@ func NewWorkCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "work --type TYPE [flags] -- COMMAND [ARG...] | --serve [flags] -- COMMAND [ARG...]",
 		Args: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("listen") { // there is no COMMAND
+			if cmd.Flags().Changed("listen") { // such a worker has no COMMAND
 				return nil
 			}
 			return term.Arguments(cmd, args)
@@ -106,7 +106,7 @@ answer is asked until it does.`,
 		},
 	}
 	f := cmd.Flags()
-	f.SetInterspersed(false) // what follows COMMAND is its own
+	f.SetInterspersed(false) // flags after COMMAND belong to COMMAND
 	o.AddNodeFlags(f)
 	f.StringVar(&o.worker, "worker", "", "the worker's name: letters, digits, _ and -; none: made of the host's and something random")
 	f.StringSliceVar(&o.types, "type", nil, "task type to take; repeatable; not with --serve, whose program says it")
@@ -119,7 +119,7 @@ answer is asked until it does.`,
 	f.IntVar(&o.tasksPerProcess, "tasks-per-process", 0, "of --serve: after how many tasks a process is asked to end and begun again; 0: never")
 	f.IntVar(&o.memoryPerProcess, "memory-per-process", 0, "of --serve: from how many MiB of memory on a process is asked to end and begun again (Linux); 0: never")
 	f.StringVar(&o.listen, "listen", "", "of --serve: unix:PATH, a socket to which programs connect that you start yourself, in place of COMMAND")
-	// CLAIMQ_TIMEOUT is for how long calls are tried: it must not end commands.
+	// CLAIMQ_TIMEOUT says how long calls are tried. It must not end commands.
 	f.Lookup("timeout").Annotations = map[string][]string{term.ExplicitOnly: {}}
 	return cmd
 }
@@ -153,11 +153,10 @@ func (o *workOptions) check(flags *pflag.FlagSet) error {
 	return err
 }
 
-// commandFiles are the descriptors that a command takes while it runs: its three pipes, the process, and
-// a connection for its claim.
+// commandFiles counts the descriptors of a running command: three pipes, the process, and a connection for its claim.
 const commandFiles = 5
 
-// checkFiles holds --concurrency against the files that the process may open.
+// checkFiles checks that the process may open enough files for --concurrency.
 func (o *workOptions) checkFiles() error {
 	limit, err := descriptors.Limit()
 	if err != nil {
@@ -169,9 +168,8 @@ func (o *workOptions) checkFiles() error {
 	return nil
 }
 
-// work runs the worker until ctx ends. Only a mistake of the options, a key that is
-// refused, or commands that did not stop, is an error: a cluster that does not answer
-// is asked again.
+// work runs the worker until ctx ends. It returns an error only for wrong options, a refused key or commands that did
+// not stop. If the cluster does not answer, it asks again.
 func work(ctx context.Context, s session.Talk, o *workOptions, path string, args []string) error {
 	if err := o.checkFiles(); err != nil {
 		return err
@@ -196,9 +194,8 @@ func work(ctx context.Context, s session.Talk, o *workOptions, path string, args
 	return stopped(out, w, w.Run(ctx))
 }
 
-// watchSignals returns ctx, which then ends at the first signal to stop; at the second
-// it calls hurry. A SIGHUP that is ignored, as under nohup, stays so. The caller calls
-// end.
+// watchSignals returns a copy of ctx that ends at the first signal to stop. The second signal calls hurry. An ignored
+// SIGHUP, as under nohup, stays ignored. The caller must call end.
 func watchSignals(ctx context.Context, hurry func()) (watched context.Context, end func()) {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {

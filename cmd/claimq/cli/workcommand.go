@@ -25,27 +25,27 @@ import (
 const (
 	// permanentCode is the exit code that fails a task for good.
 	permanentCode = 100
-	// resultBytesMax bounds what a command prints; the server takes as much.
+	// resultBytesMax bounds the output of a command. The server takes results up to this size.
 	resultBytesMax = 1 << 20
-	// startPause is how long a command that could not be started is not tried again, and its
-	// task not claimed.
+	// startPause is the pause after a command could not be started. In that time the command is not tried again and
+	// its task is not claimed.
 	startPause = time.Second
 )
 
-// runner runs the command of claimq work for tasks. It is safe for concurrent use.
+// runner runs the command of claimq work for tasks. Concurrent calls are safe.
 type runner struct {
-	path    string   // of the executable
+	path    string   // path of the executable
 	args    []string // the first is the command's name
-	environ []string // without what is of one task
+	environ []string // without the variables of one task
 	out     *child.Output
 
 	children reap.Children
 	stopping <-chan struct{} // closed when the worker is told to stop
 }
 
-// commandEnviron is environ without the API key, whatever a task brings about, and
-// without what another claim has left in it, and with the worker and its nodes: the
-// command can call claimq for its own task.
+// commandEnviron returns environ with the worker and its nodes, so that the command can call claimq for its own task.
+// It leaves out the API key, because a task may make the command do anything. It also leaves out variables of another
+// claim.
 func commandEnviron(environ, endpoints []string, worker string) []string {
 	var kept []string
 	for _, e := range environ {
@@ -59,11 +59,11 @@ func commandEnviron(environ, endpoints []string, worker string) []string {
 	return append(kept, "CLAIMQ_WORKER="+worker, "CLAIMQ_ENDPOINTS="+strings.Join(endpoints, ","))
 }
 
-// errNotStarted is returned when the command cannot be started, as it is being replaced or
-// there are too many processes.
+// errNotStarted is returned when the command cannot be started, for example because its file is being replaced or
+// because too many processes run.
 var errNotStarted = errors.New("start the command")
 
-// handle runs the command for a task. What it returns settles the claim.
+// handle runs the command for a task. The worker settles the claim by the result.
 func (r *runner) handle(ctx context.Context, job *client.Job[[]byte]) error {
 	begun := time.Now()
 	result, err := r.run(ctx, job)
@@ -76,7 +76,7 @@ func (r *runner) handle(ctx context.Context, job *client.Job[[]byte]) error {
 	if err != nil {
 		what, _, _ := strings.Cut(err.Error(), "\n")
 		fmt.Fprintf(r.out, "%s: after %v: %s\n", about, took, term.Printable(what))
-		if errors.Is(err, errNotStarted) { // which is not the task's fault
+		if errors.Is(err, errNotStarted) { // this is not the task's fault
 			pause.For(ctx, startPause)
 			return client.Snooze(startPause)
 		}
@@ -93,7 +93,7 @@ func (r *runner) handle(ctx context.Context, job *client.Job[[]byte]) error {
 	return nil
 }
 
-// run runs the command and returns what it printed, or why that does not count.
+// run runs the command and returns its output, or an error if that does not count.
 func (r *runner) run(ctx context.Context, job *client.Job[[]byte]) ([]byte, error) {
 	var result boundedBuffer
 	stderr := child.NewLines(func() string { return "task " + job.Task.ID + ": " }, r.out)
@@ -112,8 +112,8 @@ func (r *runner) run(ctx context.Context, job *client.Job[[]byte]) ([]byte, erro
 	stderr.Flush()
 	switch {
 	case stopped != nil:
-		// Many programs exit with 0 at SIGTERM: that does not mean that the work is done.
-		// The worker knows itself why.
+		// Many programs exit with 0 at SIGTERM, so 0 does not mean that the work is done. The worker knows itself why
+		// it stopped the command.
 		return nil, errors.New("stopped: " + child.Failure(err, stderr))
 	case err != nil:
 		return nil, failureOf(err, stderr)
@@ -129,14 +129,13 @@ func (r *runner) environOf(job *client.Job[[]byte]) []string {
 		"CLAIMQ_ATTEMPT="+strconv.Itoa(job.Attempt), "CLAIMQ_CLAIM_TOKEN="+strconv.FormatInt(job.Token, 10))
 }
 
-// await waits for the command and returns how it ended, and why it was stopped if
-// it was. Nothing of its process group is left then.
+// await waits for the command. It returns how the command ended, and why it was stopped if it was. After that no
+// process of its group is left.
 func (r *runner) await(ctx context.Context, cmd *exec.Cmd, job *client.Job[[]byte]) (stopped, err error) {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	group := cmd.Process.Pid
-	// The number is the group's while there is a process in it, and not given to
-	// another so soon.
+	// The number stays with the group while it has a process, and the system does not reuse it so soon.
 	defer func() { _ = syscall.Kill(-group, syscall.SIGKILL) }()
 	select {
 	case err := <-ended:
@@ -161,7 +160,7 @@ func (r *runner) await(ctx context.Context, cmd *exec.Cmd, job *client.Job[[]byt
 	return stopped, child.WithoutDelay(err)
 }
 
-// failureOf is what a handler returns whose command has failed.
+// failureOf turns the failure of a command into the handler's error.
 func failureOf(err error, stderr *child.Lines) error {
 	failure := &commandError{child.Failure(err, stderr), err}
 	var exit *exec.ExitError
@@ -171,7 +170,7 @@ func failureOf(err error, stderr *child.Lines) error {
 	return failure
 }
 
-// commandError says how a command failed, in more words than err.
+// commandError describes how a command failed, in more words than err.
 type commandError struct {
 	text string
 	err  error
@@ -180,8 +179,8 @@ type commandError struct {
 func (e *commandError) Error() string { return e.text }
 func (e *commandError) Unwrap() error { return e.err }
 
-// resultOf is a result as it is sent: JSON without the line's end after it, other
-// bytes as they are, nothing if there is nothing but white space.
+// resultOf returns the result to send. It removes the line end after JSON, keeps other output byte for byte, and
+// returns nothing for white space alone.
 func resultOf(printed []byte) []byte {
 	trimmed := bytes.TrimSpace(printed)
 	if len(trimmed) == 0 || json.Valid(trimmed) {
@@ -190,8 +189,7 @@ func resultOf(printed []byte) []byte {
 	return printed
 }
 
-// boundedBuffer keeps up to resultBytesMax bytes and drops the rest: the command
-// may go on.
+// boundedBuffer keeps up to resultBytesMax bytes and drops the rest, so that the command can go on.
 type boundedBuffer struct {
 	kept []byte
 	over bool

@@ -42,8 +42,7 @@ the workers that hold tasks of that type, and those tasks.`,
 	return cmd
 }
 
-// holdersOf returns those of the workers that hold tasks of the type, each with
-// these tasks only.
+// holdersOf returns the workers that hold tasks of the type, each with these tasks only.
 func holdersOf(ctx context.Context, s session.Talk, taskType string, workers []wire.Worker) ([]wire.Worker, error) {
 	held := map[string][]uint64{}
 	q := url.Values{"status": {"claimed"}, "task_type": {taskType}, "limit": {strconv.Itoa(listPageMax)}}
@@ -72,7 +71,7 @@ func holdersOf(ctx context.Context, s session.Talk, taskType string, workers []w
 	return holders, nil
 }
 
-// showWorkers prints a row a worker.
+// showWorkers prints one row per worker.
 func showWorkers(a *term.App, workers []wire.Worker) error {
 	if len(workers) == 0 {
 		return a.Sayf("no workers")

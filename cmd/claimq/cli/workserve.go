@@ -17,7 +17,7 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// checkServe checks what goes with --serve, and what only goes with it.
+// checkServe checks the flags that need --serve, and the flags that do not go with it.
 func (o *workOptions) checkServe(flags *pflag.FlagSet) error {
 	if !o.serve {
 		for _, name := range []string{"processes", "tasks-per-process", "memory-per-process", "listen"} {
@@ -54,19 +54,19 @@ func (o *workOptions) checkServe(flags *pflag.FlagSet) error {
 	case o.listen != "" && (o.tasksPerProcess > 0 || o.memoryPerProcess > 0):
 		return term.UsageErrorf("--listen starts no processes: --tasks-per-process and --memory-per-process do not go with it")
 	}
-	o.concurrency = o.processes // each has as many descriptors as a command
+	o.concurrency = o.processes // each program uses as many descriptors as a command
 	o.listen = path
 	return nil
 }
 
-// serveTasks is work by programs that stay.
+// serveTasks works on tasks with programs that keep running.
 func serveTasks(ctx context.Context, s session.Talk, o *workOptions, path string, args []string) error {
 	if err := o.checkFiles(); err != nil {
 		return err
 	}
 	out := detachedOutput(s.App)
 	cfg := o.config(out)
-	plain, err := client.NewWorker(s.Client, cfg) // for its id, before the types are known
+	plain, err := client.NewWorker(s.Client, cfg) // provides the id before the types are known
 	if err != nil {
 		return term.UsageErrorf("%w", err)
 	}
@@ -75,7 +75,7 @@ func serveTasks(ctx context.Context, s session.Talk, o *workOptions, path string
 		select {
 		case now := <-hurries:
 			now()
-		default: // there is no worker yet, and nothing to hurry
+		default: // no worker yet, so nothing to hurry
 		}
 	})
 	defer end()
@@ -95,7 +95,7 @@ func serveTasks(ctx context.Context, s session.Talk, o *workOptions, path string
 	return stopped(out, w, err)
 }
 
-// config is how the worker is made, but for its concurrency.
+// config builds the worker's configuration, without its concurrency.
 func (o *workOptions) config(out *child.Output) client.WorkerConfig {
 	stopWait := o.stopWait
 	if stopWait == 0 {
@@ -107,7 +107,7 @@ func (o *workOptions) config(out *child.Output) client.WorkerConfig {
 	}
 }
 
-// detachedOutput is where a worker says what goes on.
+// detachedOutput returns where a worker writes its messages.
 func detachedOutput(app *term.App) *child.Output {
 	app.DetachStderr(func(lines uint64) {
 		fmt.Fprintf(app.Stderr, "claimq: %d lines were dropped, as they were not read\n", lines)

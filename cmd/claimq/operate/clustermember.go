@@ -11,7 +11,7 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// seeStatus is what to do when a change of the membership may have been made.
+// seeStatus tells users what to do when a change of the membership may have been made.
 const seeStatus = "See with 'claimq cluster status' whether it was done; to repeat the command is safe."
 
 func newClusterJoinCommand(a *term.App) *cobra.Command {
@@ -65,11 +65,11 @@ over first. What would leave too few healthy voters is refused.`,
 	})
 }
 
-// changeMember makes cmd one that makes the call POST /api/cluster/VERB, which answers with
-// the member, and prints what say says of it.
+// changeMember makes cmd call POST /api/cluster/VERB. The server answers with the member, and the command prints
+// say's text for it.
 func changeMember(a *term.App, cmd *cobra.Command, verb string, body func(args []string) any, say func(*wire.Node) string) *cobra.Command {
 	return session.Command(a, cmd, func(args []string) (session.Request, error) {
-		return session.Post("/api/cluster/"+verb, body(args), seeStatus) // a repeat finds it done
+		return session.Post("/api/cluster/"+verb, body(args), seeStatus) // repeating it changes nothing further
 	}, func(_ []string, answer *wire.Member) error { return a.Sayf("%s", say(&answer.Node)) })
 }
 
@@ -85,7 +85,7 @@ func newClusterTransferCommand(a *term.App) *cobra.Command {
 			body["node_id"] = args[0]
 		}
 		r, err := session.Post("/api/cluster/transfer", body, seeStatus)
-		r.Repeatable = len(args) == 1 // without a name a repeat would move it on
+		r.Repeatable = len(args) == 1 // without a name, a repeat would hand the lead on again
 		return r, err
 	}, func(_ []string, answer *wire.Transferred) error {
 		return a.Sayf("%s leads", term.Printable(answer.Leader))
@@ -115,7 +115,7 @@ differ.`,
 	})
 }
 
-// errStatesDiffer is returned when nodes have told different hashes.
+// errStatesDiffer is returned when the nodes report different hashes of their state.
 var errStatesDiffer = errors.New("the nodes' states differ: a node that differs from the majority stops by itself within a minute; see \"A node differs\" in docs/operations.md")
 
 func showHashes(a *term.App, h *wire.ClusterHash) error {

@@ -12,7 +12,7 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// recoverConsent is the flag without which nothing is recovered.
+// recoverConsent is the flag that a user must give before anything is recovered.
 const recoverConsent = "yes-i-know-this-may-lose-data"
 
 func newClusterRecoverCommand(a *term.App) *cobra.Command {
@@ -64,7 +64,7 @@ func showRecoveryJSON(w io.Writer, r *cluster.Recovery, done bool) error {
 		NodeID    string   `json:"node_id"`
 		ClusterID string   `json:"cluster_id,omitempty"` // the new one
 		LastIndex uint64   `json:"last_index"`
-		Without   []string `json:"without"` // peer addresses of the nodes that are given up
+		Without   []string `json:"without"` // peer addresses of the nodes that the cluster gives up
 		Done      bool     `json:"done"`
 	}{NodeID: r.NodeID, ClusterID: r.ClusterID, LastIndex: r.LastIndex, Without: []string{}, Done: done}
 	for _, o := range r.Others {

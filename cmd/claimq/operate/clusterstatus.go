@@ -44,7 +44,7 @@ it, or without a leader the node that answers. Exit code 0: a node answered, wha
 	}, session.At("/api/cluster"), func(answer *wire.Cluster) error { return showCluster(a, answer) })
 }
 
-// zonesOf returns which time zones the nodes go by, "" if none says so.
+// zonesOf returns the versions of the nodes' time zone data, or "" if no node reports one.
 func zonesOf(c *wire.Cluster) string {
 	var versions []string
 	for i := range c.Nodes {

@@ -39,14 +39,14 @@ alone. Put it into a file on the new node, and start that with --join and
 	return cmd
 }
 
-// createToken makes a token and prints it.
+// createToken makes a join token and prints it.
 func createToken(a *term.App, cmd *cobra.Command, expires time.Duration, uses int) (session.Act, error) {
 	token, hash := newSecret("claimqjoin_")
 	body := map[string]any{"token_sha256": hash, "expires_in_ms": expires.Milliseconds(), "uses": uses}
 	r, err := session.Post("/api/cluster/tokens", body, "Whether it was made is not known: it was not printed, so make another one.")
 	return func(s session.Talk) error {
 		var answer wire.JoinTokenMade
-		if _, err := s.Do(cmd.Context(), r, &answer); err != nil { // a repeat finds it made
+		if _, err := s.Do(cmd.Context(), r, &answer); err != nil { // repeating it finds the same token
 			return err
 		}
 		if s.Flags.Output == "json" {
@@ -59,7 +59,7 @@ func createToken(a *term.App, cmd *cobra.Command, expires time.Duration, uses in
 	}, err
 }
 
-// madeToken is what is printed of a token that was made, as JSON.
+// madeToken is a new token as JSON.
 type madeToken struct {
 	Success bool           `json:"success"`
 	Secret  string         `json:"secret"`

@@ -24,7 +24,7 @@ from there. Refused while a node runs an older version, or a voter does not answ
 		Example: "  claimq cluster upgrade\n  claimq cluster upgrade --finalize",
 	}
 	session.Command(a, cmd, func([]string) (session.Request, error) {
-		body := []byte("{}") // raising it to where it is changes nothing
+		body := []byte("{}") // raising it to its present value changes nothing
 		if !finalize {
 			body = []byte(`{"dry_run":true}`)
 		}
@@ -40,7 +40,7 @@ from there. Refused while a node runs an older version, or a voter does not answ
 	return cmd
 }
 
-// showUpgrade tells what each node knows, and what --finalize would do.
+// showUpgrade prints which level each node knows, and what --finalize would do.
 func showUpgrade(a *term.App, plan *wire.Upgraded) error {
 	rows := [][]string{{"NODE", "VERSION", "KNOWS LEVEL"}}
 	var silent, old []string
@@ -63,7 +63,6 @@ func showUpgrade(a *term.App, plan *wire.Upgraded) error {
 	return a.Sayf("\nthe cluster is at feature level %d; %s", plan.FeatureLevel, upgradeAdvice(plan, silent, old))
 }
 
-// upgradeAdvice says what to do next.
 func upgradeAdvice(plan *wire.Upgraded, silent, old []string) string {
 	switch {
 	case len(silent) > 0:

@@ -70,12 +70,12 @@ func showConfig(a *term.App, loaded *config.Loaded) error {
 	return nil
 }
 
-// ShownSetting is a setting in the command's JSON.
+// ShownSetting is one setting in the command's JSON.
 type ShownSetting struct {
 	Name   string `json:"name"`
 	Value  any    `json:"value"`
 	Origin string `json:"origin"`           // default, file, variable or flag
-	Source string `json:"source,omitempty"` // its name; of files both, if there are two
+	Source string `json:"source,omitempty"` // its name; if two files set it, both
 }
 
 func showConfigJSON(a *term.App, loaded *config.Loaded) error {

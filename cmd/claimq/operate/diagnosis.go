@@ -10,17 +10,17 @@ import (
 	"github.com/claimq/claimq/internal/bytesize"
 )
 
-// diagnosis says in words how a cluster is: a line that sums it up, and what of
-// the whole needs attention. What a node needs is in its row.
+// diagnosis describes the state of a cluster: one line that sums it up, and the points about the whole cluster that
+// need attention. The problem of a single node is in the node's row.
 type diagnosis struct {
 	summary string
 	points  []string
 }
 
-// lowDisk begins a node's problem if that is all that is wrong with it.
+// lowDisk begins a node's problem if its only problem is a low disk.
 const lowDisk = "its disk is low"
 
-// diagnose judges a cluster by what one node sees of it.
+// diagnose judges the cluster from the answer of one node.
 func diagnose(c *wire.Cluster) diagnosis {
 	var d diagnosis
 	voters, healthy, warned := 0, 0, 0
@@ -39,7 +39,7 @@ func diagnose(c *wire.Cluster) diagnosis {
 			continue
 		}
 		voters++
-		// A node whose disk is low needs somebody, but votes and writes as the others do.
+		// A node with a low disk needs an operator, but it votes and writes like the others.
 		if n.Healthy || strings.HasPrefix(n.Problem, lowDisk) {
 			healthy++
 		}
@@ -75,7 +75,7 @@ func diagnose(c *wire.Cluster) diagnosis {
 	return d
 }
 
-// evenVoters says why an even number of voters is no good.
+// evenVoters says why an even number of voters is bad.
 func evenVoters(voters int) string {
 	if voters == 2 {
 		return "2 voters bear no loss, and each can stop the other: add one"
@@ -83,7 +83,7 @@ func evenVoters(voters int) string {
 	return fmt.Sprintf("%d voters bear the loss of no more than %d do: add one, or demote one", voters, voters-1)
 }
 
-// bearing says how many voters there are and how many may fail.
+// bearing says how many voters the cluster has and how many may fail.
 func bearing(voters, spare int) string {
 	if voters == 1 {
 		return "alone: while it is down nothing can be submitted or claimed, and if its disk is lost all tasks are"
@@ -91,7 +91,6 @@ func bearing(voters, spare int) string {
 	return fmt.Sprintf("%d voters, of which %d may fail", voters, spare)
 }
 
-// countOf says how many of the voters do or are something.
 func countOf(count, voters int, verb string) string {
 	switch {
 	case count == 1 && verb == "are":
@@ -119,7 +118,7 @@ func comesBack(missing []string) string {
 	return "enough of " + strings.Join(missing, ", ") + " come back"
 }
 
-// listVersions names who runs what, sorted by version.
+// listVersions lists the nodes of each version, sorted by version.
 func listVersions(versions map[string][]string) string {
 	var names []string
 	for version := range versions {

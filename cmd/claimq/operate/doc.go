@@ -1,7 +1,7 @@
-// Package operate has the commands of operators: members of the cluster, snapshots, API
-// keys, settings, the health of a node and of its data folder, and top.
+// Package operate holds the commands for operators: members of the cluster, snapshots, API keys, settings, the health
+// of a node and of its data folder, and top.
 //
-// Most ask a node by package session. Those that work on a folder or a file (cluster
-// recover, doctor, snapshot inspect, key generate, config show) ask none, and want the
-// node of that folder to be stopped where they say so.
+// Most of them ask a node through package session. Those that work on a folder or a file (cluster recover, doctor,
+// snapshot inspect, key generate, config show) ask no node. Where they say so, the node of that folder must be
+// stopped.
 package operate

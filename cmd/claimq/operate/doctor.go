@@ -13,7 +13,7 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// errUnhealthy is returned when doctor found something wrong, and has said what.
+// errUnhealthy is returned when doctor has found and printed a problem.
 var errUnhealthy = errors.New("something is wrong with the data folder")
 
 // NewDoctorCommand returns the command `claimq doctor`.
@@ -27,7 +27,7 @@ log and every snapshot with their checksums, whether the two fit together, and t
 free space. Nothing is changed. Exit code 1: something is wrong; it says what to do.`,
 		Example: "  claimq doctor /var/lib/claimq\n  claimq doctor /var/lib/claimq --output json",
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 { // --data-dir, or its variable, says the same
+			if len(args) == 0 { // --data-dir or its variable names the folder
 				return nil
 			}
 			return term.Arguments(cmd, args)

@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// healthTimeout bounds the whole question.
+	// healthTimeout bounds the whole call.
 	healthTimeout = 5 * time.Second
-	// healthBytesMax bounds the answer that is read.
+	// healthBytesMax bounds how much of the answer is read.
 	healthBytesMax = 16 << 10
 )
 
@@ -68,15 +68,14 @@ answer in 5 s.`,
 	return cmd
 }
 
-// health is what a server says of itself.
+// health is a server's answer about itself.
 type health struct {
 	Status  string `json:"status"` // alive, ready, or taking connections
 	NodeID  string `json:"node_id"`
 	Version string `json:"version,omitempty"`
 }
 
-// askHealth returns what the server of that configuration says of itself, and an
-// error if it is not well.
+// askHealth asks the server with that configuration for its health. It returns an error if the server is not well.
 func askHealth(ctx context.Context, server *config.Server, ready bool) (health, error) {
 	if server.HTTPTLS.ClientCAFile != "" && server.HealthAddr == "" {
 		var d net.Dialer
@@ -95,8 +94,8 @@ func askHealth(ctx context.Context, server *config.Server, ready bool) (health, 
 	transport := &http.Transport{DisableKeepAlives: true}
 	if server.HTTPTLS.CertFile != "" && server.HealthAddr == "" {
 		url = "https" + url[len("http"):]
-		// The certificate is for the names that clients use. Nothing secret is
-		// sent, and no more than this machine's word is wanted.
+		// The certificate names the hosts that clients use, and this call may use another one. It sends no secret,
+		// and the answer only has to come from this machine.
 		transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -107,7 +106,7 @@ func askHealth(ctx context.Context, server *config.Server, ready bool) (health, 
 	if err != nil {
 		return health{}, err
 	}
-	defer func() { _ = resp.Body.Close() }() // nothing is left unread that matters
+	defer func() { _ = resp.Body.Close() }() // the unread rest does not matter
 	if resp.StatusCode != http.StatusOK {
 		return health{}, errors.New(term.Printable(url + " answered: " + readRefusal(resp).Error()))
 	}

@@ -21,9 +21,8 @@ import (
 	"github.com/claimq/claimq/config"
 )
 
-// newSecret makes a secret that begins with prefix, by which it can be found in a log or
-// a repository where it should not be. Its 256 random bits are so many that a plain hash
-// of it tells nothing.
+// newSecret makes a secret that begins with prefix, so that a leaked one can be found in a log or a repository. It
+// has 256 random bits, so a plain hash of it reveals nothing.
 func newSecret(prefix string) (secret, hash string) {
 	var random [32]byte
 	_, _ = rand.Read(random[:]) // it never fails
@@ -41,7 +40,7 @@ func NewKeyCommand(a *term.App) *cobra.Command {
 	}, newKeyGenerateCommand(a), newKeyListCommand(a), newKeyReloadCommand(a))
 }
 
-// GeneratedKey is a key that was just made.
+// GeneratedKey is a new key.
 type GeneratedKey struct {
 	Name               string   `json:"name"`
 	Role               string   `json:"role,omitempty"`
@@ -85,7 +84,7 @@ unless --rate says otherwise.`,
 			case k.Name == "":
 				return term.UsageErrorf("--name is missing: say what the key is called in the trail and in metrics")
 			}
-			// The servers' standard rate would stop whoever claims or submits for a living.
+			// The servers' standard rate would stop workers and producers in production.
 			if cmd.Flags().Changed("rate") || slices.Contains(roles, "worker") || slices.Contains(roles, "producer") {
 				k.RateLimitPerMinute = &rate
 			}
@@ -118,8 +117,7 @@ unless --rate says otherwise.`,
 	return cmd
 }
 
-// expiry returns from when on a key is refused, "" for never. in counts from now, if it
-// is given.
+// expiry returns the time from which a key is refused, or "" for never. in counts from now, if given is true.
 func expiry(given bool, in time.Duration, at string, now time.Time) (string, error) {
 	switch {
 	case given && at != "":
@@ -141,7 +139,7 @@ func expiry(given bool, in time.Duration, at string, now time.Time) (string, err
 	return at, nil
 }
 
-// make makes the key, once what it is for makes sense.
+// make makes the key, after it has checked the key's settings.
 func (k *GeneratedKey) make() error {
 	k.Key, k.SHA256 = newSecret(keyring.Prefix)
 	addresses, err := k.prefixes()
@@ -158,15 +156,15 @@ func (k *GeneratedKey) make() error {
 	return nil
 }
 
-// settingOfKey is how a check of the key names what is wrong with it.
+// settingOfKey matches the setting that a check of the key names.
 var settingOfKey = regexp.MustCompile(`the key\.(role|name|task_type|rate|address)[a-z_]*(\[\d+\])?`)
 
-// flagOf is the flag that a setting comes from.
+// flagOf returns the flag that a setting comes from.
 func flagOf(setting string) string {
 	return "--" + strings.TrimPrefix(settingOfKey.FindStringSubmatch(setting)[1], "task_")
 }
 
-// prefixes are the key's addresses.
+// prefixes parses the key's addresses.
 func (k *GeneratedKey) prefixes() ([]netip.Prefix, error) {
 	var all []netip.Prefix
 	for i, text := range k.Addresses {
@@ -180,7 +178,7 @@ func (k *GeneratedKey) prefixes() ([]netip.Prefix, error) {
 	return all, nil
 }
 
-// Text tells what to do with the key.
+// Text tells the user what to do with the key.
 func (k *GeneratedKey) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "For the client, as CLAIMQ_API_KEY (it is not shown again):\n\n  %s\n\n", k.Key)
@@ -203,7 +201,7 @@ func (k *GeneratedKey) Text() string {
 	return b.String()
 }
 
-// rateText says what the key's rate means.
+// rateText says how many requests the key may make.
 func (k *GeneratedKey) rateText() string {
 	switch rate := k.RateLimitPerMinute; {
 	case rate == nil:
@@ -215,7 +213,7 @@ func (k *GeneratedKey) rateText() string {
 	}
 }
 
-// writeTexts writes a field of a key with a list of texts, if there are any.
+// writeTexts writes a field of a key that is a list of texts. It writes nothing for an empty list.
 func writeTexts(b *strings.Builder, field string, texts []string) {
 	if len(texts) == 0 {
 		return
@@ -227,7 +225,7 @@ func writeTexts(b *strings.Builder, field string, texts []string) {
 	fmt.Fprintf(b, "    %s: [%s]\n", field, strings.Join(quoted, ", "))
 }
 
-// reloaded is what a server answers that has read its keys again.
+// reloaded is a server's answer after it has read its keys again.
 type reloaded struct {
 	NodeID string `json:"node_id"`
 	Keys   int64  `json:"keys"`

@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// keyPage is how many keys are asked for at once.
+	// keyPage is the number of keys per request.
 	keyPage = 1_000
-	// keyNodeTimeout bounds how long one node is asked.
+	// keyNodeTimeout bounds the time for one node.
 	keyNodeTimeout = 5 * time.Second
 )
 
@@ -47,7 +47,7 @@ be asked is named, and the exit code is not 0: uses by way of it are missing the
 	return cmd
 }
 
-// ListedKeys is what the nodes know of their keys, as JSON shows it.
+// ListedKeys is the JSON with the keys that the nodes know.
 type ListedKeys struct {
 	Nodes []keyNode   `json:"nodes"`
 	Keys  []listedKey `json:"keys"`
@@ -56,18 +56,18 @@ type ListedKeys struct {
 // keyNode is one node that was asked.
 type keyNode struct {
 	NodeID string     `json:"node_id"`
-	Since  *time.Time `json:"since"` // nil: it could not be asked
+	Since  *time.Time `json:"since"` // nil: asking it failed
 	Error  string     `json:"error,omitempty"`
 
 	keys []wire.Key
 	err  error
 }
 
-// listedKey is a key as the nodes that know it have it.
+// listedKey is a key, with the nodes that know it.
 type listedKey struct {
 	wire.Key
 	Nodes   []string `json:"nodes"`
-	Differs bool     `json:"differs"` // between these nodes
+	Differs bool     `json:"differs"` // these nodes have different settings for it
 }
 
 func listKeys(ctx context.Context, s session.Talk, now time.Time) error {
@@ -93,7 +93,7 @@ func listKeys(ctx context.Context, s session.Talk, now time.Time) error {
 	return errors.Join(append(errs, showKeys(s.App, list, now))...)
 }
 
-// keysOf asks one node.
+// keysOf asks one node for its keys.
 func keysOf(ctx context.Context, s session.Talk, n wire.Node) keyNode {
 	asked := keyNode{NodeID: n.NodeID}
 	one := *s.Flags
@@ -123,7 +123,7 @@ func keysOf(ctx context.Context, s session.Talk, n wire.Node) keyNode {
 	return asked
 }
 
-// mergeKeys puts together what the nodes know: of each key the latest use.
+// mergeKeys merges the keys of the nodes. It keeps the latest use of each key.
 func mergeKeys(nodes []keyNode) *ListedKeys {
 	list := &ListedKeys{Nodes: nodes, Keys: []listedKey{}}
 	at := make(map[string]int)
@@ -142,7 +142,7 @@ func mergeKeys(nodes []keyNode) *ListedKeys {
 	return list
 }
 
-// add adds what a node knows of the key.
+// add adds a node's record of the key.
 func (l *listedKey) add(node string, k *wire.Key) {
 	l.Nodes = append(l.Nodes, node)
 	l.Differs = l.Differs || !sameKey(&l.Key, k)
@@ -151,18 +151,18 @@ func (l *listedKey) add(node string, k *wire.Key) {
 	}
 }
 
-// sameKey reports whether two nodes have the key alike, whenever it was used.
+// sameKey reports whether two nodes have the same settings for the key. It ignores when the key was used.
 func sameKey(a, b *wire.Key) bool {
 	text := func(k wire.Key) []byte {
 		k.LastUsedAt, k.LastUsedFrom = nil, nil
-		b, _ := json.Marshal(k) // nothing in it can fail
+		b, _ := json.Marshal(k) // encoding it cannot fail
 		return b
 	}
 	return bytes.Equal(text(*a), text(*b))
 }
 
 func showKeys(a *term.App, list *ListedKeys, now time.Time) error {
-	var since time.Time // of the node that was started last
+	var since time.Time // of the node that started last
 	answered := 0
 	for _, n := range list.Nodes {
 		if n.Since != nil {
@@ -191,7 +191,7 @@ func showKeys(a *term.App, list *ListedKeys, now time.Time) error {
 	return a.Sayf("LAST USED -: not since %s, when the last of the nodes was started", since.UTC().Format(time.DateTime))
 }
 
-// cells are the key's row. answered is how many nodes were asked.
+// cells returns the key's row. answered counts the nodes that answered.
 func (l *listedKey) cells(answered int, now time.Time) []string {
 	rate := "-"
 	if l.RateLimitPerMinute > 0 {

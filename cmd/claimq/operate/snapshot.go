@@ -20,8 +20,8 @@ func NewSnapshotCommand(a *term.App) *cobra.Command {
 	}, newSnapshotTakeCommand(a), newSnapshotSaveCommand(a), newSnapshotInspectCommand(a), newSnapshotRestoreCommand(a))
 }
 
-// takeTimeout is how long take goes on trying unless --timeout says otherwise: nodes
-// write a snapshot slowly, 25 MiB a second, so that nobody is held up.
+// takeTimeout is how long take tries unless --timeout says otherwise. Nodes write a snapshot at only 25 MiB per
+// second, so that requests need not wait.
 const takeTimeout = 10 * time.Minute
 
 func newSnapshotTakeCommand(a *term.App) *cobra.Command {

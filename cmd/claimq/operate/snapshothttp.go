@@ -22,27 +22,26 @@ import (
 const (
 	// transferRetry is the pause before the next node is tried.
 	transferRetry = 500 * time.Millisecond
-	// transferRedirects bounds how often one request is sent elsewhere.
+	// transferRedirects bounds how often a node may redirect one request.
 	transferRedirects = 3
 	transferDial      = 5 * time.Second
-	// transferSilence is how long a node may neither send nor take anything, and how long
-	// it has until it asks for a body: a process that is paused keeps its connections, and
-	// another node may answer.
+	// transferSilence bounds how long a node may neither send nor take bytes, and how long it may take to ask for a
+	// body. A paused process keeps its connections, and another node may answer.
 	transferSilence = 15 * time.Second
-	// transferAnswer bounds the wait for an answer once the node has the whole body: as
-	// long as a node may take for a restore.
+	// transferAnswer bounds the wait for an answer after the node has the whole body. A node may take this long for a
+	// restore.
 	transferAnswer = time.Hour
 	refusalBytes   = 1 << 20
 )
 
-// transfer makes requests whose body or answer is a whole backup, which the
-// client would read into memory.
+// transfer makes requests that carry a whole backup in the body or the answer. The client would read all of it into
+// memory.
 type transfer struct {
 	f    *session.Flags
-	key  func() string // "": none
+	key  func() string // "": no key
 	http *http.Client
 
-	silence time.Duration // transferSilence but in tests
+	silence time.Duration // transferSilence except in tests
 }
 
 func newTransfer(f *session.Flags) (*transfer, error) {
@@ -61,7 +60,7 @@ func newTransfer(f *session.Flags) (*transfer, error) {
 				DialContext:           (&net.Dialer{Timeout: transferDial}).DialContext,
 				TLSHandshakeTimeout:   transferDial,
 				TLSClientConfig:       c,
-				ExpectContinueTimeout: transferAnswer, // the silence is shorter
+				ExpectContinueTimeout: transferAnswer, // the silence limit ends the request sooner
 				DisableKeepAlives:     true,
 				DisableCompression:    true,
 			}
@@ -70,18 +69,16 @@ func newTransfer(f *session.Flags) (*transfer, error) {
 	}}, nil
 }
 
-// transferBody is what a request sends.
 type transferBody struct {
 	size int64
 	open func() (io.ReadCloser, error)
 }
 
-// try makes the request at one endpoint after the other until one takes it, or
-// --timeout has passed. body nil: none. The caller closes the answer's body.
-// After a body was sent and no answer came, sent is true: the outcome is unknown.
+// try makes the request at one endpoint after another, until one takes it or --timeout has passed. body may be nil.
+// The caller closes the answer's body. sent is true if a body was sent without an answer, so the outcome is unknown.
 func (t *transfer) try(ctx context.Context, method, path string, body *transferBody) (resp *http.Response, sent bool, err error) {
 	deadline := time.Now().Add(t.f.Timeout)
-	var refused error // it says more than that another node is not there
+	var refused error // its reason says more than a missing node
 	for {
 		for _, endpoint := range t.f.Endpoints {
 			if endpoint = strings.TrimRight(strings.TrimSpace(endpoint), "/"); endpoint == "" {
@@ -113,8 +110,8 @@ func (t *transfer) try(ctx context.Context, method, path string, body *transferB
 	}
 }
 
-// follow makes the request at a URL and where that says to send it. again says
-// that another node, or a later moment, may have another answer.
+// follow makes the request at a URL and follows redirects. again says that another node or a later try may get
+// another answer.
 func (t *transfer) follow(ctx context.Context, method, target string, body *transferBody, deadline time.Time) (resp *http.Response, sent, again bool, err error) {
 	for range transferRedirects {
 		if resp, sent, err = t.ask(ctx, method, target, body, deadline); err != nil {
@@ -140,8 +137,8 @@ func (t *transfer) follow(ctx context.Context, method, target string, body *tran
 	return nil, false, again, refusal
 }
 
-// redirectTarget returns where resp says to send the request. A key that was sent
-// over TLS is not sent without.
+// redirectTarget returns the URL that resp redirects to. It refuses to go from TLS to plain HTTP, because the key
+// would then be sent unprotected.
 func redirectTarget(from string, resp *http.Response) (string, error) {
 	to, err := resp.Location()
 	if err != nil {
@@ -157,9 +154,9 @@ func redirectTarget(from string, resp *http.Response) (string, error) {
 	return to.String(), nil
 }
 
-// readRefusal makes an error of an answer that is none of success.
+// readRefusal turns an answer without success into an error.
 func readRefusal(resp *http.Response) *client.Error {
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, refusalBytes)) // as much as there is
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, refusalBytes)) // an error leaves what arrived before it
 	e := &client.Error{Status: resp.StatusCode, Text: http.StatusText(resp.StatusCode)}
 	var refusal wire.Refusal
 	if json.Unmarshal(text, &refusal) == nil && refusal.Code != "" {

@@ -36,7 +36,7 @@ everything verified that a restore would. Exit code 1: it cannot be restored.`,
 	return cmd
 }
 
-// inspection is what inspect prints.
+// inspection is the output of inspect.
 type inspection struct {
 	File    string `json:"file"`
 	Bytes   int64  `json:"bytes"`
@@ -53,8 +53,8 @@ type inspectedType struct {
 	Counts   map[string]int64 `json:"counts"`
 }
 
-// inspectBackup reads the file at path. An error says why it cannot be restored;
-// what was found out all the same is in the inspection, nil if nothing was.
+// inspectBackup reads the file at path. An error says why the backup cannot be restored. The inspection then holds
+// what was readable, or is nil if nothing was.
 func inspectBackup(path string) (*inspection, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -84,7 +84,7 @@ func inspectBackup(path string) (*inspection, error) {
 	return i, nil
 }
 
-// countsByName leaves out what is not there.
+// countsByName returns the counts other than 0, by name.
 func countsByName(counts *[fsm.StatusCancelled + 1]int64) map[string]int64 {
 	named := make(map[string]int64)
 	for s, n := range counts {

@@ -18,8 +18,8 @@ import (
 	"github.com/claimq/claimq/internal/bytesize"
 )
 
-// partialPattern is behind the name of a backup that is not whole yet: the star stands
-// for what makes it a name that nothing has.
+// partialPattern follows the name of an unfinished backup. The star stands for the random part that makes the name
+// unique.
 const partialPattern = ".*.partial"
 
 type saveOptions struct {
@@ -84,8 +84,7 @@ func saveBackup(ctx context.Context, a *term.App, o *saveOptions, path string) e
 	return showSaved(a, &o.Flags, path, size, &info)
 }
 
-// writeBackup writes what from has to the new file f, on disk when it returns, and
-// verifies it there. It closes f.
+// writeBackup writes all of from to the new file f, makes it durable and verifies it. It closes f.
 func writeBackup(f *os.File, from io.Reader) (info fsm.BackupInfo, size int64, err error) {
 	size, err = io.Copy(f, from)
 	if err == nil {
@@ -97,7 +96,7 @@ func writeBackup(f *os.File, from io.Reader) (info fsm.BackupInfo, size int64, e
 	return info, size, errors.Join(err, f.Close())
 }
 
-// syncFolder puts the names in a folder on disk.
+// syncFolder makes the names in a folder durable.
 func syncFolder(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -113,14 +112,14 @@ func showSaved(a *term.App, f *session.Flags, path string, size int64, info *fsm
 	return a.Sayf("saved %s: the state at index %d, %s, verified", term.Printable(path), info.Index, bytesize.Text(size))
 }
 
-// savedBackup is what save prints as JSON.
+// savedBackup is the JSON output of save.
 type savedBackup struct {
 	File  string `json:"file"`
 	Bytes int64  `json:"bytes"`
 	backupFacts
 }
 
-// backupFacts are what a backup says of itself.
+// backupFacts holds what a backup records about itself.
 type backupFacts struct {
 	ClusterID    string `json:"cluster_id"`
 	Index        uint64 `json:"index"`

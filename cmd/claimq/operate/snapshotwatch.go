@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// ask makes the request at a URL; until deadline the node may take to begin an answer, or
-// to ask for the body. It ends, the reading of the answer too, when the node is silent for
-// too long. sent says whether a byte of the body may have arrived.
+// ask makes the request at a URL. Until deadline the node may begin an answer or ask for the body. The request, and
+// later the reading of the answer, ends when the node is silent for too long. sent says whether a byte of the body
+// may have arrived.
 func (t *transfer) ask(ctx context.Context, method, target string, body *transferBody, deadline time.Time) (resp *http.Response, sent bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	w := newWatch(cancel, min(t.silence, time.Until(deadline)))
@@ -22,7 +22,7 @@ func (t *transfer) ask(ctx context.Context, method, target string, body *transfe
 		upload.ReadCloser, err = body.open()
 		upload.left.Store(body.size)
 		req.Body, req.ContentLength = upload, body.size
-		req.Header.Set("Expect", "100-continue") // it may be refused or sent elsewhere
+		req.Header.Set("Expect", "100-continue") // the node may refuse it or redirect it before the body is sent
 		req.Header.Set("Content-Type", "application/octet-stream")
 	}
 	if err == nil {
@@ -42,10 +42,10 @@ func (t *transfer) ask(ctx context.Context, method, target string, body *transfe
 	return resp, sent, nil
 }
 
-// watch ends a request when it has run out.
+// watch ends a request when its time has run out.
 type watch struct {
 	timer    *time.Timer
-	patience atomic.Int64 // that the timer was set to
+	patience atomic.Int64 // the last setting of the timer
 }
 
 func newWatch(end context.CancelCauseFunc, patience time.Duration) *watch {
@@ -60,14 +60,14 @@ func (w *watch) reset(patience time.Duration) {
 	w.timer.Reset(patience)
 }
 
-// silentError is why a request was ended whose node did nothing for so long.
+// silentError is the reason for ending a request to a silent node. Its value is the silence.
 type silentError time.Duration
 
 func (e silentError) Error() string {
 	return fmt.Sprintf("the node sent nothing for %v", time.Duration(e).Round(time.Millisecond))
 }
 
-// causeOf is err, or why the request was ended if that is the reason of it.
+// causeOf returns the reason why the request was ended for silence, or else err.
 func causeOf(ctx context.Context, err error) error {
 	var silent silentError
 	if errors.As(context.Cause(ctx), &silent) {
@@ -76,17 +76,16 @@ func causeOf(ctx context.Context, err error) error {
 	return err
 }
 
-// watchedUpload is the body of a request. The transport may read it still when there is an
-// answer.
+// watchedUpload is the body of a request. The transport may still read it after the answer has come.
 type watchedUpload struct {
 	io.ReadCloser
 	watch   *watch
-	silence time.Duration // that the node may take for what a read returned
+	silence time.Duration // how long the node may take for the bytes of one read
 	sent    atomic.Bool   // a read has begun
-	left    atomic.Int64  // bytes that are not read yet
+	left    atomic.Int64  // bytes still unread
 }
 
-// Read is of io.Reader.
+// Read implements io.Reader.
 func (u *watchedUpload) Read(p []byte) (int, error) {
 	u.sent.Store(true)
 	n, err := u.ReadCloser.Read(p)
@@ -101,13 +100,13 @@ func (u *watchedUpload) Read(p []byte) (int, error) {
 // watchedBody is the body of an answer.
 type watchedBody struct {
 	io.ReadCloser
-	ctx     context.Context // of the request
+	ctx     context.Context // the request's
 	cancel  context.CancelCauseFunc
 	watch   *watch
-	silence time.Duration // that a read takes at most
+	silence time.Duration // how long one read may take
 }
 
-// Read is of io.Reader.
+// Read implements io.Reader.
 func (b *watchedBody) Read(p []byte) (int, error) {
 	b.watch.reset(b.silence)
 	defer b.watch.timer.Stop()
@@ -118,7 +117,7 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close is of io.Closer.
+// Close implements io.Closer.
 func (b *watchedBody) Close() error {
 	defer b.cancel(nil)
 	return b.ReadCloser.Close()

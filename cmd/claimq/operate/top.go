@@ -15,14 +15,14 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/top"
 )
 
-// The bounds of --interval.
+// These are the bounds of --interval.
 const (
 	topIntervalMin = 200 * time.Millisecond
 	topIntervalMax = time.Minute
 )
 
-// topTimeout is how long one request may take unless --timeout says otherwise: a
-// node that hangs is soon known, and another asked.
+// topTimeout is the time for one request unless --timeout says otherwise. It is short, so that top soon asks another
+// node when one hangs.
 const topTimeout = 2 * time.Second
 
 type topOptions struct {
@@ -66,7 +66,7 @@ shows what the key may see.`,
 	return cmd
 }
 
-// watchTop looks once, so that a mistake is told as by any command, and then shows.
+// watchTop looks once, so that it can report mistakes as other commands do. Then it shows the view.
 func watchTop(ctx context.Context, a *term.App, o *topOptions) error {
 	cfg, err := o.topConfig()
 	if err != nil {
@@ -107,7 +107,7 @@ func (o *topOptions) topConfig() (top.Config, error) {
 	if cfg.APIKey, err = o.KeySource(); err != nil {
 		return cfg, err
 	}
-	// The client knows what an endpoint and a key look like.
+	// The client knows the valid forms of an endpoint and a key.
 	c, err := client.New(client.Config{Endpoints: cfg.Endpoints, APIKey: o.APIKey, APIKeyFile: o.KeyFile})
 	if err != nil {
 		return cfg, term.UsageErrorf("%w", err)
@@ -115,7 +115,7 @@ func (o *topOptions) topConfig() (top.Config, error) {
 	return cfg, c.Close()
 }
 
-// topError is a first look without any answer, in the words of the other commands.
+// topError puts a failed first look into the words of the other commands.
 func topError(err error) error {
 	var r *top.Refusal
 	if !errors.As(err, &r) {

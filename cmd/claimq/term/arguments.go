@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Arguments refuses arguments that are not those of the command's usage line: a word of
-// it must be given, what stands in brackets may be, and one that ends in ... many times.
-// What follows a | is another way to say what stands before it.
+// Arguments checks the arguments against the command's usage line. A plain word must be given, a word in brackets may
+// be given, and a word that ends in ... may be given many times. What follows a | is another form of what stands
+// before it.
 func Arguments(cmd *cobra.Command, args []string) error {
 	required, most := argumentsOf(cmd.Use)
 	switch {
@@ -24,23 +24,22 @@ func Arguments(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// MissingArgument is the error of a command line without the argument of that name.
+// MissingArgument returns the error for a command line without the named argument.
 func MissingArgument(cmd *cobra.Command, name string) error {
 	return UsageErrorf("%s is missing\nUsage: %s%s", name, cmd.UseLine(), seeHelp(cmd))
 }
 
-// argumentsMax is how many arguments a command takes that takes any number of them.
+// argumentsMax bounds the arguments of a command that takes any number of them.
 const argumentsMax = 1 << 16
 
-// argumentsOf returns what a usage line has beside the command's name and flags: the names
-// of the arguments that must be given, and how many there may be.
+// argumentsOf returns the names of the arguments that a usage line requires, and how many arguments it allows.
 func argumentsOf(use string) (required []string, most int) {
 	words := strings.Fields(use)[1:]
 	for i := 0; i < len(words) && words[i] != "|"; i++ {
 		switch word := words[i]; {
 		case word == "--" || word == "[flags]" || strings.HasPrefix(word, "[--"):
 		case strings.HasPrefix(word, "--"):
-			i++ // its value
+			i++ // skip its value
 		case strings.HasPrefix(word, "["):
 			for ; !strings.HasSuffix(words[i], "]"); i++ {
 			}
@@ -55,9 +54,9 @@ func argumentsOf(use string) (required []string, most int) {
 	return required, most
 }
 
-// Given refuses flags that are given without a value: what a script failed to read must not
-// turn off what it was given for, as a filter. A setting of a server may be empty, as may
-// what leads to the nodes, which beats its variable, and a reason.
+// Given refuses flags with an empty value. If a script fails to read a value, a flag such as a filter must not be
+// switched off. Empty values are allowed for a server's settings, for a reason, and for the flags that lead to the
+// nodes, because these override their variables.
 func Given(cmd *cobra.Command, _ []string) error {
 	if cmd.Flags().Lookup("config") != nil {
 		return nil

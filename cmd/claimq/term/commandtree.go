@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Lead makes cmd one that does nothing itself but lead to those below it.
+// Lead makes cmd a command that only leads to its subcommands.
 func Lead(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
 	cmd.Args = UnknownCommand
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
@@ -15,8 +15,8 @@ func Lead(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// EachCommand calls visit for cmd and what is below it, in order, with the words that
-// call it; cmd's own are none.
+// EachCommand calls visit for cmd and all commands below it, in order. path is the words that call the command from
+// cmd, "" for cmd itself.
 func EachCommand(cmd *cobra.Command, visit func(cmd *cobra.Command, path string)) {
 	var walk func(cmd *cobra.Command, path string)
 	walk = func(cmd *cobra.Command, path string) {
@@ -28,12 +28,12 @@ func EachCommand(cmd *cobra.Command, visit func(cmd *cobra.Command, path string)
 	walk(cmd, "")
 }
 
-// OnlyLeads is true of a command that does nothing itself but lead to those below it.
+// OnlyLeads reports whether the command only leads to its subcommands.
 func OnlyLeads(cmd *cobra.Command) bool {
 	return cmd.HasAvailableSubCommands() && cmd.Flags().Lookup("output") == nil
 }
 
-// FlagsOf returns the flags of a command that are shown, by name, without --help.
+// FlagsOf returns the visible flags of a command by name, without --help.
 func FlagsOf(cmd *cobra.Command) []*pflag.Flag {
 	var flags []*pflag.Flag
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {

@@ -1,8 +1,7 @@
-// Package term is what a command has of the outside world, and what it shows there:
-// App, its streams, the terminal's width, the clock and the environment; the table from
-// error to exit code and to what the user reads; tables, tasks and drawings of steps.
+// Package term connects a command with its user. App has the streams, the width of the terminal, the clock and the
+// environment. The package also maps errors to exit codes and texts, and prints tables, tasks and drawings of steps.
 //
-// Whatever others wrote goes through Printable before it is shown. On a terminal no line
-// of a table is longer than the terminal is wide; elsewhere nothing is cut. Nothing here
-// calls a server, and nothing but App reaches the process's streams and variables.
+// Text from others goes through Printable before it is shown. On a terminal no line of a table is longer than the
+// terminal is wide; elsewhere nothing is cut. This package never calls a server, and only App reaches the process's
+// streams and variables.
 package term

@@ -15,8 +15,7 @@ import (
 	"github.com/claimq/claimq/client"
 )
 
-// The exit codes of the contract. A node that had to stop for its disk has
-// others (docs/operations.md).
+// These exit codes are part of the contract. A node that stops because of its disk has others (docs/operations.md).
 const (
 	ExitDone    = 0
 	ExitRefused = 1 // the server refused
@@ -25,25 +24,24 @@ const (
 	ExitNone    = 4 // nothing to claim, or not found
 )
 
-// usageError is returned for a command line that makes no sense.
+// usageError is returned for an invalid command line.
 type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
-// UsageErrorf makes an error that ends the process with exit code 2. %w wraps.
+// UsageErrorf makes an error that ends the process with exit code 2. %w wraps an error.
 func UsageErrorf(format string, args ...any) error {
 	return &usageError{fmt.Errorf(format, args...)}
 }
 
-// NoTaskError is returned when a claim of several found none: unlike that of one,
-// such an answer is no refusal. It has the refusal's words.
+// NoTaskError is returned when a claim of several tasks finds none. The server refuses a claim of one task in that
+// case, but not this one. The error has the text of the refusal.
 type NoTaskError struct{}
 
 func (NoTaskError) Error() string { return "No pending tasks available (no_pending_tasks)" }
 
-// NotEndedError is returned when a task has not ended in the time that was to be
-// waited for it.
+// NotEndedError is returned when a task has not ended within the time to wait.
 type NotEndedError struct {
 	ID     uint64
 	Status string
@@ -53,16 +51,15 @@ func (e *NotEndedError) Error() string {
 	return fmt.Sprintf("task %d has not ended yet: it is %s; 'claimq why %d' says why", e.ID, Printable(e.Status), e.ID)
 }
 
-// CallError is a call to a server that did not succeed.
+// CallError is a failed call to a server.
 type CallError struct {
-	About   string // what the call was about, if the user needs to know; ends in ": "
+	About   string // what the call was for, if users need it; ends in ": "
 	Err     error
-	Unknown string   // what to do when the outcome is unknown
+	Unknown string   // what to do if the outcome is unknown
 	Asked   []string // the endpoints
 }
 
-// AskedAt notes at which endpoints the call was tried that err is about, unless that is
-// known already.
+// AskedAt adds to err the endpoints where its call was tried, unless it has them already.
 func AskedAt(endpoints []string, err error) error {
 	var call *CallError
 	if errors.As(err, &call) && call.Asked == nil {
@@ -74,7 +71,7 @@ func AskedAt(endpoints []string, err error) error {
 func (e *CallError) Error() string { return e.About + e.Err.Error() }
 func (e *CallError) Unwrap() error { return e.Err }
 
-// ExitCode is the one table from error to exit code.
+// ExitCode returns the exit code for an error.
 func ExitCode(err error) int {
 	var usage *usageError
 	var call *CallError
@@ -110,7 +107,7 @@ func callExitCode(call *CallError) int {
 		return ExitNone
 	case wire.CodeNoLeader, wire.CodeShuttingDown:
 		return ExitUnknown
-	case "": // not one of our servers
+	case "": // the answer is not from a claimq server
 		if refusal.Status >= 500 {
 			return ExitUnknown
 		}
@@ -118,7 +115,7 @@ func callExitCode(call *CallError) int {
 	return ExitRefused
 }
 
-// ErrorText is what the user reads of an error: what happened, and what to do.
+// ErrorText returns the user's text for an error: what happened, and what to do.
 func ErrorText(err error) string {
 	var call *CallError
 	if !errors.As(err, &call) {
@@ -154,7 +151,7 @@ func callText(call *CallError) string {
 	}
 }
 
-// noAnswerText names who did not answer, and why the last of them did not.
+// noAnswerText names the nodes that did not answer, and the reason of the last one.
 func noAnswerText(call *CallError) string {
 	text := call.Err.Error()
 	if last := (*url.Error)(nil); errors.As(call.Err, &last) {
@@ -167,8 +164,7 @@ func noAnswerText(call *CallError) string {
 	return "no node answered at " + Printable(strings.Join(call.Asked, ", ")) + "\n" + text
 }
 
-// against is who or what stands against the call, where the text leaves it to the
-// details.
+// against names the task or worker that prevents the call, if the text leaves that to the details.
 func against(refusal *client.Error) string {
 	var details struct {
 		TaskID   uint64  `json:"task_id"`
@@ -180,25 +176,24 @@ func against(refusal *client.Error) string {
 	switch code := wire.Code(refusal.Code); {
 	case (code == wire.CodeTaskAlreadyClaimed || code == wire.CodeWrongWorker) && details.WorkerID != nil:
 		return ": by " + Printable(*details.WorkerID)
-	case code == wire.CodeMaxAttemptsReached && details.TaskID != 0: // it may be a step
+	case code == wire.CodeMaxAttemptsReached && details.TaskID != 0: // this may be a step
 		return fmt.Sprintf(": task %d", details.TaskID)
 	}
 	return ""
 }
 
-// isTLSError reports whether err is that client and server do not take each
-// other's certificates.
+// isTLSError reports whether client and server refuse each other's certificates.
 func isTLSError(err error) bool {
 	var ours *tls.CertificateVerificationError
 	var theirs *net.OpError // the server's alert
 	return errors.As(err, &ours) || errors.As(err, &theirs) && theirs.Op == "remote error"
 }
 
-// NotHeldError is returned when a processor does not get, or does not have, the
-// claim of a finalization; the server does not refuse such a call.
+// NotHeldError is returned when a processor does not get, or no longer has, the claim on a finalization. The server
+// does not refuse such a call.
 type NotHeldError struct {
 	Text     string
-	NotFound bool // there is no such task
+	NotFound bool // the task does not exist
 }
 
 func (e *NotHeldError) Error() string { return e.Text }

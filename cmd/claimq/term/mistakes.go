@@ -10,8 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// UnknownCommand refuses what is not a command; cobra would take it as an
-// argument of the root.
+// UnknownCommand refuses an unknown command, because cobra would take it as an argument of the root.
 func UnknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -20,7 +19,7 @@ func UnknownCommand(cmd *cobra.Command, args []string) error {
 	return UsageErrorf("unknown command %q%s%s", args[0], didYouMean(cmd.CommandPath()+" ", cmd.SuggestionsFor(args[0])), seeHelp(cmd))
 }
 
-// FlagError is what a command line says that has a flag which does not make sense.
+// FlagError returns the error for a command line with an invalid flag.
 func FlagError(cmd *cobra.Command, err error) error {
 	hint := ""
 	var unknown *pflag.NotExistError
@@ -41,10 +40,10 @@ func FlagError(cmd *cobra.Command, err error) error {
 	return UsageErrorf("%w%s%s", err, hint, seeHelp(cmd))
 }
 
-// seeHelp is the line that ends what is said of a command line.
+// seeHelp returns the line that ends each error about a command line.
 func seeHelp(cmd *cobra.Command) string { return "\nSee '" + cmd.CommandPath() + " --help'" }
 
-// formOf is what a flag of the type takes, in words; "" if its own error says so.
+// formOf describes the values of a flag type. It returns "" if the type's own error says enough.
 func formOf(flagType string) string {
 	switch flagType {
 	case "int", "int32", "int64":
@@ -61,10 +60,10 @@ func formOf(flagType string) string {
 	return ""
 }
 
-// slipMax is how many letters of a name may be wrong.
+// slipMax is how many letters of a name may be wrong for a suggestion.
 const slipMax = 2
 
-// didYouMean asks whether one of the names was meant, "" if there are none.
+// didYouMean asks whether the user meant one of the names. It returns "" if there are none.
 func didYouMean(prefix string, names []string) string {
 	if len(names) == 0 {
 		return ""

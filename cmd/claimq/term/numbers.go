@@ -2,7 +2,7 @@ package term
 
 import "strconv"
 
-// Number is n as it is read, with commas.
+// Number formats n with commas.
 func Number[N int | int64](n N) string {
 	text := strconv.FormatInt(int64(n), 10)
 	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
@@ -11,7 +11,7 @@ func Number[N int | int64](n N) string {
 	return text
 }
 
-// Count is so many of the things that noun is the name of one of.
+// Count formats n with noun, in the plural unless n is 1.
 func Count[N int | int64](n N, noun string) string {
 	if n != 1 {
 		noun += "s"

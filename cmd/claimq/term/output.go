@@ -21,9 +21,9 @@ func ShowJSON(w io.Writer, v any) error {
 	return err
 }
 
-// SafeJSON is the same JSON without characters that act on a terminal: what others wrote may
-// have control characters of 8 bits, and such as turn the direction of what follows. They
-// stand in strings alone, so each becomes its escape.
+// SafeJSON returns the same JSON without characters that act on a terminal. Text from others may contain 8-bit
+// control characters and characters that change the text direction. These occur only inside strings, so each becomes
+// its escape.
 func SafeJSON(text []byte) []byte {
 	if utf8.Valid(text) && bytes.IndexFunc(text, acts) < 0 {
 		return text
@@ -39,7 +39,7 @@ func SafeJSON(text []byte) []byte {
 	return safe
 }
 
-// acts reports whether a character of JSON does more on a terminal than show itself.
+// acts reports whether a character of JSON has an effect on a terminal other than showing itself.
 func acts(r rune) bool { return 0x7f <= r && r <= 0x9f || unicode.Is(unicode.Bidi_Control, r) }
 
 // Sayf prints a line.
@@ -48,7 +48,7 @@ func (a *App) Sayf(format string, values ...any) error {
 	return err
 }
 
-// Notef prints a line beside what a command prints: to standard error.
+// Notef prints a line to standard error, apart from the command's output.
 func (a *App) Notef(format string, values ...any) error {
 	_, err := fmt.Fprintln(a.Stderr, fmt.Sprintf(format, values...))
 	return err
@@ -57,7 +57,7 @@ func (a *App) Notef(format string, values ...any) error {
 // OutputFlag is --output of a command that asks no server.
 type OutputFlag struct{ Output string }
 
-// Add gives cmd the flag, and has cmd refuse what that cannot be.
+// Add adds the flag to cmd and makes cmd refuse invalid values.
 func (o *OutputFlag) Add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.Output, "output", "table", "table, json")
 	cmd.PreRunE = func(*cobra.Command, []string) error {

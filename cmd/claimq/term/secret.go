@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// ownSecretMode is what a secret file of the process's own user may be open to.
+	// ownSecretMode is the widest mode for a secret file of the process's own user.
 	ownSecretMode fs.FileMode = 0o700
-	// lentSecretMode is that for a file of somebody else, which the process may read
-	// by its group alone: a package's configuration, or a mounted secret.
+	// lentSecretMode is the widest mode for a file of another user. The process may read it through its group alone,
+	// as with a package's configuration or a mounted secret.
 	lentSecretMode fs.FileMode = 0o740
 )
 
-// OpenSecret reports whether others than the process may read or write the file at
-// path, what its mode is, and what it would have to be.
+// OpenSecret reports whether others may read or write the file at path. It returns the file's mode and the mode that
+// it should have.
 func OpenSecret(path string) (mode, closed fs.FileMode, open bool) {
 	if path == "" {
 		return 0, 0, false
@@ -29,8 +29,7 @@ func OpenSecret(path string) (mode, closed fs.FileMode, open bool) {
 	return judgeSecret(info.Mode().Perm(), isOwn(info))
 }
 
-// judgeSecret is OpenSecret of a file with that mode; own says that it belongs to the
-// process's own user.
+// judgeSecret is OpenSecret for a file with that mode. own means that the process's user owns the file.
 func judgeSecret(perm fs.FileMode, own bool) (mode, closed fs.FileMode, open bool) {
 	allowed := lentSecretMode
 	if own {
@@ -44,7 +43,7 @@ func isOwn(info fs.FileInfo) bool {
 	return !ok || int(stat.Uid) == os.Geteuid()
 }
 
-// MendSecret is the command that closes the file at path.
+// MendSecret returns the command that closes the file at path.
 func MendSecret(path string, closed fs.FileMode) string {
 	if strings.ContainsFunc(path, func(r rune) bool { return !strings.ContainsRune(plainInShell, r) }) {
 		path = ShellQuote(path)
@@ -52,10 +51,10 @@ func MendSecret(path string, closed fs.FileMode) string {
 	return fmt.Sprintf("chmod %04o %s", closed, path)
 }
 
-// plainInShell are characters that a word for a shell may have without quotes.
+// plainInShell lists the characters that need no quotes in a shell.
 const plainInShell = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-"
 
-// WarnOfSecret warns whoever gave a command of a file with a secret that others may read.
+// WarnOfSecret warns the user if others may read a secret file.
 func (a *App) WarnOfSecret(path string) {
 	if mode, closed, open := OpenSecret(path); open {
 		fmt.Fprintf(a.Stderr, "warning: others may read %s (mode %04o): %s\n", Printable(path), mode, Printable(MendSecret(path, closed)))

@@ -18,11 +18,11 @@ import (
 	"github.com/claimq/claimq/internal/bytesize"
 )
 
-// valueWidth is how many characters of a value are shown on a terminal.
+// valueWidth is the most characters of a value shown on a terminal.
 const valueWidth = 1_000
 
-// Printable makes s safe for a terminal: what others wrote may hold control
-// characters. Those are shown as Go writes them in a string.
+// Printable makes s safe for a terminal, because text from others may contain control characters. It shows them as Go
+// escapes.
 func Printable(s string) string {
 	if utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
 		return s
@@ -31,12 +31,12 @@ func Printable(s string) string {
 	return strings.ReplaceAll(q[1:len(q)-1], `\"`, `"`)
 }
 
-// Cell is s printable, and - for nothing.
+// Cell returns s printable, or - if s is empty.
 func Cell(s string) string {
 	return cmp.Or(Printable(s), "-")
 }
 
-// YesNo is how a truth is shown.
+// YesNo returns yes or no.
 func YesNo(is bool) string {
 	if is {
 		return "yes"
@@ -44,7 +44,7 @@ func YesNo(is bool) string {
 	return "no"
 }
 
-// CellOf is the cell of what v points to; nil is nothing.
+// CellOf returns the cell for the value that v points to, or - for nil.
 func CellOf[T any](v *T) string {
 	if v == nil {
 		return Cell("")
@@ -52,7 +52,7 @@ func CellOf[T any](v *T) string {
 	return Cell(fmt.Sprint(*v))
 }
 
-// Text is s printable, and on a terminal no longer than valueWidth.
+// Text returns s printable, cut to valueWidth on a terminal.
 func (a *App) Text(s string) string {
 	if a.Width == 0 {
 		return Printable(s)
@@ -60,10 +60,10 @@ func (a *App) Text(s string) string {
 	return CutTo(Printable(s), valueWidth)
 }
 
-// ExactTime is how times are shown, in UTC.
+// ExactTime is the layout for times, in UTC.
 const ExactTime = "2006-01-02 15:04:05.000"
 
-// ShowTime is a time as exact as the server has it, and how long ago it was.
+// ShowTime formats a time with milliseconds, and says how long ago it was.
 func (a *App) ShowTime(t time.Time) string {
 	ago := a.Clock().Sub(t)
 	if ago < 0 {
@@ -72,10 +72,10 @@ func (a *App) ShowTime(t time.Time) string {
 	return t.UTC().Format(ExactTime) + " UTC (" + ShowDuration(ago) + " ago)"
 }
 
-// ShowMS is ShowDuration of milliseconds.
+// ShowMS is ShowDuration for milliseconds.
 func ShowMS(ms int64) string { return ShowDuration(time.Duration(ms) * time.Millisecond) }
 
-// ShowDuration is d to the two greatest of its units.
+// ShowDuration formats d in its two largest units.
 func ShowDuration(d time.Duration) string {
 	day := 24 * time.Hour
 	switch {
@@ -89,20 +89,20 @@ func ShowDuration(d time.Duration) string {
 	return fmt.Sprintf("%dd%02dh", d/day, d%day/time.Hour)
 }
 
-// Fields collects the lines of a thing that is shown one field a line.
+// Fields collects the lines of an object that is shown one field per line.
 type Fields [][]string
 
-// Add adds the field, whose value is printable.
+// Add adds a field. value must be printable.
 func (f *Fields) Add(name, value string) { *f = append(*f, []string{name, value}) }
 
-// AddSome adds the field if there is a value.
+// AddSome adds a field if value is not empty.
 func (f *Fields) AddSome(name, value string) {
 	if value != "" {
 		f.Add(name, Printable(value))
 	}
 }
 
-// ShowTask prints a task, one field a line; nothing of nil.
+// ShowTask prints a task, one field per line. It prints nothing for nil.
 func (a *App) ShowTask(t *wire.Task) error {
 	if t == nil {
 		return nil
@@ -134,7 +134,7 @@ func (a *App) ShowTask(t *wire.Task) error {
 	return a.showAttempts(t.AttemptsLog)
 }
 
-// addSteps adds what makes the task a parent or a step.
+// addSteps adds the fields of a parent or a step.
 func addSteps(f *Fields, t *wire.Task) {
 	if t.ParentID != 0 {
 		f.Add("step", fmt.Sprintf("%s of task %d", Printable(t.Step), t.ParentID))
@@ -163,7 +163,7 @@ func addSteps(f *Fields, t *wire.Task) {
 	}
 }
 
-// addIdentity adds what the task was submitted with.
+// addIdentity adds the fields that the task was submitted with.
 func (a *App) addIdentity(f *Fields, t *wire.Task) {
 	key := t.IdempotencyKey
 	if t.Unique == "active" {
@@ -173,10 +173,10 @@ func (a *App) addIdentity(f *Fields, t *wire.Task) {
 	f.AddSome("group", t.Group)
 	f.AddSome("labels", showLabels(t.Labels))
 	f.Add("priority", strconv.Itoa(int(t.Priority)))
-	if t.Finalize == "" { // nobody claims a task with steps
+	if t.Finalize == "" { // no worker claims a task with steps
 		f.Add("attempts", attemptsOf(t))
 	}
-	const byDefault = " (by default)" // its type's or the server's
+	const byDefault = " (by default)" // from its type or the server
 	switch {
 	case t.LeaseMS > 0:
 		f.Add("lease", ShowMS(t.LeaseMS))
@@ -197,7 +197,7 @@ func (a *App) addIdentity(f *Fields, t *wire.Task) {
 	}
 }
 
-// addClaim adds who holds or held the task.
+// addClaim adds the worker that holds or held the task.
 func (a *App) addClaim(f *Fields, t *wire.Task) {
 	if t.WorkerID != nil {
 		f.Add("worker", Printable(*t.WorkerID))
@@ -223,7 +223,7 @@ func (a *App) addTimes(f *Fields, t *wire.Task) {
 	}
 }
 
-// showLabels is labels on one line, by name.
+// showLabels formats labels on one line, sorted by name.
 func showLabels(labels wire.Labels) string {
 	names := slices.Sorted(maps.Keys(labels))
 	for i, name := range names {
@@ -232,7 +232,7 @@ func showLabels(labels wire.Labels) string {
 	return strings.Join(names, " ")
 }
 
-// NoWait is a backoff that lets a task be claimed again at once.
+// NoWait is the text for a backoff after which a task can be claimed again at once.
 const NoWait = "no wait"
 
 func showBackoff(b *wire.Backoff) string {
@@ -246,7 +246,7 @@ func showBackoff(b *wire.Backoff) string {
 	return text
 }
 
-// ShowRetention is how long an ended task is kept.
+// ShowRetention says how long an ended task is kept.
 func ShowRetention(ms int64) string {
 	switch {
 	case ms < 0:
@@ -285,7 +285,7 @@ func attemptsOf(t *wire.Task) string {
 	return fmt.Sprintf("%d of %d", t.Attempts, t.MaxAttempts)
 }
 
-// Value is params or a result, and on a terminal not too much of it.
+// Value formats params or a result. On a terminal it cuts long ones.
 func (a *App) Value(asJSON json.RawMessage, asBytes []byte) string {
 	text := ShowValue(asJSON, asBytes)
 	if a.Width == 0 || displayWidth(text) <= valueWidth {
@@ -294,7 +294,7 @@ func (a *App) Value(asJSON json.RawMessage, asBytes []byte) string {
 	return CutTo(text, valueWidth) + fmt.Sprintf(" (%s; --output json shows all)", bytesize.Text(int64(len(asJSON))))
 }
 
-// ShowValue is params or a result on one line.
+// ShowValue formats params or a result on one line.
 func ShowValue(asJSON json.RawMessage, asBytes []byte) string {
 	switch {
 	case len(asBytes) > 0:
@@ -309,5 +309,5 @@ func ShowValue(asJSON json.RawMessage, asBytes []byte) string {
 	return string(SafeJSON(b.Bytes()))
 }
 
-// ShellQuote makes one word of s for any POSIX shell.
+// ShellQuote quotes s as one word for any POSIX shell.
 func ShellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -10,13 +10,13 @@ import (
 	"github.com/claimq/claimq/client"
 )
 
-// Widths that keep a line of the drawing within 80 columns.
+// These widths keep a line of the drawing within 80 columns.
 const (
 	stepWidth = 24
 	noteWidth = 32
 )
 
-// stepMark is a status at a glance.
+// stepMark returns the symbol for a status.
 func stepMark(status string) string {
 	switch client.TaskStatus(status) {
 	case client.StatusCompleted:
@@ -38,7 +38,7 @@ func stepMark(status string) string {
 	return "?"
 }
 
-// DrawSteps prints the task's steps in layers, a line a step.
+// DrawSteps prints the task's steps in layers, one line per step.
 func (a *App) DrawSteps(t *wire.Task) error {
 	if err := a.Sayf("task %d (%s): %s, %s", t.ID, Printable(t.TaskType), Printable(t.Status), CountSteps(t.Steps)); err != nil {
 		return err
@@ -76,8 +76,7 @@ func (a *App) DrawSteps(t *wire.Task) error {
 	return nil
 }
 
-// whatNext is what stands above the drawing of a task that failed, or that
-// somebody has to do something about; "" for nothing.
+// whatNext returns the line above the drawing. It is for a task that failed or needs a person, and otherwise "".
 func (a *App) whatNext(t *wire.Task) string {
 	switch {
 	case t.Status == "failed" && t.Error != "":
@@ -100,8 +99,7 @@ func AllEnded(steps []wire.Step) bool {
 	return true
 }
 
-// CountSteps is how many of the steps are how, as "2 of 5 steps completed, 3
-// blocked".
+// CountSteps summarizes the steps by status, such as "2 of 5 steps completed, 3 blocked".
 func CountSteps(steps []wire.Step) string {
 	counts := map[string]int{}
 	for i := range steps {
@@ -116,8 +114,8 @@ func CountSteps(steps []wire.Step) string {
 	return text
 }
 
-// stepNote is what a blocked step waits for, or what another comes after, and why
-// it failed last, unless it has completed since.
+// stepNote says which steps the step waits for or follows, and why it last failed. It leaves out the failure if the
+// step has completed since.
 func stepNote(s *wire.Step, status map[string]string) string {
 	verb, names := "after ", s.DependsOn
 	if s.Status == "blocked" {
@@ -133,16 +131,15 @@ func stepNote(s *wire.Step, status map[string]string) string {
 		note = verb + namesWithin(names, noteWidth-len(verb))
 	}
 	switch {
-	case s.Error == "" || s.Status == "completed": // it is over
+	case s.Error == "" || s.Status == "completed": // the failure no longer matters
 		return note
-	case s.Status == "failed": // why is worth more than after what
+	case s.Status == "failed": // the reason matters more than what came before
 		return CutTo(Cell(s.Error), noteWidth)
 	}
 	return CutTo(strings.TrimPrefix(note+"; "+Printable(s.Error), "; "), noteWidth)
 }
 
-// namesWithin lists as many names as there is room for in width characters, the
-// first in any case.
+// namesWithin lists as many names as fit into width characters, but always the first.
 func namesWithin(names []string, width int) string {
 	if text := Printable(strings.Join(names, ", ")); displayWidth(text) <= width {
 		return text
@@ -166,14 +163,14 @@ func namesWithin(names []string, width int) string {
 	return text
 }
 
-// layers sorts the steps, by their places: one stands in the layer after the last
-// of those that it depends on. Names that no step has are passed over.
+// layers sorts the steps into layers, as indexes. A step stands in the layer after the last step that it depends on.
+// It ignores names that belong to no step.
 func layers(steps []wire.Step) [][]int {
 	place := make(map[string]int, len(steps))
 	for i := range steps {
 		place[steps[i].Step] = i
 	}
-	missing := make([]int, len(steps)) // dependencies that have no layer yet
+	missing := make([]int, len(steps)) // dependencies without a layer yet
 	dependents := make([][]int, len(steps))
 	var layer []int
 	for i := range steps {

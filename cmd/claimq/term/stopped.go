@@ -8,18 +8,17 @@ import (
 // ErrStopped is returned when the process was told to stop while it read.
 var ErrStopped = errors.New("stopped before all of the input had come")
 
-// UntilStopped returns in, but that its reads end with ErrStopped when the process is told
-// to stop: whoever writes to a pipe or a terminal may take as long as they like.
+// UntilStopped returns a reader like in, whose reads end with ErrStopped when the process is told to stop. Without it
+// a pipe or a terminal without input would keep the process running.
 func (a *App) UntilStopped(in io.Reader) io.Reader { return &stoppable{in: in, stopped: a.Stopped} }
 
-// stoppable is a reader that is given up when stopped is closed.
+// stoppable is a reader that gives up when stopped is closed.
 type stoppable struct {
 	in      io.Reader
 	stopped <-chan struct{}
 }
 
-// Read is of io.Reader. The read that is given up goes on, into a buffer of its own, until
-// the process ends.
+// Read implements io.Reader. After it gives up, the read goes on in its own buffer until the process ends.
 func (s *stoppable) Read(p []byte) (int, error) {
 	type outcome struct {
 		n   int

@@ -11,19 +11,18 @@ import (
 )
 
 const (
-	// columnGap is between two columns of a table.
+	// columnGap is the space between two columns of a table.
 	columnGap = 2
-	// nameMin and textMin are how narrow a column of names or of texts becomes before
-	// whole columns are left out, and cutLeast how narrow if that is not enough.
+	// nameMin and textMin are the least widths of name and text columns before whole columns are left out. cutLeast
+	// is the least width if that does not suffice.
 	nameMin  = 12
 	textMin  = 24
 	cutLeast = 6
 )
 
-// Table prints rows, of which the first has the names of the columns. On a terminal
-// they are made to fit it: columns that say nothing are left out, then those that
-// are named in less, in that order, and names and texts are cut. Where the output
-// is no terminal all is printed as it is. The cells must be printable.
+// Table prints rows. The first row holds the names of the columns. On a terminal the table is made to fit: empty
+// columns are left out, then the columns in less, in that order, and names and texts are cut. Elsewhere everything is
+// printed in full. The cells must be printable.
 func (a *App) Table(rows [][]string, less ...string) error {
 	if a.Width == 0 {
 		return Columns(a.Stdout, rows)
@@ -35,7 +34,7 @@ func (a *App) Table(rows [][]string, less ...string) error {
 	return a.Sayf("(no room for %s)", strings.ToLower(strings.Join(left, ", ")))
 }
 
-// Columns writes rows in columns, as wide as they need to be.
+// Columns writes rows in columns as wide as their cells.
 func Columns(w io.Writer, rows [][]string) error {
 	widths := columnWidths(rows)
 	var b strings.Builder
@@ -52,8 +51,7 @@ func Columns(w io.Writer, rows [][]string) error {
 	return err
 }
 
-// columnWidths is how wide the columns are: the last cell of a row needs no room
-// for what would follow it.
+// columnWidths returns the widths of the columns. The last cell of a row needs no room, because nothing follows it.
 func columnWidths(rows [][]string) []int {
 	var widths []int
 	for _, row := range rows {
@@ -69,8 +67,8 @@ func columnWidths(rows [][]string) []int {
 	return widths
 }
 
-// fitted returns the rows so that they are no wider than width, if that can be, and
-// the names of the columns that were left out though they say something.
+// fitted returns the rows, no wider than width where possible. left holds the names of the columns that were left out
+// although they have values.
 func fitted(rows [][]string, width int, less []string) (fit [][]string, left []string) {
 	fit = make([][]string, len(rows))
 	for i := range rows {
@@ -99,7 +97,7 @@ func fitted(rows [][]string, width int, less []string) (fit [][]string, left []s
 	return fit, left
 }
 
-// cutRows cuts the longest texts, so that rows are no wider than width.
+// cutRows cuts the longest texts so that the rows fit into width.
 func cutRows(rows [][]string, width int) {
 	widths, most := fullWidths(rows), 0
 	for i, name := range rows[0] {
@@ -119,7 +117,7 @@ func cutRows(rows [][]string, width int) {
 	}
 }
 
-// fullWidths is how wide each column is.
+// fullWidths returns the full width of each column.
 func fullWidths(rows [][]string) []int {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
@@ -130,17 +128,16 @@ func fullWidths(rows [][]string) []int {
 	return widths
 }
 
-// tableWidth is how wide the rows are when nothing is cut.
+// tableWidth returns the width of the rows without any cut.
 func tableWidth(rows [][]string) int {
 	return widthWith(rows[0], fullWidths(rows), func(string) int { return terminalWidthMax })
 }
 
-// leastWidth is how wide the rows are when names and texts are cut as far as they
-// remain useful.
+// leastWidth returns the width of the rows when names and texts are cut as far as is useful.
 func leastWidth(rows [][]string) int { return widthWith(rows[0], fullWidths(rows), leastOf) }
 
-// widthWith is how wide the columns are together when names and texts are cut to
-// what most says of their column, but not to less than its name.
+// widthWith returns the width of all columns when names and texts are cut to most of their column, but not below the
+// column's name.
 func widthWith(names []string, widths []int, most func(name string) int) int {
 	total := -columnGap
 	for i, name := range names {
@@ -153,8 +150,8 @@ func widthWith(names []string, widths []int, most func(name string) int) int {
 	return total
 }
 
-// leastOf is how narrow a column of that name may be and still tell something, 0 if
-// it must not be cut: numbers and times say something else then.
+// leastOf returns how narrow a column of that name may become, or 0 if it must not be cut. A cut number or time would
+// be wrong.
 func leastOf(name string) int {
 	switch name {
 	case "TYPE", "WORKER", "STEP", "GROUP", "TASKS", "PROCESSOR", "HELD BY", "NAME", "WHEN", "NODE", "VERSION", "BACKOFF", "SETTING":
@@ -165,7 +162,7 @@ func leastOf(name string) int {
 	return 0
 }
 
-// saysNothing reports whether a column has a value in no row.
+// saysNothing reports whether no row has a value in the column.
 func saysNothing(rows [][]string, column int) bool {
 	for _, row := range rows[1:] {
 		if row[column] != "-" && row[column] != "0" && row[column] != "" {
@@ -189,14 +186,14 @@ func shortenTimes(rows [][]string, layout string) {
 			continue
 		}
 		for _, row := range rows[1:] {
-			if at, err := time.Parse("2006-01-02 15:04:05", row[i]); err == nil { // reads milliseconds too
+			if at, err := time.Parse("2006-01-02 15:04:05", row[i]); err == nil { // it reads milliseconds too
 				row[i] = at.Format(layout)
 			}
 		}
 	}
 }
 
-// CutTo cuts s to at most width columns of a terminal. width is positive.
+// CutTo cuts s to at most width columns of a terminal. width must be positive.
 func CutTo(s string, width int) string {
 	if displayWidth(s) <= width {
 		return s
@@ -210,10 +207,10 @@ func CutTo(s string, width int) string {
 	return s[:kept] + "…"
 }
 
-// displayWidth is how many columns of a terminal s takes, which must be printable.
+// displayWidth returns the number of terminal columns for s. s must be printable.
 func displayWidth(s string) int {
 	if strings.IndexFunc(s, func(r rune) bool { return r > unicode.MaxASCII }) < 0 {
-		return len(s) // a table of 100,000 rows would take seconds else
+		return len(s) // without this, a table of 100,000 rows would take seconds
 	}
 	return uniseg.StringWidth(s)
 }

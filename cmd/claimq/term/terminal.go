@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The bounds of a terminal's width: no table is made narrower, and none is wider.
+// These bound the width of a terminal: no table is made narrower or wider.
 const (
 	terminalWidthMin = 40
 	terminalWidthMax = 100_000
@@ -19,8 +19,8 @@ func IsTerminal(f *os.File) bool {
 	return err == nil
 }
 
-// WidthOf is how many columns the terminal has that f is, 0 if it is none.
-// columns is the variable COLUMNS, which beats what the terminal says.
+// WidthOf returns the columns of the terminal f, or 0 if f is no terminal. columns is the variable COLUMNS, which
+// overrides the terminal's answer.
 func WidthOf(f *os.File, columns string) int {
 	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	if err != nil {
@@ -30,7 +30,7 @@ func WidthOf(f *os.File, columns string) int {
 	if n, err := strconv.Atoi(columns); err == nil && n > 0 {
 		width = n
 	}
-	if width == 0 { // a terminal that does not know, as on a serial line
+	if width == 0 { // the terminal does not know, for example on a serial line
 		return 0
 	}
 	return min(max(width, terminalWidthMin), terminalWidthMax)

@@ -8,18 +8,18 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// variables are those that are not named after their flag.
+// variableOf returns the variables for a flag. Some are not named after their flag.
 func variableOf(flag string) []string {
 	switch flag {
 	case "endpoint":
 		return []string{"CLAIMQ_ENDPOINTS"}
-	case "token": // as claim --output env has it
+	case "token": // claim --output env sets the second one
 		return []string{"CLAIMQ_TOKEN", "CLAIMQ_CLAIM_TOKEN"}
 	}
 	return []string{"CLAIMQ_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))}
 }
 
-// VariablesOf returns the variables that mean something to some command below cmd.
+// VariablesOf returns the variables that some command below cmd reads.
 func VariablesOf(cmd *cobra.Command) []string {
 	names := []string{"CLAIMQ_CONFIG", "CLAIMQ_ENDPOINTS"}
 	var visit func(*cobra.Command)
@@ -33,11 +33,11 @@ func VariablesOf(cmd *cobra.Command) []string {
 	return names
 }
 
-// ExplicitOnly marks a flag that no variable sets: what changes settings must be
-// said on the command line.
+// ExplicitOnly marks a flag that no variable sets, because users must give settings that change something on the
+// command line.
 const ExplicitOnly = "claimq_explicit_only"
 
-// SetFromVariables sets the flags that were not given.
+// SetFromVariables sets the flags that were not given from their variables.
 func SetFromVariables(a *App, flags *pflag.FlagSet) error {
 	var errs []error
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -58,7 +58,7 @@ func SetFromVariables(a *App, flags *pflag.FlagSet) error {
 	return errors.Join(errs...)
 }
 
-// OnlyExplicit marks the flags that cmd has beside those of every client command.
+// OnlyExplicit marks the flags of cmd, except those that every client command has.
 func OnlyExplicit(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		switch f.Name {

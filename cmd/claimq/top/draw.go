@@ -2,8 +2,7 @@ package top
 
 import "time"
 
-// Draw returns the lines of the view for the screen: no more than it has rows, each
-// no longer than it has columns. It changes neither.
+// Draw returns the lines of the view for the screen. They fit into its rows and columns. It changes neither v nor s.
 func Draw(v *View, s Screen) []Line {
 	if s.Now.IsZero() {
 		s.Now = v.At
@@ -44,12 +43,12 @@ func bounded(lines []Line, s Screen) []Line {
 	return lines
 }
 
-// sharedRowsMin is the room below which only the table with the focus is drawn.
+// sharedRowsMin is the number of lines below which only the table with the focus is drawn.
 const sharedRowsMin = 13
 
-// share says how many of the room's lines each table gets, with the blank line
-// above it: the nodes a quarter at most, then the workers two fifths of the rest,
-// each no more than it has rows, the types what is left.
+// share divides the room's lines between the tables; a table's lines include the blank line above it. The nodes get
+// at most a quarter, the workers two fifths of the rest, and the types what is left. No table gets more than its rows
+// need.
 func share(v *View, s Screen, room int) [sectionCount]int {
 	var heights [sectionCount]int
 	if room < sharedRowsMin {
@@ -61,7 +60,7 @@ func share(v *View, s Screen, room int) [sectionCount]int {
 	rest := room - heights[NodesSection]
 	heights[WorkersSection] = min(wants[WorkersSection], max(rest*2/5, 3))
 	heights[TypesSection] = min(wants[TypesSection], rest-heights[WorkersSection])
-	// What the types leave, the workers take, and then the nodes.
+	// Lines that the types do not need go to the workers, and then to the nodes.
 	heights[WorkersSection] = min(wants[WorkersSection], rest-heights[TypesSection])
 	heights[NodesSection] = min(wants[NodesSection], room-heights[TypesSection]-heights[WorkersSection])
 	return heights
@@ -75,7 +74,7 @@ func visible(v *View, s Screen, section Section) int {
 	return max(share(v, s, s.Rows-len(drawHead(v, s))-1)[section]-2, 1)
 }
 
-// drawFoot says what the keys do.
+// drawFoot draws the line with the keys.
 func drawFoot(s Screen) Line {
 	var line Line
 	if s.Paused {
@@ -88,7 +87,7 @@ var nextTable = [sectionCount]string{TypesSection: "workers", WorkersSection: "n
 
 var tableKeys = [sectionCount]string{TypesSection: "sort t p c o i d f r", WorkersSection: "sort w c s r", NodesSection: ""}
 
-// drawHelp explains the keys and the words.
+// drawHelp draws the explanation of keys and words.
 func drawHelp(s Screen) []Line {
 	text := []string{
 		"claimq top: " + s.Interval.String() + " between looks",
@@ -115,5 +114,5 @@ func drawHelp(s Screen) []Line {
 	return lines
 }
 
-// since is how long ago t was, 0 if it is to come.
+// since returns the milliseconds since t, or 0 if t is in the future.
 func since(t time.Time, s Screen) int64 { return max(s.Now.Sub(t).Milliseconds(), 0) }

@@ -7,10 +7,10 @@ import (
 	"github.com/claimq/claimq/internal/bytesize"
 )
 
-// staleLooks is after how many intervals without an answer the screen says so.
+// staleLooks is the number of intervals without an answer after which the screen says so.
 const staleLooks = 3
 
-// drawHead draws who leads, what is wrong, and the totals.
+// drawHead draws the leader, the problems and the totals.
 func drawHead(v *View, s Screen) []Line {
 	lines := []Line{drawTitle(v, s)}
 	lines = append(lines, drawTroubles(v, s)...)
@@ -20,7 +20,7 @@ func drawHead(v *View, s Screen) []Line {
 	return lines
 }
 
-// drawTitle is the first line, with the time of the look at its end.
+// drawTitle draws the first line, with the time of the look at its end.
 func drawTitle(v *View, s Screen) Line {
 	line := Line{{"claimq", Bold}}
 	switch {
@@ -62,7 +62,7 @@ func versionsOf(v *View) []string {
 	return versions
 }
 
-// drawTroubles says what needs somebody, a line each.
+// drawTroubles draws one line for each problem that needs a person.
 func drawTroubles(v *View, s Screen) []Line {
 	var lines []Line
 	add := func(text string, style Style) { lines = append(lines, Line{{clean(text), style}}.fit(s.Columns)) }
@@ -83,7 +83,7 @@ func drawTroubles(v *View, s Screen) []Line {
 	return lines
 }
 
-// problemsMax bounds the lines that say what was not answered.
+// problemsMax bounds the lines about failed requests.
 const problemsMax = 3
 
 func totals(v *View) []Line {
@@ -102,8 +102,8 @@ func totals(v *View) []Line {
 	return items
 }
 
-// squeeze leaves out of items that do not fit on one line those that say nothing,
-// from the last one on, as far as it takes, if that saves a line.
+// squeeze makes items fit on one line less, if that is possible. It leaves out items without a value, from the last
+// one on, only as many as needed.
 func squeeze(items []Line, width int) []Line {
 	all := items
 	items = slices.Clone(items)
@@ -118,7 +118,7 @@ func squeeze(items []Line, width int) []Line {
 	return items
 }
 
-// item is a name and a value; one that is not there is dim.
+// item formats a name and a value. If there is false, both are dim.
 func item(name, value string, there bool) Line {
 	if !there {
 		return Line{{name + " " + value, Dim}}
@@ -145,10 +145,10 @@ func rates(v *View) []Line {
 	return items
 }
 
-// nearly is the share of a limit from which on it is shown as a warning.
+// nearly is the share of a limit from which it is shown as a warning.
 const nearly = 0.9
 
-// resources are the ends that something may come to.
+// resources formats the resources that may run out.
 func resources(v *View) []Line {
 	var items []Line
 	if v.OldestPendingMS != nil {

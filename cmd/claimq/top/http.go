@@ -14,14 +14,14 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// answerBytesMax bounds an answer: 10,000 types or workers are smaller.
+// answerBytesMax bounds an answer. An answer with 10,000 types or workers is smaller.
 const answerBytesMax = 24 << 20
 
-// Refusal is an answer that is no success.
+// Refusal is an answer without success.
 type Refusal struct {
 	Base       string // the node's URL
 	Status     int
-	Code       wire.Code // "": it is not claimq that answered
+	Code       wire.Code // "": no claimq node answered
 	Text       string
 	Advice     string
 	RetryAfter time.Duration
@@ -37,7 +37,7 @@ func (r *Refusal) Error() string {
 // elsewhere reports whether another node may answer better.
 func (r *Refusal) elsewhere() bool { return r.Code == "" || r.Code == wire.CodeShuttingDown }
 
-// isRefusal reports whether a node of ours has answered, if only with a refusal.
+// isRefusal reports whether a claimq node has answered, even with a refusal.
 func isRefusal(err error) bool {
 	var r *Refusal
 	return errors.As(err, &r) && r.Code != ""
@@ -49,8 +49,8 @@ func refused(err error, status int) bool {
 	return errors.As(err, &r) && r.Status == status
 }
 
-// get asks one node, for the source's timeout at most. It returns the whole body
-// of a success, and the beginning of one that is too large, with an error.
+// get asks one node, for at most the source's timeout. It returns the whole body of a success. If the body is too
+// large, it returns its beginning with an error.
 func (s *Source) get(ctx context.Context, base, path string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()

@@ -1,6 +1,6 @@
 package top
 
-// key is what was typed: a printable character as itself, or one of these.
+// key is a typed key: a printable character, or one of these constants.
 type key rune
 
 const (
@@ -19,17 +19,16 @@ const (
 	keyEscape
 )
 
-// sequences are what terminals send for keys without a character, after ESC.
+// sequences maps what terminals send after ESC to keys that have no character.
 var sequences = map[string]key{
 	"[A": keyUp, "[B": keyDown, "OA": keyUp, "OB": keyDown, "[5~": keyPageUp, "[6~": keyPageDown,
 	"[H": keyHome, "OH": keyHome, "[1~": keyHome, "[F": keyEnd, "OF": keyEnd, "[4~": keyEnd, "[Z": keyBackTab,
 }
 
-// sequenceMax bounds an escape sequence; what is longer is none.
+// sequenceMax bounds an escape sequence. Longer input is not a sequence.
 const sequenceMax = 16
 
-// parseKeys takes the keys out of what was read. rest is the begin of a sequence
-// whose end has not come yet.
+// parseKeys parses the keys in the input. rest is the start of a sequence that is not complete yet.
 func parseKeys(read []byte) (keys []key, rest []byte) {
 	for len(read) > 0 {
 		if read[0] != 0x1b {
@@ -51,8 +50,7 @@ func parseKeys(read []byte) (keys []key, rest []byte) {
 	return keys, nil
 }
 
-// sequence returns how many bytes of b belong to the ESC before it. whole is false
-// if more is to come.
+// sequence returns how many bytes of b belong to the ESC before it. whole is false if more bytes must follow.
 func sequence(b []byte) (n int, whole bool) {
 	if len(b) == 0 {
 		return 0, false
@@ -61,7 +59,7 @@ func sequence(b []byte) (n int, whole bool) {
 		return 0, true
 	}
 	for i := 1; i < len(b) && i < sequenceMax; i++ {
-		if b[i] >= '@' && b[i] <= '~' { // ends a sequence
+		if b[i] >= '@' && b[i] <= '~' { // it ends a sequence
 			return i + 1, true
 		}
 	}
@@ -84,7 +82,7 @@ func plainKey(b byte) key {
 	return key(b)
 }
 
-// press changes the screen by a key. It reports whether the key ends the program.
+// press changes the screen for a key. It returns true if the key ends the program.
 func (s *Screen) press(k key, v *View) (quit bool) {
 	switch {
 	case k == keyQuit || k == 'q' || k == 'Q':
@@ -108,10 +106,10 @@ func (s *Screen) press(k key, v *View) (quit bool) {
 	return false
 }
 
-// sortOf are the keys that sort each table.
+// sortOf lists the keys that sort each table.
 var sortOf = [sectionCount]string{TypesSection: "tpcoidf", WorkersSection: "wcs"}
 
-// sortBy sorts the table with the focus, and shows its top.
+// sortBy sorts the table with the focus and shows its top.
 func (s *Screen) sortBy(k key) {
 	for _, by := range []byte(sortOf[s.Focus]) {
 		if key(by) == k {
@@ -121,7 +119,6 @@ func (s *Screen) sortBy(k key) {
 	}
 }
 
-// scroll moves the table with the focus.
 func (s *Screen) scroll(k key, v *View) {
 	count, height := rowsOf(v, s.Focus), visible(v, *s, s.Focus)
 	last := max(count-height, 0)

@@ -2,27 +2,27 @@ package top
 
 import "strings"
 
-// Style is how text looks where the terminal may show it.
+// Style is the look of text on a terminal that can show it.
 type Style uint8
 
-// The styles. Colours are only ever added to what the words say.
+// These are the styles. A color never says more than the words.
 const (
 	Plain Style = iota
 	Bold
 	Dim
-	Alert   // red: needs somebody
-	Warn    // yellow: is not as usual
+	Alert   // red: needs a person
+	Warn    // yellow: is unusual
 	Heading // reversed
-	Marked  // a heading that the keys are for, or that is sorted by
+	Marked  // a heading that the keys act on or that is sorted by
 )
 
-// escapes start each style; the second ones are those without colours.
+// escapes start each style. The second one of each pair is for a terminal without colors.
 var escapes = [...][2]string{
 	Plain: {"", ""}, Bold: {"\x1b[1m", "\x1b[1m"}, Dim: {"\x1b[2m", "\x1b[2m"}, Alert: {"\x1b[1;31m", "\x1b[1m"}, Warn: {"\x1b[33m", "\x1b[1m"},
 	Heading: {"\x1b[7m", "\x1b[7m"}, Marked: {"\x1b[1;4;7m", "\x1b[1;4;7m"},
 }
 
-// span is text of one style. It is ASCII without control characters.
+// span is text in one style. It is ASCII without control characters.
 type span struct {
 	text  string
 	style Style
@@ -40,7 +40,7 @@ func (l Line) Text() string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// ANSI returns the line for a terminal.
+// ANSI returns the line with its escape sequences.
 func (l Line) ANSI(colours bool) string {
 	var b strings.Builder
 	for _, s := range l {
@@ -65,7 +65,7 @@ func (l Line) width() int {
 	return n
 }
 
-// fit cuts the line to width characters. 0: it may be of any length.
+// fit cuts the line to width characters; 0 means any length.
 func (l Line) fit(width int) Line {
 	if width <= 0 || l.width() <= width {
 		return l
@@ -81,7 +81,7 @@ func (l Line) fit(width int) Line {
 	return out
 }
 
-// wrap puts items on lines of at most width characters, two blanks between them.
+// wrap puts items on lines of at most width characters, with two blanks between items.
 func wrap(items []Line, width int) []Line {
 	var lines []Line
 	var line Line

@@ -15,17 +15,16 @@ import (
 )
 
 const (
-	// redrawInterval is how often the screen is looked at for what grows older.
+	// redrawInterval is the time between two checks whether ages on the screen have changed.
 	redrawInterval = 100 * time.Millisecond
-	// stopWait is how long a process that has stopped itself waits for the signal that
-	// it goes on, should it have come before.
+	// stopWait is the time that a process waits for SIGCONT after it stopped itself. The signal may have come before.
 	stopWait = 500 * time.Millisecond
 )
 
 // Options say how the view is shown.
 type Options struct {
 	Interval time.Duration // between looks
-	Filter   []string      // as Model.Filter
+	Filter   []string      // like Model.Filter
 	Colours  bool
 }
 
@@ -45,22 +44,21 @@ type live struct {
 	running sync.WaitGroup
 }
 
-// looker is what live needs of a Source.
+// looker is the part of Source that live uses.
 type looker interface {
 	Look(ctx context.Context) Look
 	Interval(asked time.Duration) time.Duration
 }
 
-// looked is a look, or why there is none: a panic, which has to end the program
-// with the terminal as it was.
+// looked is a look or an error. A panic becomes an error, because the program must restore the terminal before it
+// ends.
 type looked struct {
 	look Look
 	err  error
 }
 
-// Run shows the view on the terminal that in and out are, until the user quits, ctx
-// ends or the terminal is gone; first is the first look. The terminal is as it was
-// when Run returns or panics.
+// Run shows the view on the terminal at in and out, until the user quits, ctx ends or the terminal is gone. first is
+// the first look. When Run returns or panics, the terminal is as it was before.
 func Run(ctx context.Context, source *Source, first Look, in, out *os.File, o Options) error {
 	return run(ctx, source, first, in, out, o)
 }
@@ -74,11 +72,11 @@ func run(ctx context.Context, source looker, first Look, in, out *os.File, o Opt
 	signal.Notify(signals, syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT, syscall.SIGHUP, syscall.SIGQUIT)
 	defer signal.Stop(signals)
 	if err := l.term.enter(); err != nil {
-		_ = l.term.leave() // it has an error to tell already
+		_ = l.term.leave() // it already has an error to report
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	defer func() { // whatever has ended it, a panic too
+	defer func() { // after any end, even a panic
 		cancel()
 		l.running.Wait()
 		if left := l.term.leave(); err == nil {
@@ -127,7 +125,7 @@ func (l *live) loop(ctx context.Context, signals chan os.Signal) error {
 	}
 }
 
-// lookIfDue begins a look if it is time; one at a time.
+// lookIfDue starts a look if it is time. Only one runs at a time.
 func (l *live) lookIfDue(ctx context.Context) {
 	if l.looking || l.screen.Paused || time.Since(l.begun) < l.source.Interval(l.options.Interval)-redrawInterval/2 {
 		return
@@ -143,7 +141,6 @@ func (l *live) lookIfDue(ctx context.Context) {
 	})
 }
 
-// press does what a key says.
 func (l *live) press(k key) (quit bool, err error) {
 	switch k {
 	case keySuspend:
@@ -155,12 +152,11 @@ func (l *live) press(k key) (quit bool, err error) {
 	return l.screen.press(k, l.view), nil
 }
 
-// signal does what a signal says.
 func (l *live) signal(s os.Signal) error {
 	switch s {
 	case syscall.SIGTSTP:
 		return l.suspend()
-	case syscall.SIGCONT: // whoever had the terminal meanwhile has changed it
+	case syscall.SIGCONT: // another program may have changed the terminal
 		if err := l.term.leave(); err != nil {
 			return err
 		}
@@ -172,8 +168,8 @@ func (l *live) signal(s os.Signal) error {
 	return nil
 }
 
-// suspend gives the terminal back, stops the process as Ctrl-Z does, and goes on
-// when it is told to. Where nobody could tell it to, it does nothing.
+// suspend restores the terminal and stops the process, as Ctrl-Z does. It resumes at SIGCONT. If no shell could
+// resume the process, it does nothing.
 func (l *live) suspend() error {
 	if orphaned() {
 		return nil
@@ -184,7 +180,7 @@ func (l *live) suspend() error {
 	goesOn := make(chan os.Signal, 1)
 	signal.Notify(goesOn, syscall.SIGCONT)
 	defer signal.Stop(goesOn)
-	// The whole job, as the terminal does. SIGTSTP would come to us, who listen to it.
+	// It stops the whole job, as the terminal does. SIGTSTP would come to this process, which handles it.
 	if err := syscall.Kill(0, syscall.SIGSTOP); err != nil {
 		return fmt.Errorf("stop the process: %w", err)
 	}
@@ -201,8 +197,8 @@ func (l *live) suspend() error {
 	return nil
 }
 
-// orphaned reports whether there is no shell that could let us go on: then a
-// terminal's stop has no effect either.
+// orphaned reports whether there is no shell that could resume the process. In that case a terminal's stop has no
+// effect either.
 func orphaned() bool {
 	parent := os.Getppid()
 	if parent <= 0 {
@@ -214,13 +210,13 @@ func orphaned() bool {
 	return err != nil || parentErr != nil || groupErr != nil || parents != session || group == unix.Getpgrp()
 }
 
-// resize takes over the terminal's size and draws all again.
+// resize reads the terminal's size and draws everything again.
 func (l *live) resize() {
 	l.screen.Columns, l.screen.Rows = size(l.term.out)
 	l.drawn = ""
 }
 
-// draw writes the frame, if it is another than the one that stands there.
+// draw writes the frame if it differs from the one on the screen.
 func (l *live) draw() error {
 	l.screen.Now = time.Now()
 	if l.screen.Paused {
@@ -237,9 +233,8 @@ func (l *live) draw() error {
 	return nil
 }
 
-// Frame returns what draws the lines over those of the frame before. What is there is
-// erased before a line is written: behind one as wide as the terminal the cursor still
-// stands on its last cell, which an erasure would take.
+// Frame returns the output that draws the lines over the previous frame. It erases before it writes a line: after a
+// line as wide as the terminal the cursor still stands on its last cell, and an erase would remove that cell.
 func Frame(lines []Line, colours bool) string {
 	var b strings.Builder
 	b.WriteString("\x1b[H")
@@ -250,7 +245,7 @@ func Frame(lines []Line, colours bool) string {
 		if i < len(lines)-1 {
 			b.WriteString("\x1b[K")
 		} else {
-			b.WriteString("\x1b[J") // and all below
+			b.WriteString("\x1b[J") // and everything below
 		}
 		b.WriteString(line.ANSI(colours))
 	}

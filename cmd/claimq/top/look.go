@@ -6,47 +6,46 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// Look is what the nodes answered when they were asked once. What was not
-// answered, or not asked for this time, is as of an earlier look, or nil.
+// Look holds the nodes' answers to one round of requests. What was not asked or answered is from an earlier look, or
+// nil.
 type Look struct {
 	At time.Time
-	// Cluster is what the leader sees, or without one the node that answered. nil:
-	// nobody answered, or the key may not ask.
+	// Cluster is the leader's view, or without a leader that of the node that answered. It is nil if no node answered
+	// or the key may not ask.
 	Cluster *wire.Cluster
-	// NoLeader: the cluster says so, or nobody could pass a read on to a leader.
+	// NoLeader is true if the cluster says so, or if no node could pass a read to a leader.
 	NoLeader bool
-	// Metrics are those of the nodes that were scraped at this look, by node id.
+	// Metrics holds the nodes scraped at this look, by node id.
 	Metrics map[string]Metrics
 	Types   *Types
 	Workers *Workers
 	// Problems say in words what was not answered, and why.
 	Problems []string
-	// Err is why nothing was answered at all; nil if anything was.
+	// Err says why no request was answered. It is nil if any was.
 	Err error
 }
 
-// Types are the task types as of At, by name.
+// Types holds the task types as of At, by name.
 type Types struct {
 	At   time.Time
 	Rows []wire.Type
 }
 
-// Workers are those who hold claims or were heard from lately, as of At, by id.
+// Workers holds the workers with claims or recent requests as of At, by id.
 type Workers struct {
 	At   time.Time
 	Rows []wire.Worker
 }
 
-// Metrics are what one node's /metrics said at a moment, as far as it is shown.
-// A gauge that the node left out is below 0.
+// Metrics holds the values from one node's /metrics that are shown. A gauge that the node left out is below 0.
 type Metrics struct {
 	At      time.Time
 	NodeID  string
 	Leads   bool
-	Started float64 // seconds since the Unix epoch; tells one process from the next
+	Started float64 // seconds since the Unix epoch; it tells processes apart
 	Counters
 
-	Tasks              map[string]int64 // by status; nil: the node did not tell
+	Tasks              map[string]int64 // by status; nil: the node did not report them
 	OldestPendingMS    int64
 	StateBytes         int64
 	StateLimitBytes    int64
@@ -55,8 +54,7 @@ type Metrics struct {
 	ProcessMemoryBytes int64
 }
 
-// Counters count events of the cluster since their node's process was started,
-// while it led.
+// Counters count the cluster's events since the process of their node started, while it led.
 type Counters struct {
 	Submitted, Claimed, Completed, Failed, Expired float64
 }

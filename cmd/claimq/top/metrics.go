@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// parseMetrics reads what is shown out of the text of /metrics: nothing, if that is none.
+// parseMetrics reads the shown values from the text of /metrics. If text is invalid, they are empty.
 func parseMetrics(text string, at time.Time) Metrics {
 	m := Metrics{At: at, OldestPendingMS: -1, StateBytes: -1, StateLimitBytes: -1, DiskFreeBytes: -1, DiskSizeBytes: -1, ProcessMemoryBytes: -1}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
@@ -67,11 +67,10 @@ func (m *Metrics) set(name string, labels []*dto.LabelPair, value float64) {
 	}
 }
 
-// countMax bounds the numbers that are taken from a node: what floats and integers
-// both hold exactly.
+// countMax bounds the numbers from a node: floats and integers both hold values up to it exactly.
 const countMax = 1 << 53
 
-// label returns the label's value, "" if there is none.
+// label returns the label's value, or "" if there is none.
 func label(labels []*dto.LabelPair, name string) string {
 	for _, l := range labels {
 		if l.GetName() == name {

@@ -8,24 +8,22 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// Model makes views of looks. It is for one goroutine.
+// Model turns looks into views. One goroutine may use it.
 type Model struct {
-	// Filter are the types that are shown; one that ends in * is all that begin so.
-	// Empty: all.
+	// Filter lists the types to show. One that ends in * matches all types with that prefix. Empty means all.
 	Filter []string
 
-	leader  string  // whose metrics before is
-	before  Metrics // of that leader, at the last look that had them
+	leader  string  // the leader that before belongs to
+	before  Metrics // its metrics at the last look that had them
 	rates   *Rates
-	scraped map[string]Metrics // of every node, the last ones
+	scraped map[string]Metrics // the last metrics of every node
 
 	noLeaderSince time.Time
 	silentSince   time.Time
-	view          *View // the last
+	view          *View // the last one
 }
 
-// Add takes the next look and returns what is to be shown. The view is not changed
-// any more.
+// Add takes the next look and returns the view to show. The view never changes afterwards.
 func (m *Model) Add(l Look) *View {
 	m.note(&l)
 	v := &View{
@@ -40,7 +38,7 @@ func (m *Model) Add(l Look) *View {
 	switch {
 	case l.Cluster != nil:
 		m.addCluster(v, &l)
-	case m.view != nil: // as it was
+	case m.view != nil: // keep the last state
 		v.Leader, v.Term, v.FeatureLevel, v.Nodes, v.NodesUp = m.view.Leader, m.view.Term, m.view.FeatureLevel, m.view.Nodes, m.view.NodesUp
 	}
 	if l.NoLeader {
@@ -52,7 +50,7 @@ func (m *Model) Add(l Look) *View {
 	return v
 }
 
-// note keeps what the next look is compared with.
+// note stores what the next look is compared with.
 func (m *Model) note(l *Look) {
 	switch {
 	case !l.NoLeader && l.Err == nil:
@@ -69,7 +67,7 @@ func (m *Model) note(l *Look) {
 	if m.scraped == nil {
 		m.scraped = map[string]Metrics{}
 	}
-	if l.Cluster != nil { // nodes that left are forgotten
+	if l.Cluster != nil { // forget nodes that have left
 		for id := range m.scraped {
 			if !slices.ContainsFunc(l.Cluster.Nodes, func(n wire.Node) bool { return n.NodeID == id }) {
 				delete(m.scraped, id)
@@ -82,12 +80,11 @@ func (m *Model) note(l *Look) {
 	m.rate(l)
 }
 
-// rateGapMax is how far two looks may lie apart for a rate to be of now.
+// rateGapMax is the longest time between two looks for a useful rate.
 const rateGapMax = 2 * time.Minute
 
-// rate works out the rates between the last two looks at the same leader. The
-// leader counts for the cluster, from when its process was started: the counters
-// of another leader, or of another process, are no continuation of those before.
+// rate computes the rates between the last two looks at the same leader. The leader counts for the whole cluster,
+// from the start of its process. So counters of another leader or another process must not be compared with them.
 func (m *Model) rate(l *Look) {
 	if l.NoLeader || l.Cluster == nil || l.Err != nil {
 		m.leader, m.rates = "", nil
@@ -102,7 +99,7 @@ func (m *Model) rate(l *Look) {
 			m.leader, m.before = leader, next
 		}
 		return
-	case !ok: // not asked this time, or not answered: what was is of some seconds ago
+	case !ok: // not asked or not answered: the old rates are a few seconds old
 		if l.At.Sub(m.before.At) > putOff {
 			m.rates = nil
 		}
@@ -112,7 +109,7 @@ func (m *Model) rate(l *Look) {
 	m.before = next
 }
 
-// ratesBetween returns nil if nothing can be said.
+// ratesBetween returns nil if the two cannot be compared.
 func ratesBetween(before, next *Metrics) *Rates {
 	elapsed := next.At.Sub(before.At)
 	if elapsed <= 0 || elapsed > rateGapMax || before.Started != next.Started {
@@ -129,11 +126,10 @@ func ratesBetween(before, next *Metrics) *Rates {
 	}
 }
 
-// addTotals says how much there is in all: as the leader's metrics have it, or, of
-// a cluster that was never seen with a leader, those of the node that answers, else
-// as the sum of the types.
+// addTotals adds the totals. They come from the leader's metrics. If the cluster was never seen with a leader, they
+// come from the node that answers, or else from the sum of the types.
 func (m *Model) addTotals(v *View, l *Look) {
-	if m.view != nil && (l.NoLeader || l.Err != nil) { // as it was
+	if m.view != nil && (l.NoLeader || l.Err != nil) { // keep the last state
 		v.Counts, v.OldestPendingMS, v.StateBytes, v.StateLimitBytes = m.view.Counts, m.view.OldestPendingMS, m.view.StateBytes, m.view.StateLimitBytes
 		return
 	}
@@ -158,19 +154,19 @@ func (m *Model) addTotals(v *View, l *Look) {
 	v.OldestPendingMS = &oldest
 }
 
-// totals returns the metrics that tell of the whole state.
+// totals returns the metrics that describe the whole state.
 func (m *Model) totals(v *View, l *Look) (Metrics, bool) {
 	if v.Leader != "" {
 		metrics, ok := m.scraped[v.Leader]
 		return metrics, ok && l.At.Sub(metrics.At) < putOff
 	}
 	for _, metrics := range l.Metrics {
-		return metrics, true // there is but one
+		return metrics, true // there is only one
 	}
 	return Metrics{}, false
 }
 
-// known is n, nil if it is below 0.
+// known returns n, or nil if it is below 0.
 func known(n int64) *int64 {
 	if n < 0 {
 		return nil
@@ -178,7 +174,7 @@ func known(n int64) *int64 {
 	return &n
 }
 
-// addCluster says who the nodes are, in the server's order.
+// addCluster adds the nodes in the server's order.
 func (m *Model) addCluster(v *View, l *Look) {
 	c := l.Cluster
 	v.Leader, v.Term, v.FeatureLevel = c.Leader, c.Term, c.FeatureLevel
@@ -208,7 +204,7 @@ func (m *Model) addCluster(v *View, l *Look) {
 	}
 }
 
-// addTypes keeps to the filter.
+// addTypes adds the types that pass the filter.
 func (m *Model) addTypes(v *View, l *Look) {
 	if l.Types == nil {
 		return
@@ -226,7 +222,7 @@ func (m *Model) addTypes(v *View, l *Look) {
 	}
 }
 
-// shows reports whether the filter lets the type through.
+// shows reports whether the type passes the filter.
 func (m *Model) shows(taskType string) bool {
 	return len(m.Filter) == 0 || slices.ContainsFunc(m.Filter, func(f string) bool {
 		prefix, open := strings.CutSuffix(f, "*")

@@ -2,16 +2,16 @@ package top
 
 import "time"
 
-// bytesPerSecond is how much of one kind of answer a Source takes at most: with
-// 5,000 task types an answer has 2 MB, which nobody has to make each second.
+// bytesPerSecond bounds how fast a Source reads one kind of answer. With 5,000 task types an answer has 2 MB, which a
+// node need not build every second.
 const bytesPerSecond = 256 << 10
 
-// pace says when a kind of request is due again.
+// pace says when the next request of a kind is due.
 type pace struct{ next time.Time }
 
 func (p *pace) due(now time.Time) bool { return !now.Before(p.next) }
 
-// took notes the size of an answer to a request that began at sent.
+// took records the size of the answer to a request that began at sent.
 func (p *pace) took(sent time.Time, size int) {
 	p.next = sent.Add(time.Duration(size) * time.Second / bytesPerSecond)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// Print writes one frame, all rows of it: of a second look an interval after first,
-// so that there are rates. columns 0: lines of any length.
+// Print writes one frame with all its rows. It shows a second look, an interval after first, so that there are rates.
+// With columns 0 the lines have any length.
 func Print(ctx context.Context, w io.Writer, source *Source, first Look, columns int, o Options) error {
 	model := Model{Filter: o.Filter}
 	model.Add(first)
@@ -26,8 +26,8 @@ func Print(ctx context.Context, w io.Writer, source *Source, first Look, columns
 	return err
 }
 
-// Stream writes a line of JSON, a View, for each look after first, an interval
-// apart, until ctx ends; only one if once is true.
+// Stream writes a View as a line of JSON for each look after first, one per interval, until ctx ends. With once it
+// writes only one.
 func Stream(ctx context.Context, w io.Writer, source *Source, first Look, once bool, o Options) error {
 	model := Model{Filter: o.Filter}
 	model.Add(first)
@@ -42,7 +42,7 @@ func Stream(ctx context.Context, w io.Writer, source *Source, first Look, once b
 	}
 }
 
-// next waits until it is time, an interval after the last look began, and looks. ok is false if ctx has ended.
+// next looks again, an interval after the last look began. ok is false if ctx has ended.
 func next(ctx context.Context, model *Model, source *Source, interval time.Duration) (view *View, ok bool) {
 	timer := time.NewTimer(time.Until(model.view.At.Add(source.Interval(interval))))
 	defer timer.Stop()

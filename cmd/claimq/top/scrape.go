@@ -12,8 +12,8 @@ import (
 // errOtherNode is returned when another node answers at an address.
 var errOtherNode = errors.New("another node answers there")
 
-// askMetrics scrapes the leader, and one of the others in turn. Without a leader,
-// or where the key may not see who it is, it is the node that answers.
+// askMetrics scrapes the leader and one other node, in turn. Without a leader, or if the key may not see which node
+// leads, it scrapes the node that answers.
 func (s *Source) askMetrics(ctx context.Context, l *Look) bool {
 	if l.Cluster == nil || l.NoLeader {
 		m, err := s.scrape(ctx, s.current)
@@ -44,7 +44,7 @@ func (s *Source) askMetrics(ctx context.Context, l *Look) bool {
 	return answered
 }
 
-// nextNode returns whose turn it is, of those that are not the leader and answer.
+// nextNode returns the next node to scrape. It skips the leader and nodes that do not answer.
 func (s *Source) nextNode(l *Look) (string, bool) {
 	var ids []string
 	for i := range l.Cluster.Nodes {
@@ -60,7 +60,7 @@ func (s *Source) nextNode(l *Look) (string, bool) {
 	return ids[s.turn%len(ids)], true
 }
 
-// addressOf returns the address that the node gives itself, "" if it is of no use.
+// addressOf returns the address that the node reports for itself, or "" if that is unusable.
 func (s *Source) addressOf(l *Look, id string) string {
 	for i := range l.Cluster.Nodes {
 		if addr := strings.TrimRight(l.Cluster.Nodes[i].HTTPAddr, "/"); l.Cluster.Nodes[i].NodeID == id && s.safe(addr) {
@@ -70,9 +70,8 @@ func (s *Source) addressOf(l *Look, id string) string {
 	return ""
 }
 
-// scrapeNode finds the node: where it was found before, at the address that it
-// gives itself, or at an endpoint, if nodes call themselves what means nothing
-// here.
+// scrapeNode finds the node and scrapes it. It tries the last known address, then the address that the node reports,
+// then the endpoints, because reported addresses may be unknown here.
 func (s *Source) scrapeNode(ctx context.Context, id, addr string) (Metrics, error) {
 	var tried []string
 	var firstErr error
@@ -115,8 +114,7 @@ func (s *Source) isOther(base, id string) bool {
 	return false
 }
 
-// scrape asks one node for its metrics. They are of the middle between question and
-// answer.
+// scrape asks one node for its metrics. It dates them to the middle between request and answer.
 func (s *Source) scrape(ctx context.Context, base string) (Metrics, error) {
 	sent := time.Now()
 	body, err := s.get(ctx, base, "/metrics")

@@ -9,7 +9,7 @@ import (
 // Section is one of the tables.
 type Section uint8
 
-// The tables, in the order in which they stand.
+// These are the tables in their order on the screen.
 const (
 	TypesSection Section = iota
 	WorkersSection
@@ -17,25 +17,24 @@ const (
 	sectionCount
 )
 
-// Screen is where a view is drawn, and what the user has chosen to see of it.
+// Screen describes where a view is drawn and what the user has chosen to see.
 type Screen struct {
-	Columns, Rows int       // 0: as many as it takes
-	Now           time.Time // for what grows older between looks; zero: the view's own
+	Columns, Rows int       // 0: no limit
+	Now           time.Time // the time for ages between looks; zero: the view's own
 	Interval      time.Duration
-	Focus         Section // whose rows the keys scroll and sort
+	Focus         Section // the keys scroll and sort its rows
 	Sort          [sectionCount]Order
-	First         [sectionCount]int // the first row that is shown, as far as there are rows behind it
+	First         [sectionCount]int // the first row to show, if enough rows follow it
 	Paused, Help  bool
 }
 
-// Order is how the rows of a table are sorted: by a column, else as the table is by
-// itself.
+// Order says how the rows of a table are sorted: by a column, or in the table's own order.
 type Order struct {
-	By       byte // the column's key; 0: the table's first order
+	By       byte // the column's key; 0: the table's own order
 	Reversed bool
 }
 
-// sortTypes returns the rows as they are shown. Rows that are alike are by name.
+// sortTypes returns the rows in the order in which they are shown. Equal rows are sorted by name.
 func sortTypes(rows []TypeRow, o Order) []TypeRow {
 	rows = slices.Clone(rows)
 	most := func(of func(t *TypeRow) float64) func(a, b TypeRow) int {
@@ -67,7 +66,7 @@ func sortTypes(rows []TypeRow, o Order) []TypeRow {
 	return rows
 }
 
-// sortWorkers is sortTypes of workers.
+// sortWorkers does for workers what sortTypes does.
 func sortWorkers(rows []WorkerRow, o Order) []WorkerRow {
 	rows = slices.Clone(rows)
 	by := func(a, b WorkerRow) int { return b.Claimed - a.Claimed }
@@ -86,7 +85,7 @@ func sortWorkers(rows []WorkerRow, o Order) []WorkerRow {
 	return rows
 }
 
-// seen is how long ago the worker was heard from; one that never was comes last.
+// seen returns the milliseconds since the worker's last request. A worker without one comes last.
 func seen(w *WorkerRow) float64 {
 	if w.LastSeenMS == nil {
 		return countMax

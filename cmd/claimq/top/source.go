@@ -17,45 +17,45 @@ import (
 )
 
 const (
-	// looksTimeouts is how many times Config.Timeout a whole look may take.
+	// looksTimeouts times Config.Timeout is the longest time for a whole look.
 	looksTimeouts = 3
-	// putOff is for how long a node is not scraped that did not answer.
+	// putOff is the pause before a node that did not answer is scraped again.
 	putOff = 10 * time.Second
-	// requestsMax is how many requests a look makes at most while all is well:
-	// cluster, types, workers, and the metrics of the leader and of one other node.
+	// requestsMax is how many requests a look makes if all goes well: cluster, types, workers, and the metrics of the
+	// leader and of one other node.
 	requestsMax = 5
-	// learnedMax bounds the nodes' addresses that are kept beside the endpoints.
+	// learnedMax bounds the addresses kept in addition to the endpoints.
 	learnedMax = 100
 )
 
-// Config says whom to ask.
+// Config says which nodes to ask.
 type Config struct {
-	Endpoints []string       // base URLs without a slash at the end; at least one
-	APIKey    func() string  // what it returns is sent; nil, or "": none
+	Endpoints []string       // base URLs without a final slash; at least one
+	APIKey    func() string  // returns the key to send; nil, or "": no key
 	TLS       *certs.Renewed // the zero value: the system's
-	Timeout   time.Duration  // of one request; positive
+	Timeout   time.Duration  // for one request; positive
 }
 
-// Source asks the nodes. It is for one goroutine.
+// Source asks the nodes. One goroutine may use it.
 type Source struct {
 	cfg  Config
 	http *http.Client
 
 	current string   // the base URL that answered last
-	learned []string // what the nodes call themselves, beside the endpoints
+	learned []string // addresses that the nodes reported, in addition to the endpoints
 	bases   map[string]string
 
-	perMinute int       // requests that the key may make, 0: as many as it likes
-	quiet     time.Time // nothing is asked before: the key had made too many
+	perMinute int       // requests that the key may make; 0: no limit
+	quiet     time.Time // no request before this: the key had made too many
 
 	types, workers, metrics pace
-	unwell                  map[string]time.Time // nodes that are not scraped before
-	turn                    int                  // whose metrics come next, beside the leader's
+	unwell                  map[string]time.Time // nodes that are not scraped before these times
+	turn                    int                  // the turn of the next node to scrape in addition to the leader
 	last                    Look
-	seen                    bool // something was answered before
+	seen                    bool // a request was answered before
 }
 
-// NewSource returns a source. The caller calls Close.
+// NewSource returns a source. The caller must call Close.
 func NewSource(cfg Config) *Source {
 	return &Source{
 		cfg: cfg, current: cfg.Endpoints[0], bases: map[string]string{}, unwell: map[string]time.Time{},
@@ -68,7 +68,7 @@ func NewSource(cfg Config) *Source {
 					TLSClientConfig:     c.Clone(),
 					MaxConnsPerHost:     1,
 					IdleConnTimeout:     30 * time.Second,
-					DisableCompression:  true, // the node's processor is dearer than its network
+					DisableCompression:  true, // the node's processor costs more than its network
 				}
 			}),
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -79,8 +79,8 @@ func NewSource(cfg Config) *Source {
 // Close closes the connections.
 func (s *Source) Close() { s.http.CloseIdleConnections() }
 
-// Interval returns how long a look should come after the one before: what is
-// asked for, or longer if the key may not make so many requests.
+// Interval returns the time from one look to the next. It is asked, or longer if the key may not make so frequent
+// requests.
 func (s *Source) Interval(asked time.Duration) time.Duration {
 	if s.perMinute == 0 {
 		return asked
@@ -88,7 +88,7 @@ func (s *Source) Interval(asked time.Duration) time.Duration {
 	return max(asked, requestsMax*time.Minute/time.Duration(s.perMinute))
 }
 
-// Look asks once. It takes three times Config.Timeout at most.
+// Look asks the nodes once. It takes at most three times Config.Timeout.
 func (s *Source) Look(ctx context.Context) Look {
 	ctx, cancel := context.WithTimeout(ctx, looksTimeouts*s.cfg.Timeout)
 	defer cancel()
@@ -99,8 +99,8 @@ func (s *Source) Look(ctx context.Context) Look {
 		return l
 	}
 	answered := s.askCluster(ctx, &l)
-	// Without a leader nothing changes: what was is truer than what a node says that
-	// may have just been started. Nobody is asked again who does not answer.
+	// Without a leader nothing changes, and a node that has just started may know less than the last look. Nodes that
+	// do not answer are not asked again.
 	if l.NoLeader && s.seen || l.Err != nil && !isRefusal(l.Err) {
 		s.last = l
 		return l
@@ -121,7 +121,7 @@ func (s *Source) Look(ctx context.Context) Look {
 	return l
 }
 
-// failed notes what was not answered.
+// failed records what was not answered.
 func (s *Source) failed(l *Look, what string, err error) {
 	l.Err = err
 	var r *Refusal
@@ -130,17 +130,17 @@ func (s *Source) failed(l *Look, what string, err error) {
 	}
 	if errors.As(err, &r) && r.Code == wire.CodeNoLeader {
 		l.NoLeader = true
-		return // it is said once, for all
+		return // one message is enough for all requests
 	}
 	l.Problems = append(l.Problems, what+": "+err.Error())
 }
 
-// askCluster asks the leader, and without one any node for what it sees itself.
+// askCluster asks the leader, or without one any node for its own view.
 func (s *Source) askCluster(ctx context.Context, l *Look) bool {
 	var c wire.Cluster
 	_, err := s.ask(ctx, "/api/cluster", &c)
 	if err != nil && !refused(err, http.StatusForbidden) && !refused(err, http.StatusUnauthorized) && !refused(err, http.StatusTooManyRequests) {
-		// Whoever leads, or did: a read cannot be passed on.
+		// The leader is gone or unreachable, because the read cannot be passed on.
 		if _, stale := s.ask(ctx, "/api/cluster?consistency=stale", &c); stale == nil {
 			l.NoLeader, err = true, nil
 		}
@@ -185,8 +185,7 @@ func (s *Source) askWorkers(ctx context.Context, l *Look) bool {
 	return true
 }
 
-// consistency is how to ask: without a leader what a node has is better than
-// nothing.
+// consistency returns the query parameter for reads. Without a leader a node's own state is better than no answer.
 func consistency(l *Look) string {
 	if l.NoLeader {
 		return "?consistency=stale"
@@ -194,8 +193,8 @@ func consistency(l *Look) string {
 	return ""
 }
 
-// ask asks one node after the other until one answers, or all have refused. size is
-// how many bytes came, even if they were too many.
+// ask asks one node after another until one answers or all have refused. size counts all bytes received, even of an
+// answer that was too large.
 func (s *Source) ask(ctx context.Context, path string, into any) (size int, err error) {
 	for _, base := range s.order() {
 		var body []byte
@@ -216,7 +215,7 @@ func (s *Source) ask(ctx context.Context, path string, into any) (size int, err 
 	return size, err
 }
 
-// order returns whom to ask: who answered last, the endpoints, the other nodes.
+// order returns the nodes to ask: the one that answered last, the endpoints, then other nodes.
 func (s *Source) order() []string {
 	order := []string{s.current}
 	for _, base := range slices.Concat(s.cfg.Endpoints, s.learned) {
@@ -227,8 +226,8 @@ func (s *Source) order() []string {
 	return order
 }
 
-// learn keeps the addresses that the nodes have given themselves. A key that was
-// sent encrypted is not sent in the clear.
+// learn keeps the addresses that the nodes report for themselves. It skips plain HTTP addresses if the key was sent
+// encrypted.
 func (s *Source) learn(c *wire.Cluster) {
 	s.learned = s.learned[:0]
 	for i := range c.Nodes {

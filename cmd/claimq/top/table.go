@@ -10,31 +10,29 @@ import (
 	"github.com/claimq/claimq/internal/bytesize"
 )
 
-// column is one of a table. Its cells are made for its width.
+// column is a column of a table. Its cells are formatted for its width.
 type column struct {
 	name  string
 	key   byte // sorts by it; 0: none
-	width int  // least characters
-	left  bool // else its cells stand at the right
-	grows bool // takes what is left over, as far as its cells need it
-	spare bool // only where the ones before have all that they need, and if a cell of it says something
+	width int  // the least number of characters
+	left  bool // aligned left; otherwise right
+	grows bool // takes spare room, as far as its cells need it
+	spare bool // shown only if it has a value and the columns before have all the room that they need
 	cells []string
 }
 
-// table is what is drawn of a section: the columns that fit, in order of
-// importance, and the looks of each row.
+// table is the drawing of a section: the columns in order of importance, and the style of each row.
 type table struct {
 	columns []column
 	styles  []Style
 	order   Order
-	first   byte // the key of the order that the table has by itself
+	first   byte // the key of the table's own order
 }
 
-// oldAge is from when on a table says how old it is: large answers are not asked
-// for at each look.
+// oldAge is the age from which a table shows its age. Large answers are not requested at each look.
 const oldAge = 2 * time.Second
 
-// drawTable draws a section in at most height lines, its heading the first.
+// drawTable draws a section in at most height lines. The first is its heading.
 func drawTable(v *View, s Screen, section Section, height int) []Line {
 	var t table
 	name, at, count := "NODE", v.At, len(v.Nodes)
@@ -64,8 +62,7 @@ func drawTable(v *View, s Screen, section Section, height int) []Line {
 	return t.draw(s.Columns, section == s.Focus && s.Rows > 0)
 }
 
-// draw lays the columns out: those that fit into the width, by their order; what is
-// left over goes to those that grow.
+// draw lays out the columns that fit into the width, in their order. Growing columns get the spare room.
 func (t *table) draw(width int, focused bool) []Line {
 	columns := t.fitting(width)
 	by := t.order.By
@@ -114,8 +111,7 @@ func (c *column) pad(cell string) string {
 	return strings.Repeat(" ", c.width-len(cell)) + cell
 }
 
-// fitting returns the columns that fit, with the widths that they get. With width 0
-// all of them do.
+// fitting returns the columns that fit, with their final widths. With width 0 it returns all.
 func (t *table) fitting(width int) []column {
 	if width <= 0 {
 		width = 1 << 20
@@ -144,7 +140,7 @@ func (t *table) fitting(width int) []column {
 	return columns
 }
 
-// need is the width that the column would like to have.
+// need returns the width that the column would like to have.
 func (c *column) need() int {
 	if !c.grows {
 		return c.width
@@ -156,12 +152,11 @@ func (c *column) need() int {
 	return need
 }
 
-// silent reports whether no cell says anything.
+// silent reports whether no cell has a value.
 func (c *column) silent() bool {
 	return !slices.ContainsFunc(c.cells, func(cell string) bool { return cell != "0" && cell != "" })
 }
 
-// typesTable makes the table of types.
 func typesTable(name string, rows []TypeRow) table {
 	t := table{first: 'p', columns: []column{
 		{name: name, key: 't', width: 12, left: true, grows: true},
@@ -194,7 +189,7 @@ func typesTable(name string, rows []TypeRow) table {
 	return t
 }
 
-// notesOf says what is special about a type.
+// notesOf returns the notes about a type, and their style.
 func notesOf(row *TypeRow) (string, Style) {
 	var notes []string
 	style := Plain
@@ -218,7 +213,6 @@ func notesOf(row *TypeRow) (string, Style) {
 	return strings.Join(notes, ", "), style
 }
 
-// workersTable makes the table of workers.
 func workersTable(name string, rows []WorkerRow, v *View) table {
 	t := table{first: 'c', columns: []column{
 		{name: name, key: 'w', width: 20, left: true, grows: true},
@@ -241,7 +235,6 @@ func workersTable(name string, rows []WorkerRow, v *View) table {
 	return t
 }
 
-// nodesTable makes the table of nodes.
 func nodesTable(name string, rows []NodeRow, v *View) table {
 	t := table{columns: []column{
 		{name: name, width: 8, left: true, grows: true},
@@ -283,7 +276,7 @@ func nodesTable(name string, rows []NodeRow, v *View) table {
 	return t
 }
 
-// showKnown is - for what is not known.
+// showKnown formats n with show, or returns - for an unknown value.
 func showKnown(n *int64, show func(int64) string) string {
 	if n == nil {
 		return "-"
@@ -291,7 +284,7 @@ func showKnown(n *int64, show func(int64) string) string {
 	return show(*n)
 }
 
-// add adds a row: a cell for each column.
+// add adds a row with one cell for each column.
 func (t *table) add(style Style, cells ...string) {
 	t.styles = append(t.styles, style)
 	for i, cell := range cells {

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What is written to the terminal when the view begins and ends: the alternate
-// screen, without a cursor, without wrapping.
+// These are written to the terminal when the view begins and ends: the alternate screen, without a cursor and without
+// line wrap.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?7l\x1b[?25l\x1b[2J"
 	leaveScreen = "\x1b[0m\x1b[?25h\x1b[?7h\x1b[?1049l"
 )
 
-// size returns a terminal's columns and rows, 80 and 24 if it does not say.
+// size returns a terminal's columns and rows, or 80 and 24 if it does not report them.
 func size(f *os.File) (columns, rows int) {
 	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	if err != nil || size.Col == 0 || size.Row == 0 {
@@ -26,12 +26,11 @@ func size(f *os.File) (columns, rows int) {
 	return int(size.Col), int(size.Row)
 }
 
-// terminal is a terminal in raw mode, from enter to leave. It is for one goroutine;
-// another one reads the keys meanwhile.
+// terminal is in raw mode from enter to leave. One goroutine uses it, and another one reads the keys.
 type terminal struct {
 	in, out *os.File
 	typed   chan key
-	gone    chan error // why no key comes any more; buffered for one
+	gone    chan error // why no more keys come; buffered for one
 
 	saved   unix.Termios
 	stop    chan struct{} // closed by leave; nil: not entered
@@ -42,7 +41,7 @@ func newTerminal(in, out *os.File) *terminal {
 	return &terminal{in: in, out: out, typed: make(chan key), gone: make(chan error, 1)}
 }
 
-// enter keeps how the terminal was, makes it ours, and reads keys until leave.
+// enter saves the terminal's state, sets raw mode and reads keys until leave.
 func (t *terminal) enter() error {
 	saved, err := unix.IoctlGetTermios(int(t.in.Fd()), getTermios)
 	if err != nil {
@@ -62,8 +61,7 @@ func (t *terminal) enter() error {
 	return err
 }
 
-// leave brings the terminal back to what it was. Nothing is read any more when it
-// returns. It does nothing the second time.
+// leave restores the terminal. When it returns, reading has ended. A second call does nothing.
 func (t *terminal) leave() error {
 	if t.stop == nil {
 		return nil
@@ -75,11 +73,11 @@ func (t *terminal) leave() error {
 	return errors.Join(err, unix.IoctlSetTermios(int(t.in.Fd()), setTermios, &t.saved))
 }
 
-// keyWait is how long the reader waits for a key before it looks whether it is to
-// end, and how long what begins as a sequence may take to become one.
+// keyWait is how often the reader checks whether it must end. It is also the longest time for a sequence to be
+// completed.
 const keyWait = 200 * time.Millisecond
 
-// read sends what is typed, until stop is closed or the terminal is gone.
+// read sends the typed keys until stop is closed or the terminal is gone.
 func (t *terminal) read() {
 	defer func() {
 		if p := recover(); p != nil {
@@ -100,7 +98,7 @@ func (t *terminal) read() {
 			return
 		}
 		var pressed []key
-		if n == 0 && len(rest) > 0 { // nothing more of it comes
+		if n == 0 && len(rest) > 0 { // the rest of it does not come
 			pressed, rest = []key{keyEscape}, nil
 		} else {
 			pressed, rest = parseKeys(append(rest, buffer[:n]...))
@@ -122,8 +120,8 @@ func (t *terminal) fail(err error) {
 	}
 }
 
-// readSome reads what is there, and waits for keyWait at most; 0: nothing was. It
-// asks before it reads: whoever else sets the terminal, a shell, may make reads wait.
+// readSome reads what is available and waits at most keyWait; 0 means nothing was. It asks before it reads, because
+// another program that sets the terminal, such as a shell, may make reads wait.
 func (t *terminal) readSome(buffer []byte) (int, error) {
 	fd := int(t.in.Fd())
 	var set unix.FdSet
@@ -142,7 +140,7 @@ func (t *terminal) readSome(buffer []byte) (int, error) {
 		return 0, nil
 	case err != nil:
 		return 0, fmt.Errorf("read the terminal: %w", err)
-	case n <= 0: // there was something, and it is the end
+	case n <= 0: // select reported input, so this is the end
 		return 0, errHungUp
 	}
 	return n, nil

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// clean makes text of the server or of users fit for a terminal: nothing of it is a
-// command to the terminal, and each character takes one cell. Names of types,
-// workers and nodes are ASCII anyway.
+// clean makes text from the server or from users safe for a terminal: it contains no terminal command, and each
+// character takes one cell. Names of types, workers and nodes are always ASCII.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
@@ -19,7 +18,7 @@ func clean(s string) string {
 	}, s)
 }
 
-// cut shortens s, which has one cell a character, to width of them.
+// cut shortens s to width characters. Each character of s takes one cell.
 func cut(s string, width int) string {
 	if len(s) <= width || width <= 0 {
 		return s[:min(len(s), max(width, 0))]
@@ -27,7 +26,7 @@ func cut(s string, width int) string {
 	return s[:width-1] + "~"
 }
 
-// showCount is n in at most width characters, with commas where they fit.
+// showCount formats n in at most width characters, with commas where they fit.
 func showCount(n int64, width int) string {
 	plain := strconv.FormatInt(n, 10)
 	var b strings.Builder
@@ -59,8 +58,7 @@ func showCount(n int64, width int) string {
 	return strings.Repeat("#", width)
 }
 
-// showRate is a rate with as many digits as tell something, in at most width
-// characters.
+// showRate formats a rate in at most width characters, with a useful number of digits.
 func showRate(perSecond float64, width int) string {
 	switch {
 	case perSecond == 0:
@@ -73,7 +71,7 @@ func showRate(perSecond float64, width int) string {
 	return showCount(int64(perSecond+0.5), width)
 }
 
-// showMS is a time in at most 6 characters, up to 99 days.
+// showMS formats a time of up to 99 days in at most 6 characters.
 func showMS(ms int64) string {
 	d := time.Duration(ms) * time.Millisecond
 	day := 24 * time.Hour

@@ -2,22 +2,20 @@ package top
 
 import "time"
 
-// View is what is shown of a cluster, and what a line of JSON holds. Null is what
-// is not known.
+// View is the state of a cluster as it is shown, and as a line of JSON. Unknown values are null.
 type View struct {
 	At           time.Time `json:"at"`
-	Leader       string    `json:"leader"` // "": none, or the key may not ask
+	Leader       string    `json:"leader"` // "": no leader, or the key may not ask
 	Term         uint64    `json:"term"`
 	FeatureLevel uint32    `json:"feature_level"`
-	// NoLeaderMS is for how long there has been no leader, as far as was looked; 0:
-	// there is one.
+	// NoLeaderMS says how long there has been no leader, as far as the looks show. It is 0 while there is a leader.
 	NoLeaderMS int64 `json:"no_leader_ms"`
 	NodesUp    int   `json:"nodes_up"`
 
 	Counts          map[string]int64 `json:"counts"` // of all tasks, by status
 	OldestPendingMS *int64           `json:"oldest_pending_age_ms"`
 	Rates           *Rates           `json:"rates"`
-	StateBytes      *int64           `json:"state_bytes"` // of the leader
+	StateBytes      *int64           `json:"state_bytes"` // the leader's
 	StateLimitBytes *int64           `json:"state_limit_bytes"`
 
 	Nodes    []NodeRow   `json:"nodes"`
@@ -25,12 +23,12 @@ type View struct {
 	Workers  []WorkerRow `json:"workers"`
 	Problems []string    `json:"problems"`
 
-	noLeaderSince      time.Time // zero: there is one
-	silentSince        time.Time // zero: somebody answered
-	typesAt, workersAt time.Time // what the rows are as of; zero: there are none yet
+	noLeaderSince      time.Time // zero: there is a leader
+	silentSince        time.Time // zero: a node answered
+	typesAt, workersAt time.Time // when the rows were read; zero: there are none yet
 }
 
-// Rates are events a second between two looks, of the whole cluster.
+// Rates holds the cluster's events per second between two looks.
 type Rates struct {
 	Submitted float64 `json:"submitted_per_s"`
 	Claimed   float64 `json:"claimed_per_s"`
@@ -39,7 +37,7 @@ type Rates struct {
 	Expired   float64 `json:"expired_per_s"`
 }
 
-// TypeRow is a task type. Its rates are those of the server, over the last minute.
+// TypeRow is a task type. Its rates come from the server and cover the last minute.
 type TypeRow struct {
 	TaskType        string           `json:"task_type"`
 	Counts          map[string]int64 `json:"counts"`
@@ -60,7 +58,7 @@ type WorkerRow struct {
 	TaskIDs    []uint64 `json:"task_ids"`     // the first taskIDsMax
 }
 
-// taskIDsMax bounds the tasks of a worker that are kept.
+// taskIDsMax bounds the tasks kept for a worker.
 const taskIDsMax = 20
 
 // NodeRow is a node.
@@ -70,7 +68,7 @@ type NodeRow struct {
 	Suffrage      string `json:"suffrage"`
 	Up            bool   `json:"up"`
 	AppliedIndex  uint64 `json:"applied_index"`
-	LagEntries    *int64 `json:"lag_entries"` // behind what the leader has applied
+	LagEntries    *int64 `json:"lag_entries"` // entries behind the leader's applied index
 	LastContactMS int64  `json:"last_contact_ms"`
 	MemoryBytes   *int64 `json:"memory_bytes"` // of the process
 	DiskFreeBytes *int64 `json:"disk_free_bytes"`
