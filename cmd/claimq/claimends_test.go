@@ -10,8 +10,8 @@ import (
 	"github.com/claimq/claimq/internal/testwait"
 )
 
-// A waiting claim of package client that its caller gives up, against real nodes: what is
-// submitted right after it is there for the next one.
+// When a caller of package client gives up a waiting claim, a task submitted right afterwards goes to the next claim.
+// The nodes are real.
 func TestClaim_thatIsGivenUpHoldsNothing(t *testing.T) {
 	t.Parallel()
 	l := newWorkLab(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/claimq/claimq/internal/certs/certstest"
 )
 
-// A client command warns of its private key.
+// A client command warns if others may read its private key.
 func TestClient_OpenKeyFile(t *testing.T) {
 	t.Parallel()
 	a := certstest.NewAuthority(t, "a")

@@ -13,7 +13,7 @@ const (
 		`{"index":43,"sub":0,"time":"2026-01-02T03:04:02.000Z","task_id":null,"event":"type_changed","worker_id":null,"claim_token":null,"attempt":null,"message":"mail"}`
 )
 
-// sightCases are the command lines that look at what is there, and at the clock.
+// sightCases returns the command lines that show tasks, types, workers and times.
 func sightCases() []cliCase {
 	one := func(call, answer string) map[string]string { return map[string]string{call: answer} }
 	return []cliCase{

@@ -34,7 +34,7 @@ const (
 		`"steps":[{"step":"a","id":31,"status":"completed","depends_on":[]},{"step":"b","id":32,"status":"cancelled","depends_on":[]}],"finalize":"claim","on_step_failure":"continue"}`
 )
 
-// stepsCases are the command lines about steps and finalization.
+// stepsCases returns the command lines about steps and finalization.
 func stepsCases() []cliCase {
 	one := func(call, answer string) map[string]string { return map[string]string{call: answer} }
 	get := "GET /api/tasks/30"
@@ -117,7 +117,7 @@ func stepsCases() []cliCase {
 	}
 }
 
-// Steps count as tasks: a request has no more than the server takes.
+// Steps count as tasks, so a request has no more of them than the server takes.
 func TestRun_submitsFilesOfStepsInParts(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

@@ -2,7 +2,7 @@ package main
 
 import "strings"
 
-// terminalCases are command lines on a terminal of 80 columns.
+// terminalCases returns command lines for a terminal of 80 columns.
 func terminalCases() []cliCase {
 	one := func(call, answer string) map[string]string { return map[string]string{call: answer} }
 	wordy := strings.NewReplacer(`"no route"`, `"dial tcp 10.0.0.17:25: connect: no route to host, after 3 tries \u001b[31m and 東京 to wait"`)

@@ -23,7 +23,7 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// cliNode is a node in the server's JSON.
+// cliNode returns a node in the server's JSON.
 func cliNode(id, suffrage, state string, healthy bool, problem string) string {
 	return fmt.Sprintf(`{"node_id":%q,"uuid":"u","peer_addr":"127.0.0.1:7401","http_addr":"http://127.0.0.1:7400","suffrage":%q,"state":%q,"last_contact_ms":3,"applied_index":42,"version":"v1","healthy":%t,"problem":%q}`,
 		id, suffrage, state, healthy, problem)
@@ -31,7 +31,7 @@ func cliNode(id, suffrage, state string, healthy bool, problem string) string {
 
 var updateGolden = flag.Bool("update", false, "write the golden files again")
 
-// fakeAPI answers by method and path and notes what it was sent.
+// fakeAPI answers by method and path, and records the requests.
 type fakeAPI struct {
 	answers map[string]string // "POST /api/tasks" → "201 {...}"
 
@@ -94,15 +94,14 @@ const (
 	cliNotFound = `404 {"success":false,"error":"Task not found","code":"task_not_found","message":"Check the id","request_id":"r1"}`
 )
 
-// cliCase is one command line.
 type cliCase struct {
 	name    string
 	args    []string
 	environ []string
 	stdin   string
 	answers map[string]string
-	noNode  bool // nothing listens
-	width   int  // of the terminal; 0: it is none
+	noNode  bool // no server listens
+	width   int  // of the terminal; 0: no terminal
 	want    int  // exit code
 }
 
@@ -356,7 +355,7 @@ func cliCases() []cliCase {
 	}
 }
 
-// random is what differs from run to run.
+// random matches the values that differ from run to run.
 var random = regexp.MustCompile(`[A-Z2-7]{26}`)
 
 func TestRun(t *testing.T) {
@@ -385,11 +384,11 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// transcript is what a golden file holds.
+// transcript returns the content for a golden file.
 func transcript(test cliCase, code int, stdout, stderr string, requests []string, url string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "$ claimq %s\n", strings.ReplaceAll(strings.Join(test.args, " "), "\x1b", "<ESC>"))
-	// How often a call is repeated within its time is no business of this test.
+	// How often a call is repeated within its time does not matter here.
 	for _, r := range slices.Compact(requests) {
 		fmt.Fprintf(&b, "> %s\n", r)
 	}
@@ -465,8 +464,7 @@ func TestRun_submitsLargeFilesInParts(t *testing.T) {
 	}
 }
 
-// A lost answer of submit --file is repeated with the same keys, so that nothing
-// is submitted twice.
+// When an answer to submit --file is lost, it is repeated with the same keys, so no task is submitted twice.
 func TestRun_repeatsAFileWhoseAnswerWasLost(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -495,8 +493,7 @@ func TestRun_repeatsAFileWhoseAnswerWasLost(t *testing.T) {
 	}
 }
 
-// A claim waits in requests of its own, each with a new id after an empty answer,
-// and shows the last answer alone.
+// A claim waits with several requests. Each has a new id after an empty answer, and only the last answer is shown.
 func TestRun_waitsForATask(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -536,8 +533,7 @@ func TestRun_waitsForATask(t *testing.T) {
 	}
 }
 
-// A wait for a task's end that ends before it is told why. Whether the last request still
-// waits is up to the machine.
+// A wait for the end of a task that runs out says why. Whether the last request still waits depends on the machine.
 func TestRun_waitsForAnEndInVain(t *testing.T) {
 	t.Parallel()
 	task := `200 {"success":true,"task":` + cliTask + `}`
@@ -559,7 +555,6 @@ func TestRun_waitsForAnEndInVain(t *testing.T) {
 	}
 }
 
-// Every command shows an example and says what it does.
 func TestCommands_haveExamples(t *testing.T) {
 	t.Parallel()
 	var walk func(cmd *cobra.Command)

@@ -16,7 +16,7 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// newTree is the command tree of a process without anything.
+// newTree returns the command tree without any input or output.
 func newTree() *cobra.Command {
 	return newRootCommand(&term.App{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard})
 }
@@ -26,8 +26,8 @@ const (
 	cliBegin = "<!-- made of the commands: go test ./cmd/claimq -run CLIPage -update -->\n"
 )
 
-// docs/cli.md has every command with its flags and examples, as they are. What stands
-// above the line that says so is written by hand.
+// docs/cli.md has every command with its present flags and examples. The text above the marker line is written by
+// hand.
 func TestCLIPage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(cliPage)
@@ -50,10 +50,10 @@ func TestCLIPage(t *testing.T) {
 	}
 }
 
-// cliReference lists the commands, and then describes them.
+// cliReference lists the commands and then describes them.
 func cliReference(root *cobra.Command) string {
 	var list, b strings.Builder
-	plain, _, err := root.Find([]string{"get"}) // has no flags but those of all
+	plain, _, err := root.Find([]string{"get"}) // get has only the common flags
 	if err != nil {
 		panic(err)
 	}
@@ -70,7 +70,7 @@ func cliReference(root *cobra.Command) string {
 		flagLines(plain, nil) + "```\n" + b.String()
 }
 
-// flagLines are the flags that the command has beside the others, a line each.
+// flagLines returns the flags that the command has and others lacks, one per line.
 func flagLines(cmd, others *cobra.Command) string {
 	known := map[string]bool{}
 	if others != nil {
@@ -99,7 +99,7 @@ func writeCommand(b *strings.Builder, cmd, plain *cobra.Command) {
 	if text == "" {
 		text = cmd.Short + "."
 	}
-	// What is indented is a block of its own already; <...> would be taken for a tag.
+	// Indented text is a block of its own already, and <...> would be taken for a tag.
 	text = strings.ReplaceAll(regexp.MustCompile(`(?m)^  `).ReplaceAllString(text, "    "), "<", "&lt;")
 	fmt.Fprintf(b, "\n### %s\n\n    %s\n\n%s\n", cmd.CommandPath(), cmd.UseLine(), text)
 	if lines := flagLines(cmd, plain); lines != "" {
@@ -108,8 +108,7 @@ func writeCommand(b *strings.Builder, cmd, plain *cobra.Command) {
 	fmt.Fprintf(b, "\n```sh\n%s\n```\n", regexp.MustCompile(`(?m)^  `).ReplaceAllString(cmd.Example, ""))
 }
 
-// Every example is a command line that is taken: its flags there are, and its
-// arguments are as many as the command wants.
+// Every example is a valid command line: its flags exist, and it has as many arguments as the command takes.
 func TestExamples_areTaken(t *testing.T) {
 	t.Parallel()
 	examples := 0
@@ -131,7 +130,7 @@ func TestExamples_areTaken(t *testing.T) {
 	}
 }
 
-// The command lines of the contract are taken, each flag of it by that name.
+// The command lines of the contract are valid, with all their flags.
 func TestContract_commandLines(t *testing.T) {
 	t.Parallel()
 	lines := `claimq dev --nodes 3 --data-dir ./claimq-data --restart
@@ -171,8 +170,8 @@ claimq key generate --role R --name N; claimq config show; claimq doctor --data-
 	}
 }
 
-// taken returns what the tree of commands says of a command line, without running it.
-// filled, if it is not nil, is asked for the arguments behind the command's name.
+// taken checks a command line against the command tree without running it. If filled is not nil, it replaces the
+// arguments after the command's name.
 func taken(args []string, filled func(cmd *cobra.Command, args []string) []string) error {
 	cmd, rest, err := newTree().Find(args)
 	if err != nil {
@@ -192,8 +191,7 @@ func taken(args []string, filled func(cmd *cobra.Command, args []string) []strin
 	return cmd.ValidateArgs(cmd.Flags().Args())
 }
 
-// claimqCalls returns the arguments of every call of claimq in lines of shell, also
-// of those in a pipe or a substitution.
+// claimqCalls returns the arguments of every call of claimq in shell lines, even in a pipe or a substitution.
 func claimqCalls(lines string) (calls [][]string) {
 	for line := range strings.Lines(lines) {
 		line = strings.ReplaceAll(line, "-u claimq", "") // a unit, or a user
@@ -204,7 +202,7 @@ func claimqCalls(lines string) (calls [][]string) {
 	return calls
 }
 
-// shellWords reads the words of a command up to its end. A substitution is of one word.
+// shellWords reads the words of a command up to its end. A substitution counts as one word.
 func shellWords(text string) (words []string) {
 	word, begun, quote, depth := "", false, rune(0), 0
 	end := func() {
@@ -224,7 +222,7 @@ func shellWords(text string) (words []string) {
 			quote, begun = r, true
 		case quote == 0 && (r == ' ' || r == '\n'):
 			end()
-		case quote == 0 && r == '>' && word == "2": // of a redirection
+		case quote == 0 && r == '>' && word == "2": // part of a redirection
 			return words
 		case quote == 0 && (strings.ContainsRune("|;&)><", r) || r == '#' && !begun):
 			end()
@@ -237,8 +235,7 @@ func shellWords(text string) (words []string) {
 	return words
 }
 
-// The man pages are the same when they are made again, are read without a complaint,
-// and say what there is to say.
+// Man pages do not change when they are made again. man reads them without a complaint, and they are complete.
 func TestMan(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "made", "man1")
@@ -290,7 +287,7 @@ func TestRoff(t *testing.T) {
 	}
 }
 
-// The flags of commands that have --timeout have variables, as the page says.
+// The flags of commands that have --timeout also have variables, as the page says.
 func TestCommands_variables(t *testing.T) {
 	t.Parallel()
 	a := &term.App{Stderr: io.Discard, Environ: []string{"CLAIMQ_OUTPUT=xml"}}

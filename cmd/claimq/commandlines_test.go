@@ -22,19 +22,19 @@ type commandLine struct {
 	page    string
 	line    int
 	text    string
-	args    []string // behind "claimq"
-	mention bool     // within a sentence: it may leave out what is not talked about
+	args    []string // after "claimq"
+	mention bool     // inside a sentence: it may leave out what the sentence does not discuss
 }
 
 var (
 	fence      = regexp.MustCompile("^ *```(.*)$")
 	inlineCode = regexp.MustCompile("`[^`]+`")
-	// placeholder is what a page has in place of a value.
+	// placeholder matches what pages write in place of a value.
 	placeholder = regexp.MustCompile(`^(\$.*|[A-Z][A-Z0-9_-]*|\.\.\.)$`)
 )
 
-// commandLines returns the calls of claimq in a page: in its blocks of code, fenced or
-// indented, and in code within its text.
+// commandLines returns the calls of claimq in a page: in fenced or indented blocks of code, and in code within the
+// text.
 func commandLines(page, text string) []commandLine {
 	var found []commandLine
 	add := func(i int, code string, mention bool) {
@@ -60,7 +60,7 @@ func commandLines(page, text string) []commandLine {
 			}
 			typed := regexp.MustCompile(`^(n[1-9])?\$ `).ReplaceAllString(code, "")
 			if typed == code && (prompts || indented) {
-				continue // what a command printed
+				continue // output of a command
 			}
 			first := i
 			for strings.HasSuffix(typed, `\`) && i+1 < len(lines) {
@@ -82,8 +82,7 @@ func commandLines(page, text string) []commandLine {
 	return found
 }
 
-// filled returns the arguments with something that fits in place of what a page leaves
-// open.
+// filled returns the arguments with valid values for what a page leaves open.
 func (l *commandLine) filled(cmd *cobra.Command, args []string) []string {
 	var filled []string
 	flag := (*pflag.Flag)(nil)
@@ -108,13 +107,13 @@ func (l *commandLine) filled(cmd *cobra.Command, args []string) []string {
 		}
 		filled = append(filled, arg)
 	}
-	if flag != nil && l.mention { // of which only the name is said
+	if flag != nil && l.mention { // the page mentions only its name
 		filled[len(filled)-1] += "=" + fits(flag, "VALUE")
 	}
 	return filled
 }
 
-// fits returns the value, or one that fits the flag in place of a placeholder.
+// fits returns the value. For a placeholder it returns a value that the flag accepts.
 func fits(flag *pflag.Flag, value string) string {
 	if !placeholder.MatchString(value) {
 		return value
@@ -148,8 +147,8 @@ func readCommandLines(t *testing.T) []commandLine {
 	return found
 }
 
-// Every call of claimq in a page names a command and flags that there are, with values
-// and as many arguments as it takes.
+// Every call of claimq in a page uses an existing command and existing flags, with valid values and a valid number of
+// arguments.
 func TestPages_commandLines(t *testing.T) {
 	t.Parallel()
 	found := readCommandLines(t)
@@ -167,12 +166,12 @@ func TestPages_commandLines(t *testing.T) {
 	}
 }
 
-// signedFirst is what docs/formats.md has in code that looks like a call.
+// signedFirst is text in a code span of docs/formats.md that looks like a call.
 const signedFirst = "claimq node 1"
 
-// check returns what the command says of the line, without running it.
+// check checks the line against the command, without running it.
 func (l *commandLine) check() error {
-	if len(l.args) == 0 || placeholder.MatchString(l.args[0]) { // any command
+	if len(l.args) == 0 || placeholder.MatchString(l.args[0]) { // it stands for any command
 		return nil
 	}
 	err := taken(l.args, l.filled)
@@ -182,13 +181,13 @@ func (l *commandLine) check() error {
 	return err
 }
 
-// looking are the commands that change nothing and end by themselves.
+// looking lists the commands that change nothing and end by themselves.
 var looking = []string{
 	"cluster hash", "cluster status", "cluster token list", "defaults", "events", "failures", "finalization show", "get", "key list", "list",
 	"schedule get", "schedule list", "stats", "type get", "types", "version", "why", "workers",
 }
 
-// What a page says to look with is answered by a node: it is not called wrongly.
+// A node answers all those of a page's commands that only read.
 func TestPages_commandLines_run(t *testing.T) {
 	t.Parallel()
 	c := newProcesses(t, 1, 0)

@@ -15,8 +15,7 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// completed is what a press of the tab key at the end of args offers, and what the
-// shell is to do besides.
+// completed returns the values that the tab key offers at the end of args, and the directive for the shell.
 func completed(t *testing.T, environ []string, args ...string) (values []string, directive string) {
 	t.Helper()
 	var stdout bytes.Buffer
@@ -28,14 +27,13 @@ func completed(t *testing.T, environ []string, args ...string) (values []string,
 	return lines[:len(lines)-1], lines[len(lines)-1]
 }
 
-// offer is what is to be offered after the words.
 type offer struct {
 	words string
 	want  []string
 }
 
-// Ids, types, workers, tokens, schedules and nodes are completed from the server,
-// each where it makes sense; fixed words without one.
+// Completion gets ids, types, workers, tokens, schedules and nodes from the server, each for the commands that take
+// them. Fixed words need no server.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	d := startDev(t, "--nodes", "1")
@@ -93,7 +91,7 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// emptyIsNil takes no values for nil.
+// emptyIsNil makes an empty slice equal to nil.
 var emptyIsNil = cmp.Transformer("emptyIsNil", func(values []string) []string {
 	if len(values) == 0 {
 		return nil
@@ -101,8 +99,8 @@ var emptyIsNil = cmp.Transformer("emptyIsNil", func(values []string) []string {
 	return values
 })
 
-// What is fixed is offered without a server; where the server refuses or is not
-// there, nothing is, without a word. The key is sent.
+// Fixed words are offered without a server. If the server refuses or does not answer, nothing is offered and no error
+// printed. Completion sends the API key.
 func TestCompletion_withoutServer(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -152,7 +150,7 @@ func TestCompletion_withoutServer(t *testing.T) {
 	}
 }
 
-// Each completion is of a command and a flag that there are.
+// Each completion belongs to an existing command and flag.
 func TestCompletions_areOfCommands(t *testing.T) {
 	t.Parallel()
 	a := &term.App{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}

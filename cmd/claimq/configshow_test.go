@@ -30,7 +30,7 @@ const shownHash = "6ca13d52ca70c883e0f0bb101e425a89e8624de51db2d2392593af6a84118
 
 const shownFile = "node_id: n1\nhttp_addr: 127.0.0.1:1\nmemory_limit: 1GiB\nkeys: [{name: ops, role: operator, key_sha256: " + shownHash + "}]\n"
 
-// Each setting is told with where its value is from; no secret is.
+// Each setting is shown with its origin, and no secret is shown.
 func TestConfigShow(t *testing.T) {
 	t.Parallel()
 	environ := []string{"CLAIMQ_MEMORY_LIMIT=2GiB", "CLAIMQ_TRAIL_AGE=36h", "CLAIMQ_KEY_FILE=a-clients", "CLAIMQ_LOG_LEVE=info"}
@@ -87,7 +87,7 @@ func TestConfigShow_JSON(t *testing.T) {
 	}
 }
 
-// With mistakes there is nothing but these, all of them, and the code of wrong usage.
+// If there are mistakes, only these are shown, all of them, and the exit code is that for wrong usage.
 func TestConfigShow_Mistakes(t *testing.T) {
 	t.Parallel()
 	stdout, stderr, code := showConfigOf(t, "nod_id: n1\n", nil, "--log-level", "loud")

@@ -11,7 +11,7 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// A delete whose answer was lost finds no task when it is repeated: it is done.
+// If the answer to a delete is lost, the repeat finds no task. The delete counts as done.
 func TestDelete_repeated(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int64

@@ -12,8 +12,7 @@ import (
 	"github.com/claimq/claimq/internal/testwait"
 )
 
-// A second dev touches nothing of the first one's, and names the flags by which both can
-// run.
+// A second dev leaves the first one's data alone. It names the flags that let both run.
 func TestDev_second(t *testing.T) {
 	t.Parallel()
 	first := startDev(t, "--nodes", "1")
@@ -46,7 +45,7 @@ func TestDev_second(t *testing.T) {
 	}
 }
 
-// However dev ends, its nodes do.
+// However dev ends, its nodes end too.
 func TestDev_killed(t *testing.T) {
 	t.Parallel()
 	base := takeBasePort(t)

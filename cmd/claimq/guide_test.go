@@ -12,15 +12,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// guideCommand is a command of a guide, and what it prints by the guide.
+// guideCommand is a command in a guide, with the output that the guide shows.
 type guideCommand struct {
 	line    int
 	command string
 	printed []string // "..." stands for anything
 }
 
-// guideCommands returns the commands of the page's indented blocks: what follows
-// "$ ", and a here-document up to EOF.
+// guideCommands returns the commands in the page's indented blocks: the text after "$ ", and a here-document up to
+// EOF.
 func guideCommands(page string) []guideCommand {
 	var commands []guideCommand
 	var last *guideCommand
@@ -38,7 +38,7 @@ func guideCommands(page string) []guideCommand {
 			here = strings.Contains(command, "<<'EOF'")
 		case indented && last != nil:
 			last.printed = append(last.printed, text)
-		case line == "" && last != nil: // within what was printed, or its end
+		case line == "" && last != nil: // inside the output, or its end
 			last.printed = append(last.printed, "")
 		default:
 			last = nil
@@ -51,7 +51,7 @@ func guideCommands(page string) []guideCommand {
 	return commands
 }
 
-// prints reports whether the command printed what the guide says.
+// prints reports whether out matches what the guide shows.
 func (c *guideCommand) prints(out string) bool {
 	parts := strings.Split(strings.Join(c.printed, "\n"), "...")
 	for i := range parts {
@@ -60,8 +60,7 @@ func (c *guideCommand) prints(out string) bool {
 	return regexp.MustCompile(`(?s)^` + strings.Join(parts, ".*") + `$`).MatchString(strings.TrimRight(out, "\n"))
 }
 
-// The commands of the guide to steps run as they stand against a new cluster, and
-// print what stands there.
+// The commands of the guide to steps run unchanged against a new cluster and print what the guide shows.
 func TestGuide_Steps(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/steps.md")
@@ -94,7 +93,7 @@ func TestGuide_Steps(t *testing.T) {
 	}
 }
 
-// What the guide shows of Go stands in the examples, which are run.
+// The Go code in the guide comes from the examples, which other tests run.
 func TestGuide_StepsGo(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/steps.md")

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The commands of the guides for those who come from elsewhere run as they stand
-// against a new cluster, and print what stands there.
+// The commands in the guides for users of other systems run unchanged against a new cluster and print what the guides
+// show.
 func TestGuide_From(t *testing.T) {
 	t.Parallel()
 	for page, least := range map[string]int{"from-redis.md": 6, "from-sqs.md": 5} {
@@ -42,7 +42,7 @@ func TestGuide_From(t *testing.T) {
 				out, _ := cmd.CombinedOutput() // some are refused, as the guide shows
 				return string(out)
 			}
-			t.Cleanup(func() { run("[ ! -f work.pid ] || kill $(cat work.pid)") }) // if the guide did not come to that
+			t.Cleanup(func() { run("[ ! -f work.pid ] || kill $(cat work.pid)") }) // in case the guide did not reach that point
 			for i := range commands {
 				c := &commands[i]
 				if out := run(c.command); !c.prints(out) {

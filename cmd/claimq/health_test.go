@@ -26,7 +26,7 @@ func healthOf(t *testing.T, addr string, args ...string) (stdout, stderr string,
 	return out.String(), errs.String(), code
 }
 
-// wellAndUnready answers as a node that is alive and has no leader.
+// wellAndUnready answers like a live node without a leader.
 func wellAndUnready(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("X-API-Key") != "" || r.URL.Path != "/healthz" {
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -74,12 +74,12 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// The certificate is of no matter, and where the server wants one no more is asked
-// than whether the port takes connections.
+// health accepts any certificate. If the server wants a client certificate, health only checks that the port takes
+// connections.
 func TestHealth_TLS(t *testing.T) {
 	t.Parallel()
 	secure := httptest.NewUnstartedServer(http.HandlerFunc(wellAndUnready))
-	secure.Config.ErrorLog = hclog.NewNullLogger().StandardLogger(nil) // that a connection said nothing
+	secure.Config.ErrorLog = hclog.NewNullLogger().StandardLogger(nil) // it would log connections that sent nothing
 	secure.StartTLS()
 	defer secure.Close()
 	addr := secure.Listener.Addr().String()

@@ -20,8 +20,7 @@ import (
 	"github.com/claimq/claimq/config"
 )
 
-// What key generate prints can be put into a server's file as it is, and is the
-// hash of the key that it prints.
+// The output of key generate fits into a server's file unchanged, and its hash is that of the key.
 func TestKeyGenerate(t *testing.T) {
 	t.Parallel()
 	var out, errs bytes.Buffer
@@ -59,7 +58,7 @@ func TestKeyGenerate(t *testing.T) {
 	}
 	for _, c := range []struct {
 		args  string
-		want  int64 // -1: it is not said
+		want  int64 // -1: not printed
 		means string
 	}{
 		{"--role worker", 0, "any number of requests"},

@@ -24,8 +24,7 @@ func runWith(t *testing.T, key string, endpoint string, args ...string) (code in
 	return code, stdout.String(), stderr.String()
 }
 
-// key list shows what all nodes know of the keys, whichever it is sent to, and names a
-// node that it cannot ask.
+// key list shows the keys of all nodes, whichever node gets the command. It names a node that it cannot ask.
 func TestKeyList(t *testing.T) {
 	t.Parallel()
 	ops := generate(t, "--role", "operator", "--name", "ops", "--rate", "0")
@@ -36,7 +35,7 @@ func TestKeyList(t *testing.T) {
 		t.Fatalf("%d %s %v", status, answer, err)
 	}
 	var list operate.ListedKeys
-	c.eventually("list of all nodes", func() bool { // a busy machine changes leaders
+	c.eventually("list of all nodes", func() bool { // a busy machine may change leaders
 		code, out, _ := runWith(t, ops.Key, c.nodes[0].url, "key", "list", "--output", "json")
 		list = operate.ListedKeys{}
 		return code == term.ExitDone && json.Unmarshal([]byte(out), &list) == nil
@@ -66,7 +65,7 @@ func TestKeyList(t *testing.T) {
 	if code, _, errs := runWith(t, idle.Key, c.nodes[0].url, "key", "list"); code != term.ExitRefused || !strings.Contains(errs, "operator") {
 		t.Errorf("with a reader's key: %d %s", code, errs)
 	}
-	// The keys of a node differ, then it is gone.
+	// The keys of this node differ, and then it is stopped.
 	idle.Role = "worker"
 	c.nodes[1].setKeys(t, ops, idle)
 	if status, answer, err := ask(t.Context(), "POST", c.nodes[1].url+"/api/reload", ops.Key, ""); err != nil || status != http.StatusOK {

@@ -20,7 +20,7 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// recoverFlag is the flag without which cluster recover changes nothing.
+// recoverFlag is the flag that allows cluster recover to change anything.
 const recoverFlag = "--yes-i-know-this-may-lose-data"
 
 // processCluster is a cluster of real processes, with the commands against it.
@@ -29,7 +29,7 @@ type processCluster struct {
 	t *testing.T
 }
 
-// newProcesses prepares nodes, of which the last ones join; none is started.
+// newProcesses prepares nodes, the last of which join later. It starts none.
 func newProcesses(t *testing.T, nodes, joining int) *processCluster {
 	t.Helper()
 	binary, err := filepath.Abs(os.Args[0])
@@ -68,8 +68,7 @@ func (c *processCluster) start(nodes ...*procs.Node) {
 	}
 }
 
-// run runs a client command against the nodes that run; output is what it
-// printed, errors too.
+// run runs a client command against the running nodes. output has its output and its errors.
 func (c *processCluster) run(args ...string) (output string, code int) {
 	c.t.Helper()
 	for _, n := range c.Nodes {
@@ -80,7 +79,7 @@ func (c *processCluster) run(args ...string) (output string, code int) {
 	return runClaimq(c.t, args...)
 }
 
-// do is run of what must succeed.
+// do runs a command that must succeed.
 func (c *processCluster) do(args ...string) string {
 	c.t.Helper()
 	output, code := c.run(args...)
@@ -90,8 +89,8 @@ func (c *processCluster) do(args ...string) string {
 	return output
 }
 
-// remove removes the member. On a busy machine the outcome can be unknown: then it asks
-// again, and the member may be gone already.
+// remove removes a member. On a busy machine the outcome can be unknown, so it asks again, and the member may be gone
+// by then.
 func (c *processCluster) remove(id string) {
 	c.t.Helper()
 	asked := 0
@@ -133,7 +132,7 @@ func runClaimq(t *testing.T, args ...string) (output string, code int) {
 	return string(out), term.ExitDone
 }
 
-// nodes returns the members as the leader sees them, by name.
+// nodes returns the members by name, as the leader sees them.
 func (c *processCluster) nodes() map[string]wire.Node {
 	c.t.Helper()
 	out, code := c.run("cluster", "status", "--output", "json")
@@ -148,7 +147,7 @@ func (c *processCluster) nodes() map[string]wire.Node {
 	return nodes
 }
 
-// await waits until the condition holds.
+// await waits until the condition is true.
 func (c *processCluster) await(what string, condition func() bool) {
 	c.t.Helper()
 	for deadline := time.Now().Add(claimqtest.Patience); !condition(); <-time.After(50 * time.Millisecond) {
@@ -158,7 +157,7 @@ func (c *processCluster) await(what string, condition func() bool) {
 	}
 }
 
-// voters waits until these nodes, and no others, are voters and healthy.
+// voters waits until exactly these nodes are healthy voters.
 func (c *processCluster) voters(ids ...string) {
 	c.t.Helper()
 	c.await(fmt.Sprintf("the voters %v", ids), func() bool {
@@ -189,15 +188,15 @@ func (c *processCluster) pending(want int) {
 	}
 }
 
-// flagless takes a flag and its value out of a node's command line.
+// flagless removes a flag and its value from a node's command line.
 func flagless(n *procs.Node, flag string) {
 	if i := slices.Index(n.Args, flag); i >= 0 {
 		n.Args = slices.Delete(n.Args, i, i+2)
 	}
 }
 
-// Two of three nodes are lost for good. The third one is recovered offline and
-// serves with all its tasks; two new nodes join it.
+// Two of three nodes are lost. The third one is recovered offline and serves all its tasks, and two new nodes join
+// it.
 func TestClusterRecover(t *testing.T) {
 	t.Parallel()
 	c := newProcesses(t, 5, 2)
@@ -239,7 +238,7 @@ func TestClusterRecover(t *testing.T) {
 	c.voters("n3")
 	c.pending(6)
 	c.submit(1)
-	// The claim that lived goes on, and no token comes twice.
+	// The live claim goes on, and no token is used twice.
 	c.do("complete", fmt.Sprint(before.Task.ID), "--worker", "w1", "--token", fmt.Sprint(*before.Task.ClaimToken))
 	var after wire.Answer
 	if err := json.Unmarshal([]byte(c.do("claim", "--worker", "w1", "--type", "mail", "--output", "json")), &after); err != nil || *after.Task.ClaimToken <= *before.Task.ClaimToken+1<<39 {
@@ -254,7 +253,7 @@ func TestClusterRecover(t *testing.T) {
 	c.start(joining...)
 	c.voters("n3", "n4", "n5")
 	c.pending(6)
-	// One of the lost nodes comes back after all: the new cluster takes no notice.
+	// When one of the lost nodes comes back, the new cluster ignores it.
 	if err := old[0].Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +273,7 @@ func TestClusterRecover(t *testing.T) {
 	}
 }
 
-// What cannot be recovered is refused in words, and nothing is made of it.
+// If recovery is impossible, it is refused with a reason, and nothing is changed.
 func TestClusterRecover_refused(t *testing.T) {
 	t.Parallel()
 	c := newProcesses(t, 1, 0)
@@ -303,7 +302,7 @@ func TestClusterRecover_refused(t *testing.T) {
 	}
 }
 
-// refused checks that a command is refused, with words.
+// refused checks that a command is refused with these words.
 func (c *processCluster) refused(words string, args ...string) {
 	c.t.Helper()
 	out, code := c.run(args...)
@@ -341,8 +340,7 @@ func readiness(t *testing.T, n *procs.Node) int {
 	return resp.StatusCode
 }
 
-// A cluster grows by operators' calls, hands its leadership on, and shrinks
-// again, its leaders included.
+// Operators' calls let a cluster grow, transfer its leadership and shrink again. The removed nodes include leaders.
 func TestCluster_growsAndShrinks(t *testing.T) {
 	t.Parallel()
 	c := newProcesses(t, 5, 2)
@@ -371,7 +369,7 @@ func TestCluster_growsAndShrinks(t *testing.T) {
 	if err := n4.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c.start(n4) // a restart gives it no vote
+	c.start(n4) // a restart does not make it a voter
 	c.do("cluster", "transfer")
 	if got := c.nodes()["n4"].Suffrage; got != "nonvoter" {
 		t.Errorf("after a restart n4 is a %s", got)
@@ -385,7 +383,7 @@ func TestCluster_growsAndShrinks(t *testing.T) {
 			t.Errorf("a removed node's /readyz is %d, want 503", got)
 		}
 		c.refused("No member is named", "cluster", "remove", leader.ID)
-		c.submit(1) // also through the removed one, which is asked too
+		c.submit(1) // this also goes to the removed node
 		if err := leader.Stop(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -394,7 +392,7 @@ func TestCluster_growsAndShrinks(t *testing.T) {
 	c.remove("n4")
 	c.logs(n4, "was removed from the cluster")
 	last := c.leader().ID
-	for id := range c.nodes() { // two are left, either of which may lead by now
+	for id := range c.nodes() { // either of the two left may lead by now
 		if id != last {
 			c.remove(id)
 		}
@@ -411,8 +409,7 @@ func TestCluster_growsAndShrinks(t *testing.T) {
 	}
 }
 
-// joinByCall makes two nodes that wait members, the first one without a vote
-// until it is promoted.
+// joinByCall makes two waiting nodes members. The first one stays without a vote until it is promoted.
 func (c *processCluster) joinByCall(kept, voter *procs.Node) {
 	c.t.Helper()
 	c.refused(`calls itself "n4"`, "cluster", "join", "n9", kept.PeerAddr)
@@ -433,8 +430,8 @@ func (c *processCluster) joinByCall(kept, voter *procs.Node) {
 	c.do("cluster", "promote", kept.ID)
 }
 
-// A node that comes back with an empty folder is refused under its old name,
-// whichever way it tries, with what to do instead; and that works.
+// A node that comes back with an empty folder cannot use its old name, in whichever way it tries. The refusal says
+// what to do instead, and that works.
 func TestCluster_wipedNode(t *testing.T) {
 	t.Parallel()
 	c := newProcesses(t, 3, 0)
@@ -472,7 +469,7 @@ func TestCluster_wipedNode(t *testing.T) {
 			t.Errorf("%s: exit code %d: %s", name, dead.ExitCode(), log)
 		}
 	}
-	// Nor by an operator's call.
+	// An operator's call does not admit it either.
 	dead.Args = bare
 	if err := dead.Start(); err != nil {
 		t.Fatal(err)
@@ -485,13 +482,13 @@ func TestCluster_wipedNode(t *testing.T) {
 	c.pending(2)
 }
 
-// A node that starts at other addresses is found there.
+// A node that starts at new addresses is found there.
 func TestCluster_movedNode(t *testing.T) {
 	t.Parallel()
 	c := newProcesses(t, 4, 1)
 	c.start(c.Nodes[:3]...)
 	c.voters("n1", "n2", "n3")
-	moved, place := c.Nodes[1], c.Nodes[3] // whose node is never started
+	moved, place := c.Nodes[1], c.Nodes[3] // its node is never started
 	if err := moved.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -505,7 +502,7 @@ func TestCluster_movedNode(t *testing.T) {
 		return n.Healthy && n.PeerAddr == place.PeerAddr && n.HTTPAddr == place.URL()
 	})
 	c.submit(1)
-	// It is needed at its new address, which the others have on disk.
+	// The others have its new address on disk, and the cluster needs it there.
 	for _, n := range c.Nodes[:3] {
 		if n != moved {
 			if err := n.Stop(t.Context()); err != nil {

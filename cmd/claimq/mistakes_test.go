@@ -12,10 +12,10 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// mistakeAnswered is how long a mistake may take to be told.
+// mistakeAnswered bounds the time until a mistake is reported.
 const mistakeAnswered = 5 * time.Second
 
-// What people get wrong in their first hours is told in time, with what to do about it.
+// Common mistakes of new users are reported in time, with advice.
 func TestMistakes(t *testing.T) {
 	t.Parallel()
 	c := newProcesses(t, 1, 0)
@@ -36,7 +36,7 @@ func TestMistakes(t *testing.T) {
 		args []string
 		env  []string // nil: the node's address
 		code int
-		says string // what to do, or what would be right
+		says string // the advice, or the right form
 	}{
 		"no server":                     {[]string{"stats", "--timeout", "500ms"}, noServer, term.ExitUnknown, "connection refused\nStart nodes with 'claimq dev'"},
 		"no server to submit to":        {[]string{"submit", "mail", "--timeout", "500ms"}, noServer, term.ExitUnknown, "--endpoint or CLAIMQ_ENDPOINTS"},

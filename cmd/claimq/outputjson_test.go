@@ -16,15 +16,14 @@ import (
 
 // jsonRun is a command line that prints JSON.
 type jsonRun struct {
-	path  string // of the command
+	path  string // the command's path
 	args  string
 	stdin string
 	want  int  // exit code
-	mute  bool // it prints nothing: standard error alone says why
+	mute  bool // it prints nothing; only standard error says why
 }
 
-// Every command that has --output prints with json nothing but JSON, refusals and
-// empty answers too.
+// With --output json every command that has it prints only JSON, even for refusals and empty answers.
 func TestOutputJSON(t *testing.T) {
 	t.Parallel()
 	d := startDev(t, "--nodes", "1")
@@ -98,7 +97,7 @@ func TestOutputJSON(t *testing.T) {
 		{path: "cluster promote", args: "n9", want: term.ExitRefused},
 		{path: "cluster demote", args: "n1", want: term.ExitRefused},
 		{path: "cluster transfer", args: "n9", want: term.ExitRefused},
-		{path: "cluster recover", args: "--data-dir " + filepath.Join(d.dir, "n1"), want: term.ExitRefused, mute: true}, // it runs
+		{path: "cluster recover", args: "--data-dir " + filepath.Join(d.dir, "n1"), want: term.ExitRefused, mute: true}, // it is running
 		{path: "snapshot take"},
 		{path: "snapshot save", args: filepath.Join(dir, "backup")},
 		{path: "snapshot inspect", args: filepath.Join(dir, "backup")},
@@ -143,7 +142,7 @@ func TestOutputJSON(t *testing.T) {
 	})
 }
 
-// jsonValues counts the JSON values that r has, up to an error.
+// jsonValues counts the JSON values in r, up to an error.
 func jsonValues(r io.Reader) (n int, err error) {
 	dec := json.NewDecoder(r)
 	for {

@@ -25,8 +25,8 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// beClaimq in the environment makes the test binary behave as claimq: so the
-// tests run real processes of what they were built from.
+// beClaimq in the environment makes the test binary behave as claimq, so that tests run real processes of the tested
+// code.
 const beClaimq = "CLAIMQ_TEST_IS_CLAIMQ"
 
 func TestMain(m *testing.M) {
@@ -57,8 +57,7 @@ type devCluster struct {
 
 var pidPattern = regexp.MustCompile(`(?m)^(n\d)  (http://\S+)  pid (\d+)`)
 
-// startDev starts claimq dev and waits until it names a leader. It is stopped
-// when the test ends.
+// startDev starts claimq dev and waits until it names a leader. It stops when the test ends.
 func startDev(t *testing.T, flags ...string) *devCluster {
 	t.Helper()
 	d := &devCluster{port: takeBasePort(t), dir: t.TempDir(), changed: make(chan struct{}, 1)}
@@ -109,7 +108,7 @@ func (d *devCluster) waitFor(t *testing.T, text string) {
 	d.waitForTimes(t, text, 1)
 }
 
-// waitForTimes waits until text was printed so many times.
+// waitForTimes waits until text was printed that many times.
 func (d *devCluster) waitForTimes(t *testing.T, text string, times int) {
 	t.Helper()
 	deadline := time.After(claimqtest.Patience)
@@ -122,7 +121,7 @@ func (d *devCluster) waitForTimes(t *testing.T, text string, times int) {
 	}
 }
 
-// pids returns the nodes' processes as printed.
+// pids returns the process ids that dev has printed for the nodes.
 func (d *devCluster) pids(t *testing.T) map[string]int {
 	t.Helper()
 	pids := map[string]int{}
@@ -135,7 +134,7 @@ func (d *devCluster) pids(t *testing.T) map[string]int {
 	return pids
 }
 
-// leaderPID returns what leader.pid has.
+// leaderPID returns the content of leader.pid.
 func (d *devCluster) leaderPID(t *testing.T) int {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(d.dir, "leader.pid"))
@@ -153,8 +152,8 @@ func (d *devCluster) url(node int) string {
 	return fmt.Sprintf("http://127.0.0.1:%d", d.port+10*node)
 }
 
-// takeBasePort returns a port at which dev's nodes, whose ports are ten apart, can
-// begin: nobody else is given them until the test ends.
+// takeBasePort returns the first port for dev's nodes, whose ports are ten apart. No other test gets these ports
+// before this test ends.
 func takeBasePort(t *testing.T) int {
 	t.Helper()
 	base, release, err := procs.TakePortsFrom(0, 1, 10, 11, 20, 21)
@@ -194,8 +193,7 @@ func TestDev_Restart(t *testing.T) {
 	}
 }
 
-// bench on a cluster of its own does every task exactly once, in every mode,
-// and its JSON has the figures by their names.
+// bench with its own cluster does every task exactly once in every mode. Its JSON has all figures by name.
 func TestBench_Modes(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
@@ -240,7 +238,7 @@ func TestBench_Modes(t *testing.T) {
 	}
 }
 
-// Wrong usage is exit code 2 and names the flag.
+// Wrong usage has exit code 2, and the error names the flag.
 func TestServerDevBench_Usage(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ args, want string }{

@@ -21,15 +21,15 @@ import (
 	"github.com/claimq/claimq/internal/zones/zonestest"
 )
 
-// zonedNode is the process of a node alone, with a file of time zones.
+// zonedNode is the process of a single node with its own time zone file.
 type zonedNode struct {
 	cmd   *exec.Cmd
-	log   bytes.Buffer // of use once the process has ended
+	log   bytes.Buffer // read it only after the process has ended
 	url   string
 	zones string
 }
 
-// startZoned starts one that is killed, if it has not ended, when ctx does.
+// startZoned starts a zonedNode. It is killed when ctx ends, if it still runs.
 func startZoned(ctx context.Context, t *testing.T) *zonedNode {
 	t.Helper()
 	ports := claimqtest.TakePorts(t, 2)
@@ -48,8 +48,8 @@ func startZoned(ctx context.Context, t *testing.T) *zonedNode {
 	return n
 }
 
-// A file of time zones that has changed is read again by itself: the cluster's overview tells of it, and a
-// schedule's next run moves with the clocks.
+// A changed time zone file is read again without a signal. The cluster's overview shows the new version, and a
+// schedule's next run moves.
 func TestServer_zonesAgain(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(context.Background())
@@ -83,7 +83,7 @@ func TestServer_zonesAgain(t *testing.T) {
 	})
 }
 
-// A stop ends in time, with a status and a line that says why, though what holds a file of the node hangs.
+// A stop ends in time with a status and a log line that says why, even if a file of the node hangs.
 func TestServer_stopsThoughAFileHangs(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), testwait.Patience)
@@ -92,7 +92,7 @@ func TestServer_stopsThoughAFileHangs(t *testing.T) {
 	if err := errors.Join(os.Remove(n.zones), syscall.Mkfifo(n.zones, 0o600), n.cmd.Process.Signal(syscall.SIGHUP)); err != nil {
 		t.Fatal(err)
 	}
-	var hangs *os.File // reads of it do not end before it is closed
+	var hangs *os.File // reads of it end only when it is closed
 	testwait.Until(t, "the node to read the file", func() (reads bool) {
 		var err error
 		hangs, err = os.OpenFile(n.zones, os.O_WRONLY|syscall.O_NONBLOCK, 0)

@@ -15,8 +15,7 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// A server tells the service manager that started it when it is ready, when it
-// reads its keys again and when it stops.
+// A server tells its service manager when it is ready, when it reads its keys again and when it stops.
 func TestServer_Notices(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(t.TempDir(), "notify")
@@ -48,7 +47,7 @@ func TestServer_Notices(t *testing.T) {
 	if got := claimqtest.NextNotice(t, manager); got != "READY=1\nSTATUS=ready" {
 		t.Fatalf("first it told %q", got)
 	}
-	// It told the truth: a submit needs no second try.
+	// It really is ready: a submit needs no second try.
 	a := &term.App{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}
 	if code := run(t.Context(), a, []string{"submit", "mail", "{}", "--endpoint", "http://" + addr}); code != term.ExitDone {
 		t.Errorf("a submit once it is ready ends with %d", code)

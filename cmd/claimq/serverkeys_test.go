@@ -23,7 +23,7 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// generate makes a key with the command, and returns it.
+// generate makes a key with the command and returns it.
 func generate(t *testing.T, flags ...string) operate.GeneratedKey {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -38,7 +38,7 @@ func generate(t *testing.T, flags ...string) operate.GeneratedKey {
 	return k
 }
 
-// pollInterval is how often a test asks again for what it waits for.
+// pollInterval is the pause between two checks of a test that waits.
 const pollInterval = 50 * time.Millisecond
 
 // keyed is a cluster of three processes that have keys.
@@ -47,8 +47,7 @@ type keyed struct {
 	nodes []*keyedNode
 }
 
-// keyedNode has its keys in a file of their own, but for the first, which has
-// them in its configuration.
+// keyedNode has its keys in a separate file. Only the first node has them in its configuration.
 type keyedNode struct {
 	url, file, config string
 	log               *os.File
@@ -110,7 +109,7 @@ func startKeyed(t *testing.T, keys ...operate.GeneratedKey) *keyed {
 	return c
 }
 
-// stop ends the nodes, and fails the test if one ended badly.
+// stop ends the nodes, and fails the test if one ended with an error.
 func (c *keyed) stop() {
 	for _, n := range c.nodes {
 		_ = n.cmd.Process.Signal(os.Interrupt)
@@ -162,8 +161,7 @@ func ask(ctx context.Context, method, url, key, body string) (status int, answer
 	return resp.StatusCode, string(b), err
 }
 
-// settled is ask until the answer says what the key may do: a busy machine
-// changes leaders.
+// settled repeats ask until the answer says what the key may do, because a busy machine may change leaders.
 func (c *keyed) settled(method, url, key, body string) (status int, answer string, err error) {
 	c.t.Helper()
 	c.eventually("answer", func() bool {
@@ -173,14 +171,14 @@ func (c *keyed) settled(method, url, key, body string) (status int, answer strin
 	return status, answer, err
 }
 
-// keyLoad submits, claims and completes through all nodes, one task after the
-// other in each goroutine, with whatever key there is at the moment.
+// keyLoad submits, claims and completes through all nodes, one task after another in each goroutine, with the key
+// that is current.
 type keyLoad struct {
 	nodes     []*keyedNode
 	key       atomic.Pointer[string]
 	rounds    atomic.Int64
 	completed atomic.Int64
-	refused   atomic.Pointer[string] // a refusal for the key, nil = none
+	refused   atomic.Pointer[string] // a refusal because of the key; nil: none
 
 	stop context.CancelFunc
 	wait sync.WaitGroup
@@ -226,15 +224,14 @@ func (l *keyLoad) round(ctx context.Context, n int) {
 	}
 }
 
-// pass waits until every goroutine has begun a round that began after the call.
+// pass waits until every goroutine has begun a round after the call.
 func (l *keyLoad) pass(c *keyed) {
-	// More rounds than goroutines have ended, so each that was under way has.
+	// More rounds have ended than there are goroutines, so each earlier round has ended.
 	until := l.rounds.Load() + 12
 	c.eventually("progress of the load", func() bool { return l.rounds.Load() >= until })
 }
 
-// A key is exchanged on three nodes under load, in the order that
-// docs/protocol.md has, and no request is refused.
+// A key is exchanged on three nodes under load, in the order of docs/protocol.md. No request is refused.
 func TestKeys_Rotation(t *testing.T) {
 	t.Parallel()
 	root := generate(t, "--role", "operator", "--name", "root", "--rate", "0")
@@ -250,7 +247,7 @@ func TestKeys_Rotation(t *testing.T) {
 		t.Helper()
 		for i, n := range c.nodes {
 			n.setKeys(t, keys...)
-			if i == 0 { // the one way, then the other
+			if i == 0 { // one way first, then the other
 				if err := n.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 					t.Fatal(err)
 				}
@@ -279,7 +276,7 @@ func TestKeys_Rotation(t *testing.T) {
 			t.Errorf("the old key: %d %s %v", status, answer, err)
 		}
 	}
-	// A mistake changes nothing, and is told.
+	// A mistake changes nothing and is reported.
 	for i, n := range c.nodes {
 		spoiled := after
 		spoiled.Role = "king"
@@ -297,7 +294,7 @@ func TestKeys_Rotation(t *testing.T) {
 	if load.completed.Load() == 0 {
 		t.Error("nothing was completed")
 	}
-	// What could not be told for want of a leader is not there; the rest is.
+	// Events that had no leader to record them are missing. The others are there.
 	_, trail, err := c.settled("GET", c.nodes[1].url+"/api/events?event=keys_reloaded", root.Key, "")
 	if err != nil || !strings.Contains(trail, " keys by root") {
 		t.Errorf("the trail: %s %v", trail, err)
@@ -315,7 +312,7 @@ func TestKeys_Rotation(t *testing.T) {
 	}
 }
 
-// Each role may do on each node of three what it is for, and nothing else.
+// On each of three nodes, a role allows exactly the calls that it is for.
 func TestKeys_Roles(t *testing.T) {
 	t.Parallel()
 	keys := map[string]operate.GeneratedKey{}
@@ -360,14 +357,14 @@ func TestKeys_Roles(t *testing.T) {
 			}
 		}
 	}
-	for i, n := range c.nodes { // each counts by itself
+	for i, n := range c.nodes { // each node counts by itself
 		for round, want := range []int{200, 200, 429} {
 			if status, answer, err := ask(t.Context(), "GET", n.url+"/api/stats?consistency=stale", slow.Key, ""); err != nil || status != want {
 				t.Errorf("node %d, request %d: %d %s %v", i+1, round+1, status, answer, err)
 			}
 		}
 	}
-	// The commands send the key that they are given.
+	// The commands send the key that they get.
 	for _, args := range [][]string{{"submit", "mail"}, {"stats"}, {"key", "reload"}, {"cluster", "status"}} {
 		var out, errs bytes.Buffer
 		a := &term.App{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Environ: []string{
@@ -382,7 +379,7 @@ func TestKeys_Roles(t *testing.T) {
 	}
 }
 
-// Beyond loopback a server asks for keys, or to be told that it may do without.
+// Beyond loopback a server requires keys, or a setting that it may do without.
 func TestServer_OpenBeyondLoopback(t *testing.T) {
 	t.Parallel()
 	var errs bytes.Buffer

@@ -26,14 +26,13 @@ import (
 	"github.com/claimq/claimq/internal/certs/certstest"
 )
 
-// secured is a cluster of processes that speak TLS on both ports and have no
-// join key.
+// secured is a cluster of processes that use TLS on both ports and have no join key.
 type secured struct {
 	t     *testing.T
 	nodes []*securedNode
-	ca    *certstest.Authority // of the clients
-	web   *http.Client         // with a certificate, trusting what nodes show
-	tls   *tls.Config          // of web
+	ca    *certstest.Authority // the clients' authority
+	web   *http.Client         // has a certificate and trusts the nodes' certificates
+	tls   *tls.Config          // used by web
 }
 
 type securedNode struct {
@@ -46,7 +45,7 @@ type securedNode struct {
 
 var localNames = []string{"127.0.0.1"}
 
-// startSecured starts count nodes whose certificates a has signed, and clients too.
+// startSecured starts count nodes. a has signed the certificates of nodes and clients.
 func startSecured(t *testing.T, count int, a *certstest.Authority, trusted ...*certstest.Authority) *secured {
 	t.Helper()
 	dir := t.TempDir()
@@ -136,7 +135,7 @@ func (c *secured) eventually(what string, holds func() bool) {
 	}
 }
 
-// get returns what the node answers, "" if nothing.
+// get returns the node's answer, or "" if there is none.
 func (c *secured) get(n *securedNode, path string) (body string, status int) {
 	resp, err := c.web.Get(n.url + path)
 	if err != nil {
@@ -168,7 +167,7 @@ func (c *secured) leader() *securedNode {
 	return leader
 }
 
-// reload puts files in place, and has the node look at them.
+// reload puts files in place and makes the node read them.
 func (c *secured) reload(n *securedNode, put func(), port, says string) {
 	c.t.Helper()
 	before := strings.Count(n.printed(c.t), says)
@@ -179,8 +178,8 @@ func (c *secured) reload(n *securedNode, put func(), port, says string) {
 	c.eventually(n.id+" says "+says+" for "+port, func() bool { return strings.Count(n.printed(c.t), says) > before })
 }
 
-// work submits, claims and completes through all nodes until stop is called,
-// which returns how many were done. A call that fails fails the test.
+// work submits, claims and completes through all nodes until stop is called. stop returns how many tasks were done. A
+// failed call fails the test.
 func (c *secured) work() (stop func() (done int64)) {
 	c.t.Helper()
 	var urls []string
@@ -213,7 +212,7 @@ func (c *secured) work() (stop func() (done int64)) {
 	}
 }
 
-// oneTask does one task from its submit to its end.
+// oneTask does one task from submit to complete.
 func oneTask(cl *client.Client, worker, key string) error {
 	ctx := context.Background()
 	id, err := cl.Submit(ctx, client.Task{TaskType: "tls", Payload: []byte("1"), IdempotencyKey: key})
@@ -226,8 +225,8 @@ func oneTask(cl *client.Client, worker, key string) error {
 	return err
 }
 
-// Three nodes work over a leader that is killed, and while all certificates are
-// exchanged for those of another authority, node by node: no call fails.
+// Three nodes work while the leader is killed, and while all certificates are replaced by those of another authority,
+// one node after another. No call fails.
 func TestTLS_Cluster(t *testing.T) {
 	t.Parallel()
 	before, after := certstest.NewAuthority(t, "before"), certstest.NewAuthority(t, "after")
@@ -247,7 +246,7 @@ func TestTLS_Cluster(t *testing.T) {
 		c.reload(n, func() { c.exchange(n.http, after.Issue(localNames)) }, "http", "new certificate: port=http")
 	}
 
-	// Those who talk to a node that is new have new certificates.
+	// Nodes that talk to a restarted node have new certificates.
 	killed := c.leader()
 	if err := killed.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -274,8 +273,7 @@ func TestTLS_Cluster(t *testing.T) {
 	}
 }
 
-// exchange puts a certificate with its key in place: key and certificate, one
-// after the other, as a careless tool would.
+// exchange replaces the key and then the certificate, as a careless tool would.
 func (c *secured) exchange(p certstest.Paths, with certstest.Certificate) {
 	certstest.Put(c.t, p.Key, with.KeyPEM)
 	certstest.Put(c.t, p.Cert, with.CertPEM)
@@ -295,7 +293,7 @@ func leaf(t *testing.T, path string) *x509.Certificate {
 	return c
 }
 
-// Files that are of no use change nothing, and the log says why.
+// Invalid files change nothing, and the log says why.
 func TestTLS_BadFiles(t *testing.T) {
 	t.Parallel()
 	a, other := certstest.NewAuthority(t, "a"), certstest.NewAuthority(t, "other")
@@ -320,7 +318,7 @@ func TestTLS_BadFiles(t *testing.T) {
 	c.reload(n, func() { c.exchange(n.http, good) }, "http", "new certificate: port=http")
 }
 
-// A node does not start with files that are of no use, nor a client command.
+// Neither a node nor a client command starts with invalid files.
 func TestTLS_Usage(t *testing.T) {
 	t.Parallel()
 	a := certstest.NewAuthority(t, "a")
@@ -345,7 +343,7 @@ func TestTLS_Usage(t *testing.T) {
 	}
 }
 
-// Client commands talk to nodes with TLS, and say what is missing.
+// Client commands talk TLS to nodes, and say what is missing.
 func TestTLS_Commands(t *testing.T) {
 	t.Parallel()
 	a, other := certstest.NewAuthority(t, "a"), certstest.NewAuthority(t, "other")
@@ -371,7 +369,7 @@ func TestTLS_Commands(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var code int
 			var said string
-			for _, timeout := range []string{"1s", "15s"} { // on a busy machine a handshake may take longer than one
+			for _, timeout := range []string{"1s", "15s"} { // a handshake may take more than 1s on a busy machine
 				var stderr bytes.Buffer
 				a := &term.App{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &stderr, Environ: tc.env}
 				code = run(t.Context(), a, append([]string{"stats", "--timeout", timeout}, tc.args...))

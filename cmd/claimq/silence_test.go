@@ -8,8 +8,8 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// Whoever waits at a terminal for a server that is not there is told what is tried and
-// until when; a program that reads the output is not.
+// If the server does not answer, a user at a terminal sees what is tried and until when. A program that reads the
+// output does not.
 func TestCommand_noServer(t *testing.T) {
 	t.Parallel()
 	for name, attended := range map[string]bool{"at a terminal": true, "in a script": false} {
@@ -32,7 +32,7 @@ func TestCommand_noServer(t *testing.T) {
 	}
 }
 
-// What only looks gives up sooner than what changes something.
+// Commands that only read give up sooner than commands that change something.
 func TestCommand_timeouts(t *testing.T) {
 	t.Parallel()
 	root := newRootCommand(&term.App{})

@@ -23,15 +23,15 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// loneNode is a server process that is a cluster by itself.
+// loneNode is a server process that forms a cluster alone.
 type loneNode struct {
 	cmd  *exec.Cmd
-	addr string // of the API
+	addr string // the API's address
 	dir  string
 }
 
-// startLone starts a node whose log goes to stderr. wrap is what runs before claimq
-// and its arguments, such as a shell that sets a limit.
+// startLone starts a node whose log goes to stderr. wrap stands before claimq and its arguments, for example a shell
+// that sets a limit.
 func startLone(t *testing.T, stderr *os.File, wrap []string, flags ...string) *loneNode {
 	t.Helper()
 	ports := claimqtest.TakePorts(t, 2)
@@ -59,7 +59,7 @@ func startLone(t *testing.T, stderr *os.File, wrap []string, flags ...string) *l
 	return n
 }
 
-// until waits for a condition.
+// until waits until ok returns true.
 func (n *loneNode) until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.After(claimqtest.Patience)
@@ -72,7 +72,7 @@ func (n *loneNode) until(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// call makes a request on a connection of its own.
+// call makes a request on its own connection.
 func (n *loneNode) call(method, path, body string) (status int, answer string) {
 	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: claimqtest.Patience}
 	req, err := http.NewRequest(method, "http://"+n.addr+path, strings.NewReader(body))
@@ -93,7 +93,7 @@ func (n *loneNode) status(method, path, body string) int {
 	return status
 }
 
-// stops has the node stop, which it must with exit code 0.
+// stops stops the node, which must exit with code 0.
 func (n *loneNode) stops(t *testing.T) {
 	t.Helper()
 	if err := n.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -111,7 +111,7 @@ func (n *loneNode) stops(t *testing.T) {
 	}
 }
 
-// unread returns the end of a pipe that is full and not read.
+// unread returns the end of a full pipe that has no reader.
 func unread(t *testing.T) *os.File {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -148,7 +148,7 @@ func broken(t *testing.T) *os.File {
 
 const aTask = `{"task_type":"a","params":1}`
 
-// A log that is not read any more holds nothing up: no submit, no snapshot, no stop.
+// A log that is no longer read delays no submit, no snapshot and no stop.
 func TestServer_unreadLog(t *testing.T) {
 	t.Parallel()
 	n := startLone(t, unread(t), nil, "--log-level", "trace")
@@ -163,7 +163,7 @@ func TestServer_unreadLog(t *testing.T) {
 
 var linesDropped = regexp.MustCompile(`(?m)^claimq_log_lines_dropped_total [1-9]`)
 
-// A log whose reader has gone ends no node, and metrics tell what it misses.
+// A log whose reader is gone does not end the node, and metrics count the lost lines.
 func TestServer_brokenLog(t *testing.T) {
 	t.Parallel()
 	n := startLone(t, broken(t), nil)
@@ -177,7 +177,7 @@ func TestServer_brokenLog(t *testing.T) {
 	n.stops(t)
 }
 
-// More connections than the process may have descriptors for: the node serves others meanwhile.
+// With more connections than the process has descriptors for, the node still serves others.
 func TestServer_fewDescriptors(t *testing.T) {
 	t.Parallel()
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
@@ -203,8 +203,7 @@ func TestServer_fewDescriptors(t *testing.T) {
 	}
 }
 
-// When descriptors run out all the same, connections that wait make room for others, and the node
-// goes on.
+// If descriptors run out, waiting connections make room for others, and the node goes on.
 func TestServer_noDescriptorLeft(t *testing.T) {
 	t.Parallel()
 	n := startLone(t, nil, nil)
@@ -223,7 +222,7 @@ func TestServer_noDescriptorLeft(t *testing.T) {
 	n.stops(t)
 }
 
-// A worker that could not start so many commands says so, and takes no task.
+// A worker that cannot start that many commands says so and takes no task.
 func TestWork_fewDescriptors(t *testing.T) {
 	t.Parallel()
 	cmd := claimq(t.Context(), "work", "--type", "a", "--concurrency", "100", "--", "true")
@@ -238,7 +237,7 @@ func TestWork_fewDescriptors(t *testing.T) {
 	}
 }
 
-// A client that stays in the midst of its request makes a stop late, and no failure.
+// A client in the middle of its request delays a stop, but causes no failure.
 func TestServer_stopsAmidARequest(t *testing.T) {
 	t.Parallel()
 	n := startLone(t, nil, nil)
@@ -260,7 +259,7 @@ func TestServer_stopsAmidARequest(t *testing.T) {
 	n.stops(t)
 }
 
-// worker starts claimq work for the node with stderr; it is killed when the test ends.
+// worker starts claimq work for the node with stderr. It is killed when the test ends.
 func (n *loneNode) worker(t *testing.T, stderr *os.File, wrap []string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := claimq(t.Context(), append([]string{"work", "--type", "a", "--endpoint", "http://" + n.addr}, args...)...)
@@ -288,8 +287,7 @@ func (n *loneNode) task(id int) string {
 	return answer
 }
 
-// A worker goes on whose lines are not read, or whose reader has gone. Its commands get SIGPIPE as by
-// default.
+// A worker goes on if its lines are not read or their reader is gone. Its commands get SIGPIPE as by default.
 func TestWork_brokenLog(t *testing.T) {
 	t.Parallel()
 	n := startLone(t, nil, nil)
@@ -310,8 +308,7 @@ func TestWork_brokenLog(t *testing.T) {
 	}
 }
 
-// A service manager that signals all processes of a service fails no attempt: the worker gives
-// the task back.
+// If a service manager signals all processes of a service, no attempt fails: the worker gives the task back.
 func TestWork_commandIsSignalledFirst(t *testing.T) {
 	t.Parallel()
 	n := startLone(t, nil, nil)
@@ -342,7 +339,7 @@ func TestWork_commandIsSignalledFirst(t *testing.T) {
 	}
 }
 
-// As the first process of a container a worker reaps what its commands leave behind. It needs root.
+// As the first process of a container, a worker reaps the processes that its commands leave behind. This needs root.
 func TestWork_processOne(t *testing.T) {
 	t.Parallel()
 	n := startLone(t, nil, nil)
@@ -367,7 +364,7 @@ until [ -e $left ]; do sleep 0.01; done`)
 	})
 }
 
-// children returns the ids of the process's children, zombies too.
+// children returns the ids of the process's children, including zombies.
 func children(t *testing.T, parent string) (ids []string) {
 	t.Helper()
 	stats, err := filepath.Glob("/proc/[1-9]*/stat")
@@ -375,7 +372,7 @@ func children(t *testing.T, parent string) (ids []string) {
 		t.Fatal(err)
 	}
 	for _, name := range stats {
-		b, _ := os.ReadFile(name) // empty: it has ended
+		b, _ := os.ReadFile(name) // empty: the process has ended
 		_, rest, _ := strings.Cut(string(b), ") ")
 		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == parent {
 			ids = append(ids, filepath.Base(filepath.Dir(name)))
@@ -384,7 +381,7 @@ func children(t *testing.T, parent string) (ids []string) {
 	return ids
 }
 
-// A node that stops serves on for a while, new connections too, and says that it is not ready.
+// A stopping node serves on for a while, even on new connections, and says that it is not ready.
 func TestServer_drains(t *testing.T) {
 	t.Parallel()
 	n := startLone(t, nil, nil, "--drain-time", "3s")
@@ -403,7 +400,7 @@ func TestServer_drains(t *testing.T) {
 	}
 }
 
-// A node that waits for others is alive and not ready, at the API's port and at that of probes.
+// A node that waits for others is alive and not ready, at the API's port and at the port for probes.
 func TestServer_probesWhileItWaits(t *testing.T) {
 	t.Parallel()
 	ports := claimqtest.TakePorts(t, 4)

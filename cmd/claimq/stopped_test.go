@@ -16,8 +16,7 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// A command that reads what goes on for ever ends at the first signal, and says what was
-// not sent.
+// A command that reads endless input ends at the first signal and says what was not sent.
 func TestCommand_stoppedWhileItReads(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
@@ -40,14 +39,14 @@ func TestCommand_stoppedWhileItReads(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			// More than a pipe holds: once it is written the command reads.
+			// This is more than a pipe holds, so once it is written the command reads.
 			if _, err := in.Write([]byte("\n{}\n" + strings.Repeat(" ", 1<<17))); err != nil {
 				t.Error(err)
 			}
 			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 				t.Error(err)
 			}
-			_ = cmd.Wait() // by its exit code
+			_ = cmd.Wait() // the exit code is checked below
 			if code := cmd.ProcessState.ExitCode(); code != term.ExitUnknown || !strings.Contains(stderr.String(), want) {
 				t.Errorf("exit code %d: %s", code, stderr.String())
 			}
@@ -55,7 +54,7 @@ func TestCommand_stoppedWhileItReads(t *testing.T) {
 	}
 }
 
-// A wait for the end of a task says that it was stopped, whatever the signal is called.
+// A wait for the end of a task says that it was stopped, whichever signal it was.
 func TestSubmit_stoppedWhileItWaits(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancelCause(t.Context())
@@ -63,7 +62,7 @@ func TestSubmit_stoppedWhileItWaits(t *testing.T) {
 	task := `{"success":true,"created":true,"task":` + cliTask + `}`
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, task)
-		if r.Method == http.MethodGet { // it has not ended, and the command looks again after a pause
+		if r.Method == http.MethodGet { // the task has not ended, so the command looks again after a pause
 			time.AfterFunc(10*time.Millisecond, func() { stop(errors.New("interrupt signal received")) })
 		}
 	}))

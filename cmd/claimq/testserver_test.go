@@ -69,7 +69,7 @@ func (s *testServer) post(path, body string) (int, string) {
 	return resp.StatusCode, string(answer)
 }
 
-// want makes a call whose status and a part of whose body are known.
+// want makes a call and checks its status and a part of its body.
 func (s *testServer) want(path, body string, status int, part string) {
 	s.t.Helper()
 	if got, answer := s.post(path, body); got != status || !strings.Contains(answer, part) {
@@ -77,7 +77,7 @@ func (s *testServer) want(path, body string, status int, part string) {
 	}
 }
 
-// Answers are whole, also large ones to requests with a large body.
+// Even large answers to requests with large bodies are complete.
 func TestTestServer_largeAnswers(t *testing.T) {
 	t.Parallel()
 	s := startTestServer(t)
@@ -87,7 +87,8 @@ func TestTestServer_largeAnswers(t *testing.T) {
 	}
 }
 
-// The server's time stands still until a call moves it, and a reset forgets everything. It ends with its standard input.
+// The server's time stands still until a call moves it. A reset deletes everything. The server ends with its standard
+// input.
 func TestTestServer(t *testing.T) {
 	t.Parallel()
 	s := startTestServer(t, "--at", "2026-03-01T12:00:00+01:00")
@@ -110,7 +111,7 @@ func TestTestServer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), claimqtest.Patience)
 	defer cancel()
 	got := make(chan error, 1)
-	go func() { // waits over the reset
+	go func() { // it still waits at the reset
 		claim, err := c.ClaimNext(ctx, client.ClaimRequest{WorkerID: "w2", Types: []string{"mail"}, Wait: time.Minute})
 		if err == nil && claim.Task.ID != "1" {
 			err = errors.New("it is task " + claim.Task.ID)

@@ -17,7 +17,7 @@ import (
 	"github.com/claimq/claimq/internal/testwait"
 )
 
-// runTop runs claimq top and returns what it printed.
+// runTop runs claimq top and returns its output.
 func runTop(ctx context.Context, args ...string) (stdout, stderr string, code int) {
 	var out, failures bytes.Buffer
 	a := &term.App{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &failures}
@@ -25,7 +25,7 @@ func runTop(ctx context.Context, args ...string) (stdout, stderr string, code in
 	return out.String(), failures.String(), code
 }
 
-// A real node at work: its leader, its types, its workers, and its rates.
+// top shows a busy real node: its leader, types, workers and rates.
 func TestTop(t *testing.T) {
 	t.Parallel()
 	d := startDev(t, "--nodes", "1")
@@ -44,7 +44,7 @@ func TestTop(t *testing.T) {
 	claimqOf("claim", "--worker", "w1", "--type", "mail", "--lease", "1h")
 	claimqOf("type", "set", "sms", "--pause")
 
-	// Something happens between the looks.
+	// Tasks are submitted and done between the looks.
 	working, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -79,7 +79,7 @@ func TestTop(t *testing.T) {
 		t.Errorf("the nodes: %s", line)
 	}
 
-	frame, failures, code := runTop(t.Context(), "--interval", "200ms", "--endpoint", d.url(0)) // not on a terminal: once
+	frame, failures, code := runTop(t.Context(), "--interval", "200ms", "--endpoint", d.url(0)) // not on a terminal, so it prints one frame
 	if code != 0 {
 		t.Errorf("exit code %d: %s", code, failures)
 	}
@@ -93,7 +93,7 @@ func TestTop(t *testing.T) {
 	}
 }
 
-// What cannot be shown is told as by any command.
+// An error is reported as by any other command.
 func TestTop_refused(t *testing.T) {
 	t.Parallel()
 	forbidden := `403 {"success":false,"error":"This key may do nothing","code":"forbidden","message":"Use another"}`
@@ -125,7 +125,7 @@ func TestTop_refused(t *testing.T) {
 	}
 }
 
-// It goes on with the certificates that its files have by now: they expire while it runs.
+// top reads its certificate files again, because certificates expire while it runs.
 func TestTop_certificatesAgain(t *testing.T) {
 	t.Parallel()
 	before, after := certstest.NewAuthority(t, "before"), certstest.NewAuthority(t, "after")
@@ -154,7 +154,7 @@ func TestTop_certificatesAgain(t *testing.T) {
 	defer reads.Close()
 	defer stop()
 	lines := bufio.NewScanner(reads)
-	well := func() bool { // as the next line has it
+	well := func() bool { // checked like the next line
 		var v top.View
 		if !lines.Scan() {
 			t.Fatal("it has ended")

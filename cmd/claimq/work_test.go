@@ -20,7 +20,7 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/claimqtest"
 )
 
-// workLab is a cluster, a client of it and a folder for what commands leave behind.
+// workLab is a cluster with a client, and a folder for the files that commands write.
 type workLab struct {
 	d   *devCluster
 	c   *client.Client
@@ -49,7 +49,7 @@ func (l *workLab) submit(t *testing.T, taskType, payload string, attempts int) s
 	return id
 }
 
-// until waits until the task is as ok wants it, and returns it.
+// until waits until ok accepts the task, and returns it.
 func (l *workLab) until(t *testing.T, id, what string, ok func(*client.Task) bool) *client.Task {
 	t.Helper()
 	deadline := time.After(claimqtest.Patience)
@@ -71,7 +71,7 @@ func (l *workLab) ended(t *testing.T, id string) *client.Task {
 	return l.until(t, id, "ended", func(task *client.Task) bool { return task.Status.Ended() })
 }
 
-// appears waits for a file and returns what it has.
+// appears waits for a file and returns its content.
 func (l *workLab) appears(t *testing.T, name string) string {
 	t.Helper()
 	deadline := time.After(claimqtest.Patience)
@@ -88,7 +88,7 @@ func (l *workLab) appears(t *testing.T, name string) string {
 	}
 }
 
-// A command that cannot be started any more costs no attempt: its task waits until it can.
+// A command that can no longer be started costs no attempt: its task waits until it can.
 func TestWork_commandIsGone(t *testing.T) {
 	t.Parallel()
 	l := newWorkLab(t)
@@ -124,20 +124,20 @@ func TestWork_commandIsGone(t *testing.T) {
 // workProcess is a running claimq work.
 type workProcess struct {
 	cmd    *exec.Cmd
-	stderr bytes.Buffer // to be read after the end
+	stderr bytes.Buffer // read it only after the end
 	end    sync.Once
 	err    error
 }
 
-// work starts a worker of the type whose command is a shell line in the lab's
-// folder. It is killed when the test ends, if it has not ended.
+// work starts a worker of the type. Its command is a shell line in the lab's folder. The worker is killed when the
+// test ends, if it still runs.
 func (l *workLab) work(t *testing.T, taskType, line string, flags ...string) *workProcess {
 	t.Helper()
 	args := append([]string{"work", "--type", taskType}, flags...)
 	return l.workOf(t, append(args, "--", "sh", "-c", line)...)
 }
 
-// workOf is work of any command.
+// workOf starts a worker with any command.
 func (l *workLab) workOf(t *testing.T, args ...string) *workProcess {
 	t.Helper()
 	p := &workProcess{cmd: claimq(context.Background(), args...)}
@@ -158,7 +158,7 @@ func (p *workProcess) wait() error {
 	return p.err
 }
 
-// stop ends the worker by SIGTERM and returns what it wrote to standard error.
+// stop ends the worker with SIGTERM and returns what it wrote to standard error.
 func (p *workProcess) stop(t *testing.T) string {
 	t.Helper()
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
@@ -168,7 +168,7 @@ func (p *workProcess) stop(t *testing.T) string {
 	return p.stderr.String()
 }
 
-// gone waits until there is no process with the id.
+// gone waits until no process has the id.
 func gone(t *testing.T, pid string) {
 	t.Helper()
 	n, err := strconv.Atoi(pid)
@@ -185,14 +185,15 @@ func gone(t *testing.T, pid string) {
 	}
 }
 
-// isZombie reports whether a process has ended whose parent does not ask for it, as
-// in a container without an init.
+// isZombie reports whether a process has ended and its parent has not waited for it, as in a container without an
+// init.
 func isZombie(pid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && strings.Contains(string(b), ") Z ")
 }
 
-// The command's input, output, environment and exit code are the task's.
+// The task provides the command's input and environment, and the command's output and exit code decide how the task
+// ends.
 func TestWork_settlesByHowTheCommandEnds(t *testing.T) {
 	t.Parallel()
 	l := newWorkLab(t)
@@ -252,9 +253,8 @@ esac`, "--worker", "shell", "--concurrency", "4", "--timeout", "15s")
 	}
 }
 
-// giveBack stops workers whose commands do not finish: the tasks are given back, at
-// once with a second signal. Tests that run under nohup would hand on that SIGHUP is
-// ignored, but not once they take it.
+// giveBack stops workers whose commands do not finish. They give the tasks back, with a second signal at once. Under
+// nohup the worker would inherit an ignored SIGHUP, so the test handles it first.
 func (l *workLab) giveBack(t *testing.T) {
 	t.Helper()
 	hangups := make(chan os.Signal, 1)
@@ -282,8 +282,7 @@ func (l *workLab) giveBack(t *testing.T) {
 	}
 }
 
-// stopGroup stops a command that ends at once at SIGTERM, and leaves in its group what
-// takes its time with that.
+// stopGroup stops a command that ends at once at SIGTERM while another process of its group takes longer.
 func (l *workLab) stopGroup(t *testing.T) {
 	t.Helper()
 	l.submit(t, "group", "1", 1)
@@ -305,9 +304,9 @@ wait`, "--stop-wait", "1ms")
 	gone(t, below)
 }
 
-// A worker that is killed takes its command with it; the task is done once more when
-// the lease has ended. Those that are told to stop finish, or give back. A cancelled
-// task's command is stopped. The leader may die meanwhile.
+// A killed worker takes its command with it, and the task is done once more after the lease has ended. A worker that
+// is told to stop finishes its tasks or gives them back. The command of a cancelled task is stopped. The leader may
+// die meanwhile.
 func TestWork_survives(t *testing.T) {
 	t.Parallel()
 	l := newWorkLab(t)
@@ -338,7 +337,7 @@ func TestWork_survives(t *testing.T) {
 	gone(t, pid)
 	p.stop(t)
 
-	// The drain: what runs finishes, nothing more is claimed.
+	// While draining, running commands finish and no more tasks are claimed.
 	id, next := l.submit(t, "drained", "1", 3), l.submit(t, "drained", "2", 3)
 	p = l.work(t, "drained", "echo $$ >drained; while ! [ -e go ]; do sleep 0.1; done", "--lease", "10s")
 	l.appears(t, "drained")

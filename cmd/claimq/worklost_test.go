@@ -14,13 +14,12 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// A command whose claim was taken from the worker is stopped while it runs, and how
-// it ends then settles nothing, even by exit code 0.
+// If a worker loses its claim, its command is stopped. How that command ends settles nothing, even with exit code 0.
 func TestWork_losesItsClaim(t *testing.T) {
 	t.Parallel()
 	l := newWorkLab(t)
 	id := l.submit(t, "lost", "1", 3)
-	p := l.work(t, "lost", "trap 'echo told >told; exit 0' TERM; echo $$ >lost; while :; do sleep 0.05; done", "--lease", "6s") // it extends each 2 s
+	p := l.work(t, "lost", "trap 'echo told >told; exit 0' TERM; echo $$ >lost; while :; do sleep 0.05; done", "--lease", "6s") // it extends every 2 s
 	pid := l.appears(t, "lost")
 	for _, args := range [][]string{{"type", "set", "lost", "--pause"}, {"retry", id}} {
 		if out, err := claimq(t.Context(), append(args, "--endpoint", l.d.url(0))...).CombinedOutput(); err != nil {
@@ -39,8 +38,7 @@ func TestWork_losesItsClaim(t *testing.T) {
 	}
 }
 
-// A worker whose key is refused ends and says so; one that is refused for a while
-// asks on.
+// A worker ends with an error if its key is refused. If it is refused only for a while, it asks again.
 func TestWork_keyIsRefused(t *testing.T) {
 	t.Parallel()
 	for status, code := range map[int]string{http.StatusUnauthorized: "unauthorized", http.StatusForbidden: "forbidden"} {

@@ -22,8 +22,7 @@ func TestNumbersAfter(t *testing.T) {
 	}
 }
 
-// What is reported as lost and doubled is what was submitted and not done, or
-// done more than once.
+// A task is reported lost if it was submitted and not done, and doubled if it was done more than once.
 func TestLedger(t *testing.T) {
 	t.Parallel()
 	a, b := &ledger{submitted: []uint64{1, 3, 4}, completed: []uint64{2, 1}}, &ledger{submitted: []uint64{2}, completed: []uint64{4, 2}}

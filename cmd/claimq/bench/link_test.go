@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// answering returns a connection to a server that reads requests of HTTP and
-// answers each with the next of answers, whose parts it sends one by one; then it
-// closes the connection. bodies gets what was sent.
+// answering returns a connection to an HTTP server. The server answers each request with the next of answers, sends
+// its parts one by one, and then closes the connection. bodies gets the request bodies.
 func answering(t *testing.T, answers ...[]string) (l *link, bodies chan string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -52,7 +51,7 @@ func answering(t *testing.T, answers ...[]string) (l *link, bodies chan string) 
 	return l, bodies
 }
 
-// Answers come in whatever pieces, on one connection.
+// An answer may come in any pieces, and one connection serves several requests.
 func TestLink_Post(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("y", 100<<10)
@@ -78,7 +77,7 @@ func TestLink_Post(t *testing.T) {
 	}
 }
 
-// What is no answer of the server is an error, at once.
+// Anything other than a valid answer is an error at once.
 func TestLink_Post_notAnAnswer(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
@@ -96,7 +95,7 @@ func TestLink_Post_notAnAnswer(t *testing.T) {
 	}
 }
 
-// An answer that does not say what was asked for ends the run.
+// An answer that does not match the request ends the run.
 func TestConn_checksAnswers(t *testing.T) {
 	t.Parallel()
 	both := func(c *conn) error {

@@ -14,8 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A node that has just started may know that another is there, and not yet where: it is
-// asked again.
+// A node that has just started may know another node without its address. It is then asked again.
 func TestFindCluster(t *testing.T) {
 	t.Parallel()
 	answers := []string{
@@ -37,8 +36,7 @@ func TestFindCluster(t *testing.T) {
 	}
 }
 
-// A member that does not answer ends no measurement: what the others used is told, and that
-// it is of them.
+// A member that does not answer does not end a measurement. The result has the usage of the other nodes and says so.
 func TestMeasure_memberIsDown(t *testing.T) {
 	t.Parallel()
 	var cpu atomic.Int32
@@ -53,7 +51,7 @@ func TestMeasure_memberIsDown(t *testing.T) {
 	r := &run{cfg: Config{Mode: Submit, Tasks: 1}, stop: cancel}
 	rep, err := r.measure(ctx, []string{node.URL, down.URL}, func(context.Context) {
 		for cpu.Load() == 0 {
-			runtime.Gosched() // the nodes are asked, so counting has begun
+			runtime.Gosched() // asking the nodes means that counting has begun
 		}
 	})
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package claimqtest has helpers for the tests of claimq's packages: ports, and a timeout.
+// Package claimqtest has helpers for the tests of claimq's packages: ports and a timeout.
 package claimqtest
 
 import (
@@ -12,7 +12,7 @@ import (
 // Patience bounds every wait for a process.
 const Patience = time.Minute
 
-// TakePorts returns ports that are not given to others until the test ends.
+// TakePorts returns ports that no other test gets before this test ends.
 func TakePorts(t *testing.T, count int) []int {
 	t.Helper()
 	ports, release, err := procs.TakePorts(count)
@@ -23,7 +23,7 @@ func TakePorts(t *testing.T, count int) []int {
 	return ports
 }
 
-// NextNotice returns the next message of a server to the service manager.
+// NextNotice returns the next message from a server to the service manager.
 func NextNotice(t *testing.T, manager *net.UnixConn) string {
 	t.Helper()
 	if err := manager.SetReadDeadline(time.Now().Add(Patience)); err != nil {

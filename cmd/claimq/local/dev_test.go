@@ -14,8 +14,7 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// A dev that does not start leaves no leader's pid of one that was killed, which may be
-// anybody's by now.
+// A dev that fails to start removes an old leader.pid of a killed dev. By now that pid may belong to any process.
 func TestRunDev_staleLeader(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -36,8 +35,8 @@ func TestRunDev_staleLeader(t *testing.T) {
 	}
 }
 
-// A node that ends is started again at the next look, not at once: one that cannot start
-// would be started without end.
+// A node that ends is restarted at the next check, not at once. Otherwise a node that cannot start would be restarted
+// without a pause.
 func TestDevWatch_restarts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

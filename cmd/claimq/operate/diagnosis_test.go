@@ -8,7 +8,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// A voter that does not follow is one less to lose; one whose disk is low is not.
+// A voter that does not follow reduces how many may fail. A voter with a low disk does not.
 func TestDiagnose_voters(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

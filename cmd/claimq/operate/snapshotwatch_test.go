@@ -26,7 +26,7 @@ func newTestTransfer(t *testing.T, silence, timeout time.Duration, endpoints ...
 	return tr
 }
 
-// silent listens as a process does that is paused: connections are made, and nothing comes.
+// silent listens like a paused process: clients can connect, but it never answers.
 func silent(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -37,7 +37,7 @@ func silent(t *testing.T) string {
 	return "http://" + l.Addr().String()
 }
 
-// A node that is silent is given up for the next one.
+// When a node is silent, the next one is asked.
 func TestTransfer_silentNode(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -51,7 +51,7 @@ func TestTransfer_silentNode(t *testing.T) {
 	}
 }
 
-// A node that does not ask for a backup has nothing of it: the next one is asked.
+// A node that does not ask for the backup has none of it, so the next one is asked.
 func TestTransfer_silentTaker(t *testing.T) {
 	t.Parallel()
 	var got atomic.Int64
@@ -67,7 +67,7 @@ func TestTransfer_silentTaker(t *testing.T) {
 	resp.Body.Close()
 }
 
-// A node that asks for a backup and then takes no more of it may have it all or not.
+// If a node asks for the backup and then stops reading, the outcome is unknown.
 func TestTransfer_takerStandsStill(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -96,7 +96,7 @@ func TestTransfer_takerStandsStill(t *testing.T) {
 	}
 }
 
-// zeros is a body of n of them.
+// zeros returns a body of n zero bytes.
 func zeros(n int64) *transferBody {
 	return &transferBody{size: n, open: func() (io.ReadCloser, error) { return io.NopCloser(io.LimitReader(zero{}, n)), nil }}
 }
@@ -108,7 +108,7 @@ func (zero) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// When the time is over, what a node said is told, not that another is not there.
+// When the time is over, the error is a node's answer, not that another node is unreachable.
 func TestTransfer_noLeader(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -124,7 +124,7 @@ func TestTransfer_noLeader(t *testing.T) {
 	}
 }
 
-// Nodes that are all silent are asked for as long as the flag says.
+// If all nodes are silent, they are asked for as long as the flag says.
 func TestTransfer_silentNodes(t *testing.T) {
 	t.Parallel()
 	_, _, err := newTestTransfer(t, time.Hour, 200*time.Millisecond, silent(t), silent(t)).try(t.Context(), http.MethodGet, "/", nil)
@@ -134,7 +134,7 @@ func TestTransfer_silentNodes(t *testing.T) {
 	}
 }
 
-// A backup that stands still in the middle ends with an error.
+// A backup that stops in the middle ends with an error.
 func TestTransfer_standsStill(t *testing.T) {
 	t.Parallel()
 	ctx, end := context.WithCancel(t.Context())

@@ -2,8 +2,8 @@ package server
 
 import "testing"
 
-// A small heap may grow to five times what lives, a large one by little: so resident
-// memory follows the state.
+// A small heap may grow to five times the live bytes, a large one only by a little. So resident memory follows the
+// state.
 func TestGCPercent(t *testing.T) {
 	t.Parallel()
 	const mib = 1 << 20

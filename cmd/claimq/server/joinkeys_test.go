@@ -14,8 +14,7 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// What is new in the file is taken, what is of no use changes nothing and is told once;
-// no line of the log has a key.
+// New keys in the file are used. Invalid content changes nothing and is reported once. No log line has a key.
 func TestJoinKeyFile(t *testing.T) {
 	t.Parallel()
 	first, second := strings.Repeat("f", 32), strings.Repeat("s", 32)
@@ -71,7 +70,7 @@ func TestJoinKeyFile(t *testing.T) {
 	}
 }
 
-// A node without the setting has no key, and one with a bad file does not start.
+// Without the setting a node has no key. With an invalid file it does not start.
 func TestJoinKeyFile_open(t *testing.T) {
 	t.Parallel()
 	f, err := openJoinKeys("", hclog.NewNullLogger())

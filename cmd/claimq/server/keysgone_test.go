@@ -16,8 +16,8 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// A node whose keys are taken out of the file while it begins to start does not serve
-// whoever comes: it has been let listen for its keys.
+// If the keys are removed from the file while a node begins to start, it does not serve without keys. It was allowed
+// to listen only because it had keys.
 func TestRunServer_keysGone(t *testing.T) {
 	t.Parallel()
 	ports, release, err := procs.TakePorts(2)

@@ -15,8 +15,7 @@ import (
 	"github.com/claimq/claimq/config"
 )
 
-// Every file that a server reads a secret from is looked at, and one that others may
-// read is told once as long as its mode is the same.
+// Every file with a secret is checked. One that others may read is reported once per mode.
 func TestSecretFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -26,7 +25,7 @@ func TestSecretFiles(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), mode); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chmod(path, mode); err != nil { // whatever the mask
+		if err := os.Chmod(path, mode); err != nil { // independent of the umask
 			t.Fatal(err)
 		}
 		return path
@@ -61,7 +60,7 @@ func TestSecretFiles(t *testing.T) {
 	}
 	told := reload()
 	for _, path := range open {
-		if strings.Count(told, path) != 2 { // beside its name the command
+		if strings.Count(told, path) != 2 { // once as its name, once in the command
 			t.Errorf("%s is not told once:\n%s", path, told)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// stopAt is a log that ends the server once it says a thing.
+// stopAt is a log that ends the server when it gets a certain text.
 type stopAt struct {
 	text string
 	stop context.CancelFunc
@@ -35,7 +35,7 @@ func (s *stopAt) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// To stop a node that waits for the others is no failure.
+// Stopping a node that waits for the others is not a failure.
 func TestRunServer_stoppedWhileItWaits(t *testing.T) {
 	t.Parallel()
 	ports, release, err := procs.TakePorts(3)

@@ -28,12 +28,12 @@ func noticesTo(t *testing.T) (*notices, *net.UnixConn) {
 	return n, manager
 }
 
-// A node that finds no others counts as started after a while, or whoever starts
-// several one after the other would wait for ever.
+// A node that finds no other node counts as started after a while. Otherwise starting several nodes one after another
+// would wait forever.
 func TestNotices_Late(t *testing.T) {
 	t.Parallel()
 	n, manager := noticesTo(t)
-	n.reloading(func() {}) // not yet told: or it would be taken for started
+	n.reloading(func() {}) // not reported yet, because it would count as started
 	n.late.Reset(0)
 	if got := claimqtest.NextNotice(t, manager); !strings.HasPrefix(got, "READY=1\nSTATUS=not ready yet") {
 		t.Errorf("first it told %q", got)
@@ -44,7 +44,7 @@ func TestNotices_Late(t *testing.T) {
 	}
 }
 
-// A node that was ready in time is not called late after that.
+// A node that was ready in time is not called late later.
 func TestNotices_inTime(t *testing.T) {
 	t.Parallel()
 	n, manager := noticesTo(t)

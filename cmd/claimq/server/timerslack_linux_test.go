@@ -10,8 +10,7 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/claimqtest"
 )
 
-// beRelaxed in the environment makes the test binary set its timer slack and
-// tell of it.
+// beRelaxed in the environment makes the test binary set its timer slack and print it.
 const beRelaxed = "CLAIMQ_TEST_IS_RELAXED"
 
 func TestMain(m *testing.M) {
@@ -25,15 +24,14 @@ func TestMain(m *testing.M) {
 func tellTimerSlack() {
 	SetTimerSlack()
 	told := make(chan string)
-	go func() { // by some thread, not the first
+	go func() { // on some thread, not the first
 		slack, ok := threadTimerSlack()
 		told <- fmt.Sprintln(os.Getpid(), slack, ok)
 	}()
 	fmt.Print(<-told)
 }
 
-// TestSetTimerSlack ensures that the process goes on under its id, with its
-// arguments and its output, and that threads have the slack.
+// The process keeps its id, its arguments and its output, and its threads have the slack.
 func TestSetTimerSlack(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), claimqtest.Patience)

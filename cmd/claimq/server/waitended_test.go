@@ -14,8 +14,7 @@ func (c *apiConn) sendGet(t *testing.T, target string) {
 	}
 }
 
-// waitingEnds waits until so many requests wait for the end of a task, on
-// whichever of nodes.
+// waitingEnds waits until that many requests to the nodes wait for the end of a task.
 func waitingEnds(t *testing.T, want int, nodes ...*servedNode) {
 	t.Helper()
 	within(t, fmt.Sprintf("%d requests to wait", want), func() bool {
@@ -27,8 +26,7 @@ func waitingEnds(t *testing.T, want int, nodes ...*servedNode) {
 	})
 }
 
-// ended receives the answer to a GET. It is sent again when there is no leader
-// any more.
+// ended receives the answer to a GET. It sends the GET again if the leader is gone.
 func (c *apiConn) ended(t *testing.T, target string) (a apiAnswer) {
 	t.Helper()
 	within(t, "an answer of a leader", func() bool {
@@ -45,8 +43,8 @@ func (c *apiConn) ended(t *testing.T, target string) (a apiAnswer) {
 	return a
 }
 
-// A GET with wait_ms is answered when the task ends: at the leader, through a
-// follower, and by what a follower itself has.
+// A GET with wait_ms is answered when the task ends: at the leader, through a follower, and from a follower's own
+// state.
 func TestWaitEnded_nodes(t *testing.T) {
 	t.Parallel()
 	leader, follower, other := serveThree(t)
@@ -73,7 +71,7 @@ func TestWaitEnded_nodes(t *testing.T) {
 	}
 }
 
-// The wait ends when its client goes, and with the leader.
+// The wait ends when its client disconnects, and when the leader is lost.
 func TestWaitEnded_over(t *testing.T) {
 	t.Parallel()
 	leader, follower, other := serveThree(t)
@@ -97,7 +95,7 @@ func TestWaitEnded_over(t *testing.T) {
 			conn = c
 			continue
 		}
-		// On a busy machine another node leads by now.
+		// On a busy machine another node may lead by now.
 		if err := c.CloseWrite(); err != nil {
 			t.Fatal(err)
 		}

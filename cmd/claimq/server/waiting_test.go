@@ -22,12 +22,12 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/claimqtest"
 )
 
-// servedNode is a node and its API, in this process.
+// servedNode is a node with its API, in this process.
 type servedNode struct {
 	node     *cluster.Node
 	server   *api.Server
 	registry *prometheus.Registry
-	addr     string // of its API
+	addr     string // the API's address
 	stop     func()
 }
 
@@ -47,8 +47,7 @@ func (n *servedNode) metric(t *testing.T, name string) int {
 	return 0
 }
 
-// serveThree runs a cluster of three on loopback until the test ends, and
-// returns its leader and its followers.
+// serveThree runs a cluster of three on loopback until the test ends. It returns the leader and the followers.
 func serveThree(t *testing.T) (leader, follower, other *servedNode) {
 	t.Helper()
 	nodes, err := openThree(t)
@@ -71,7 +70,7 @@ func serveThree(t *testing.T) (leader, follower, other *servedNode) {
 	return nodes[0], nodes[1], nodes[2]
 }
 
-// openThree opens the nodes of a cluster, all or none.
+// openThree opens all nodes of a cluster, or none.
 func openThree(t *testing.T) ([]*servedNode, error) {
 	addrs := peerAddrs(t)
 	nodes, errs := make([]*servedNode, len(addrs)), make([]error, len(addrs))
@@ -95,7 +94,7 @@ func openThree(t *testing.T) ([]*servedNode, error) {
 	return nodes, err
 }
 
-// peerAddrs returns loopback addresses that nobody else is given until the test ends.
+// peerAddrs returns loopback addresses that no other test gets before this test ends.
 func peerAddrs(t *testing.T) map[string]string {
 	t.Helper()
 	ports := claimqtest.TakePorts(t, 3)
@@ -137,7 +136,7 @@ func serveNode(ctx context.Context, t *testing.T, id string, addrs map[string]st
 	return n, nil
 }
 
-// within waits until a condition holds.
+// within waits until a condition is true.
 func within(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	ticker := time.NewTicker(5 * time.Millisecond)
@@ -149,7 +148,6 @@ func within(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// apiConn is a client's connection.
 type apiConn struct {
 	*net.TCPConn
 	r *bufio.Reader
@@ -176,7 +174,7 @@ func (c *apiConn) send(t *testing.T, path, body string) {
 	}
 }
 
-// apiAnswer is what the tests look at of an answer.
+// apiAnswer holds the parts of an answer that the tests check.
 type apiAnswer struct {
 	status int
 	header http.Header
@@ -204,7 +202,7 @@ func (c *apiConn) receive() (a apiAnswer, err error) {
 	return a, json.Unmarshal(body, &a)
 }
 
-// post sends a request, again while there is no leader, and returns the answer.
+// post sends a request and returns the answer. It repeats the request while there is no leader.
 func (n *servedNode) post(t *testing.T, path, body string) (a apiAnswer) {
 	t.Helper()
 	c := n.dial(t)
@@ -222,13 +220,12 @@ func (n *servedNode) post(t *testing.T, path, body string) (a apiAnswer) {
 // waitingClaim is a client that waits for a task.
 type waitingClaim struct {
 	*apiConn
-	done   chan struct{} // closed when the two below are set
+	done   chan struct{} // closed when answer and err are set
 	answer apiAnswer
 	err    error
 }
 
-// claim sends a claim that waits. It is sent again when there is no leader any
-// more: a machine that is busy may well lose one.
+// claim sends a claim that waits. It sends it again if the leader is gone, which can happen on a busy machine.
 func (n *servedNode) claim(t *testing.T) *waitingClaim {
 	t.Helper()
 	w := &waitingClaim{apiConn: n.dial(t), done: make(chan struct{})}
@@ -262,7 +259,7 @@ func (n *servedNode) get(t *testing.T, path string) string {
 	return string(body)
 }
 
-// waiting waits until so many claims wait at the leader, whichever of nodes it is.
+// waiting waits until that many claims wait at the leader, whichever of nodes that is.
 func waiting(t *testing.T, want int, nodes ...*servedNode) {
 	t.Helper()
 	within(t, fmt.Sprintf("%d claims to wait", want), func() bool {
@@ -280,8 +277,7 @@ func requestText(path, body string) string {
 	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
 }
 
-// A waiting claim has a task when there is one, through the leader and through
-// a follower.
+// A waiting claim gets a task when one arrives, through the leader and through a follower.
 func TestWaiting_claim(t *testing.T) {
 	t.Parallel()
 	leader, follower, other := serveThree(t)
@@ -298,7 +294,7 @@ func TestWaiting_claim(t *testing.T) {
 				t.Errorf("the client sees %s", name)
 			}
 		}
-		// The connection goes on.
+		// The connection stays usable.
 		c.send(t, "/api/tasks/claim", `{"worker_id":"w","wait_ms":30}`)
 		if got, err := c.receive(); err != nil || got.status != 404 {
 			t.Errorf("nothing to claim: %+v, %v", got, err)
@@ -306,8 +302,8 @@ func TestWaiting_claim(t *testing.T) {
 	}
 }
 
-// "A waiting claim is dropped when its connection is closed": closed sockets are
-// noticed while nothing happens, and swallow no task.
+// "A waiting claim is dropped when its connection is closed": the leader notices closed sockets while nothing else
+// happens, and gives them no task.
 func TestWaiting_closed(t *testing.T) {
 	t.Parallel()
 	leader, follower, other := serveThree(t)
@@ -335,8 +331,7 @@ func TestWaiting_closed(t *testing.T) {
 	}
 }
 
-// A task that arrives as soon as all have hung up that waited goes to the next
-// one who asks.
+// A task that arrives just after all waiting clients have disconnected goes to the next claim.
 func TestWaiting_closedJustNow(t *testing.T) {
 	t.Parallel()
 	leader, follower, other := serveThree(t)
@@ -353,7 +348,7 @@ func TestWaiting_closedJustNow(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// The key makes it safe to repeat: on a busy machine the outcome can be unknown.
+		// The key makes a repeat safe. On a busy machine the outcome can be unknown.
 		body := fmt.Sprintf(`{"params":1,"idempotency_key":"round-%d"}`, round)
 		var id uint64
 		within(t, "a known outcome", func() bool {
@@ -367,7 +362,7 @@ func TestWaiting_closedJustNow(t *testing.T) {
 	}
 }
 
-// Many claims wait through a follower, and get a task each.
+// Many claims wait through a follower, and each gets a task.
 func TestWaiting_many(t *testing.T) {
 	t.Parallel()
 	const count = 1_000
@@ -381,7 +376,7 @@ func TestWaiting_many(t *testing.T) {
 	for i := range count {
 		tasks = append(tasks, fmt.Sprintf(`{"params":1,"idempotency_key":"many-%d"}`, i))
 	}
-	// The keys make it safe to repeat: on a busy machine the outcome can be unknown.
+	// The keys make a repeat safe. On a busy machine the outcome can be unknown.
 	body := `{"tasks":[` + strings.Join(tasks, ",") + `]}`
 	for a := leader.post(t, "/api/tasks", body); a.status != 200; a = leader.post(t, "/api/tasks", body) {
 		if t.Context().Err() != nil || a.status < 500 {
@@ -398,7 +393,7 @@ func TestWaiting_many(t *testing.T) {
 	}
 }
 
-// "shutting_down: nothing was written": those who wait are told at once.
+// "shutting_down: nothing was written": waiting clients get this answer at once.
 func TestWaiting_shutdown(t *testing.T) {
 	t.Parallel()
 	leader, follower, other := serveThree(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// The key is of a flag or of a file, by a flag before a variable, and itself before a file.
+// The key comes from a flag or a file. A flag overrides a variable, and a key overrides a file.
 func TestClientFlags_Key(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "key")
@@ -22,7 +22,7 @@ func TestClientFlags_Key(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string
 		env  map[string]string
-		want string // "": it is refused
+		want string // "": refused
 	}{
 		"the key":                    {[]string{"--api-key", "k"}, nil, "k"},
 		"the file":                   {[]string{"--api-key-file", path}, nil, "of-file"},

@@ -7,12 +7,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// What a command takes is what its usage line says.
+// A command takes the arguments of its usage line.
 func TestArguments(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		use, args string
-		want      string // how the error begins; "": none
+		want      string // the start of the error; "": none
 	}{
 		{"list", "", ""},
 		{"list", "x", `"x" is one argument too many`},

@@ -7,7 +7,7 @@ import (
 	"github.com/claimq/claimq/client"
 )
 
-// Whose key is refused is told of each way in which one is given.
+// After a refused key the user sees every way to give one.
 func TestCallText_Unauthorized(t *testing.T) {
 	t.Parallel()
 	text := callText(&CallError{Err: &client.Error{Status: 401, Code: "unauthorized", Text: "Unknown API key"}})

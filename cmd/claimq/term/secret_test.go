@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A file of the server's own user is for that one alone; one of another user is read by
-// its group, which may not write it.
+// Only the server's user may access its own file. A file of another user may be readable by its group, but not
+// writable.
 func TestJudgeSecret(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

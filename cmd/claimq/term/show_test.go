@@ -20,7 +20,7 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
-// JSON is the same to a program, and acts on no terminal.
+// For a program the JSON stays the same, and it does nothing to a terminal.
 func TestSafeJSON(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{

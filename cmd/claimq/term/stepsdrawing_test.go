@@ -11,7 +11,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// Layers, whatever the order of the steps and the shape of what they wait for.
+// Layers do not depend on the order of the steps or the shape of their dependencies.
 func TestLayers(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A table is no wider than the terminal, as long as that is possible; nothing is
-// cut or left out that has room, and on no terminal nothing at all.
+// A table is no wider than the terminal, if that is possible. Nothing that fits is cut or left out, and without a
+// terminal nothing at all.
 func TestTable_fits(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -73,7 +73,7 @@ func TestCutTo(t *testing.T) {
 	}
 }
 
-// The width is the terminal's, or what COLUMNS says of it; a file has none.
+// The width is the terminal's, or COLUMNS overrides it. A file has none.
 func TestTerminalWidth(t *testing.T) {
 	t.Parallel()
 	keeper, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

@@ -16,7 +16,7 @@ import (
 
 var updateGolden = flag.Bool("update", false, "write the golden files again")
 
-// aView is what is seen of a cluster that is at work, with rates against the one before.
+// aView returns the view of a busy cluster, with rates since the previous one.
 func aView(t *testing.T, options ...func(*Look)) *View {
 	t.Helper()
 	var m Model
@@ -24,7 +24,7 @@ func aView(t *testing.T, options ...func(*Look)) *View {
 	return m.Add(lookAt(time.Second, "n2", append([]func(*Look){working(1234)}, options...)...))
 }
 
-// working gives the look what three nodes at work say after so many tasks.
+// working gives a look the answers of three busy nodes after done tasks.
 func working(done float64) func(*Look) {
 	return func(l *Look) {
 		l.Cluster.Nodes[0].AppliedIndex = 97
@@ -62,7 +62,7 @@ func many(l *Look) {
 	}
 }
 
-// hostile gives the look names that no server of ours lets through.
+// hostile gives the look names that no claimq server would allow.
 func hostile(l *Look) {
 	l.Types.Rows[0].TaskType = "\x1b[2J\x1b]0;owned\x07\r\nmail"
 	l.Types.Rows[1].TaskType = strings.Repeat("\u202e\u4f60\u0301", 50)
@@ -123,7 +123,7 @@ func TestDraw(t *testing.T) {
 	})
 }
 
-// Whatever is seen, a frame fits the screen and holds nothing that moves the cursor.
+// Every frame fits the screen and contains nothing that moves the cursor.
 func TestDraw_fits(t *testing.T) {
 	t.Parallel()
 	silent := &Model{}
@@ -175,7 +175,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// The page shows a frame as it is drawn.
+// The page shows a frame exactly as it is drawn.
 func TestMetricsPage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/metrics.md")

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// cellGrid is the cells of a terminal, which stays on the last cell of a line behind what
-// is written there, as VT100s do.
+// cellGrid is a terminal's grid of cells. Like a VT100, after a write to the last cell of a line its cursor stays on
+// that cell.
 type cellGrid struct {
 	cells       [][]byte
 	row, column int
@@ -21,7 +21,7 @@ func newGrid(columns, rows int) *cellGrid {
 	return t
 }
 
-// write takes text, ends of lines and the escapes that a frame without styles has.
+// write takes text, line ends and the escapes of a frame without styles.
 func (t *cellGrid) write(text string) {
 	blank := func(cells []byte) { copy(cells, strings.Repeat(" ", len(cells))) }
 	at := func() int { return min(t.column, len(t.cells[t.row])-1) }
@@ -56,8 +56,7 @@ func (t *cellGrid) lines() (lines []string) {
 	return lines
 }
 
-// A frame shows all of each line, also of one as wide as the terminal, and nothing of what
-// was there before.
+// A frame shows all of each line, even of one as wide as the terminal, and nothing of the previous frame.
 func TestFrame(t *testing.T) {
 	t.Parallel()
 	for name, lines := range map[string][]string{

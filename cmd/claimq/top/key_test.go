@@ -13,7 +13,7 @@ func TestParseKeys(t *testing.T) {
 		"qT ":                  {'q', 'T', ' '},
 		"\x03\x1a\x0c\t":       {keyQuit, keySuspend, keyRedraw, keyTab},
 		"\x1b[A\x1b[6~\x1bOFx": {keyUp, keyPageDown, keyEnd, 'x'},
-		"\x1b[1;5A\x1b[99~x":   {'x'}, // keys that mean nothing here
+		"\x1b[1;5A\x1b[99~x":   {'x'}, // keys without a meaning here
 		"\x1bx":                {keyEscape, 'x'},
 		"\x00\xff":             {keyNone, keyNone},
 	} {
@@ -21,7 +21,7 @@ func TestParseKeys(t *testing.T) {
 		if diff := cmp.Diff(want, keys); diff != "" || len(rest) > 0 {
 			t.Errorf("%q: rest %q, -want +got\n%s", read, rest, diff)
 		}
-		// The same, in whatever pieces it comes.
+		// The result does not depend on where the input is cut.
 		for cut := range len(read) {
 			first, rest := parseKeys([]byte(read[:cut]))
 			second, rest := parseKeys(append(rest, read[cut:]...))

@@ -10,10 +10,10 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// noon is when the looks of the tests begin.
+// noon is the time of the first look in the tests.
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// lookAt is a look some time after noon at three nodes, of which leader leads.
+// lookAt returns a look at three nodes with that leader, some time after noon.
 func lookAt(after time.Duration, leader string, options ...func(*Look)) Look {
 	at := noon.Add(after)
 	c := &wire.Cluster{Leader: leader, Term: 7, FeatureLevel: 5}
@@ -31,8 +31,8 @@ func lookAt(after time.Duration, leader string, options ...func(*Look)) Look {
 	return l
 }
 
-// counted gives the look the metrics of a node whose process was started at
-// started, with the same number in all of its counters.
+// counted gives the look the metrics of a node whose process started at started. All its counters have the same
+// value.
 func counted(id string, leads bool, started, count float64) func(*Look) {
 	return func(l *Look) {
 		l.Metrics[id] = Metrics{
@@ -42,7 +42,7 @@ func counted(id string, leads bool, started, count float64) func(*Look) {
 	}
 }
 
-// perSecond is the rate of the submitted tasks, -1 where there is none.
+// perSecond returns the rate of submitted tasks, or -1 if there is none.
 func perSecond(v *View) float64 {
 	if v.Rates == nil {
 		return -1
@@ -124,8 +124,7 @@ func TestModel_rates(t *testing.T) {
 	}
 }
 
-// For how long there has been no leader is counted from the first look without
-// one, through looks that nobody answered.
+// The time without a leader counts from the first look without one, even if no node answers in later looks.
 func TestModel_noLeader(t *testing.T) {
 	t.Parallel()
 	var m Model
@@ -133,20 +132,20 @@ func TestModel_noLeader(t *testing.T) {
 	silent := Look{At: noon.Add(3 * time.Second), Err: errors.New("refused")}
 	for i, step := range []struct {
 		look   Look
-		want   int64 // ms
+		want   int64 // in ms
 		silent bool
 	}{
 		{lookAt(time.Second, ""), 1, false},
 		{lookAt(2500*time.Millisecond, ""), 1500, false},
 		{silent, 1500, true},
-		{lookAt(4*time.Second, "", func(l *Look) { l.Cluster.Leader = "n1"; l.NoLeader = true }), 3000, false}, // whom a node that cannot reach it names
+		{lookAt(4*time.Second, "", func(l *Look) { l.Cluster.Leader = "n1"; l.NoLeader = true }), 3000, false}, // named by a node that cannot reach it
 		{lookAt(5*time.Second, "n2"), 0, false},
 		{lookAt(6*time.Second, ""), 1, false},
 	} {
 		v := m.Add(step.look)
 		got := v.NoLeaderMS
 		if step.silent {
-			got = step.want // a look without an answer says nothing of it
+			got = step.want // a look without an answer leaves it out
 		}
 		if got != step.want || !v.silentSince.IsZero() != step.silent {
 			t.Errorf("look %d: no leader for %d ms, want %d; silent %v", i, got, step.want, !v.silentSince.IsZero())
@@ -160,7 +159,7 @@ func TestModel_noLeader(t *testing.T) {
 	}
 }
 
-// The nodes are as they were when nobody answers.
+// If no node answers, the view keeps the last state of the nodes.
 func TestModel_silence(t *testing.T) {
 	t.Parallel()
 	var m Model
@@ -200,7 +199,7 @@ func TestModel_cluster(t *testing.T) {
 	}
 }
 
-// A key that may not see the cluster sees the types, and their sum.
+// A key that may not see the cluster sees the types and their sum.
 func TestModel_typesAlone(t *testing.T) {
 	t.Parallel()
 	m := Model{Filter: []string{"mail", "img-*"}}

@@ -21,8 +21,7 @@ import (
 	"github.com/claimq/claimq/internal/certs"
 )
 
-// beTop in the environment makes the test binary show the view of the node whose
-// URL it is, on its terminal.
+// beTop in the environment makes the test binary show the view on its terminal. Its value is the node's URL.
 const beTop = "CLAIMQ_TEST_IS_TOP"
 
 // patience bounds every wait.
@@ -43,7 +42,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// pty is a pseudo terminal, and what was written to it.
+// pty is a pseudo terminal, with what was written to it.
 type pty struct {
 	master, terminal *os.File
 	before           unix.Termios
@@ -76,7 +75,7 @@ func openPTY(t *testing.T, columns, rows int) *pty {
 	var reading sync.WaitGroup
 	reading.Go(p.read)
 	t.Cleanup(func() {
-		terminal.Close() // the last one: the master's read ends
+		terminal.Close() // the last one, so the master's read ends
 		reading.Wait()
 		master.Close()
 	})
@@ -122,8 +121,8 @@ func (p *pty) text() string {
 	return p.written.String()
 }
 
-// waitFor waits until what was written after the first from bytes has all of the
-// texts, in this order, and returns how many bytes there are up to there.
+// waitFor waits until the output after the first from bytes contains all texts in this order. It returns the number
+// of bytes up to their end.
 func (p *pty) waitFor(t *testing.T, from int, texts ...string) int {
 	t.Helper()
 	deadline := time.After(patience)
@@ -154,8 +153,7 @@ func (p *pty) write(t *testing.T, text string) {
 	}
 }
 
-// ensureRestored ensures that the terminal is as it was: its settings, and what was
-// written last.
+// ensureRestored checks that the terminal has its old settings again and that the last output restores the screen.
 func (p *pty) ensureRestored(t *testing.T) {
 	t.Helper()
 	if diff := cmp.Diff(p.before, p.settings(t)); diff != "" {
@@ -167,13 +165,12 @@ func (p *pty) ensureRestored(t *testing.T) {
 	}
 }
 
-// lookFunc is a looker.
 type lookFunc func(context.Context) Look
 
 func (f lookFunc) Look(ctx context.Context) Look            { return f(ctx) }
 func (lookFunc) Interval(asked time.Duration) time.Duration { return asked }
 
-// Every way in which the view ends gives the terminal back as it was.
+// However the view ends, it restores the terminal.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	first := lookAt(0, "n2", working(0))
@@ -217,7 +214,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// A process on a terminal of its own: keys, another size, Ctrl-Z, SIGTERM.
+// A process on its own terminal handles keys, a new size, Ctrl-Z and SIGTERM.
 func TestRun_process(t *testing.T) {
 	t.Parallel()
 	_, servers := newNodes(t, 1)
@@ -240,13 +237,13 @@ func TestRun_process(t *testing.T) {
 	p.write(t, "?")
 	at = p.waitFor(t, at, "claimq top: 200ms between looks")
 	p.write(t, "?")
-	p.resize(t, 60, 15) // tells the process with SIGWINCH
+	p.resize(t, 60, 15) // it tells the process with SIGWINCH
 	at = p.waitFor(t, at, "tab workers", "tab workers")
 	frames := strings.Split(p.text(), "\x1b[H")
 	if n := strings.Count(frames[len(frames)-1], "\r\n"); n > 15*2 {
 		t.Errorf("%d lines after the resize", n)
 	}
-	p.write(t, "\x1a")                                          // without a shell nobody could let it go on: it does not stop
+	p.write(t, "\x1a")                                          // no shell could resume it, so it does not stop
 	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil { // as after a stop that it could not see
 		t.Fatal(err)
 	}

@@ -19,17 +19,17 @@ import (
 
 // nodes are fake nodes of one cluster.
 type nodes struct {
-	mu      sync.Mutex // guards all below
-	leader  string     // "": none
+	mu      sync.Mutex // guards all fields below
+	leader  string     // "": no leader
 	urls    map[string]string
 	asked   []string // "n1 /api/types"
 	refusal map[string]string
-	padding int // bytes more in an answer of types
+	padding int // extra bytes in an answer of types
 	limit   string
 	types   int
 }
 
-// newNodes starts n fake nodes, n1 and so on; the first leads.
+// newNodes starts n fake nodes, named n1 and so on. The first one leads.
 func newNodes(t *testing.T, n int) (*nodes, map[string]*httptest.Server) {
 	t.Helper()
 	c := &nodes{leader: "n1", urls: map[string]string{}, refusal: map[string]string{}}
@@ -49,7 +49,7 @@ func (c *nodes) set(change func()) {
 	change()
 }
 
-// calls returns what was asked since the last time.
+// calls returns the requests since the last call.
 func (c *nodes) calls() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,7 +109,7 @@ func newTestSource(t *testing.T, timeout time.Duration, endpoints ...string) *So
 	return s
 }
 
-// A look makes five requests, whatever node it begins at.
+// A look makes five requests, whichever node it begins with.
 func TestSource_Look(t *testing.T) {
 	t.Parallel()
 	c, servers := newNodes(t, 3)
@@ -121,15 +121,14 @@ func TestSource_Look(t *testing.T) {
 	if l.Err != nil || l.NoLeader || len(l.Problems) > 0 || l.Cluster.Leader != "n1" || !l.Metrics["n1"].Leads || len(l.Types.Rows) != 1 || len(l.Workers.Rows) != 1 {
 		t.Errorf("looked %+v", l)
 	}
-	// One that comes at once may leave metrics out, as those before were just read.
+	// A look that comes at once may leave out metrics, because the last ones were just read.
 	testwait.Until(t, "the metrics of the next node", func() bool {
 		_, ok := s.Look(t.Context()).Metrics["n2"]
 		return ok
 	})
 }
 
-// When the leader and every endpoint are gone, the nodes that are known from before
-// are asked.
+// If the leader and all endpoints are gone, the nodes known from before are asked.
 func TestSource_goesOnElsewhere(t *testing.T) {
 	t.Parallel()
 	c, servers := newNodes(t, 3)
@@ -155,7 +154,7 @@ func TestSource_goesOnElsewhere(t *testing.T) {
 	}
 }
 
-// At its first look a cluster without a leader is seen as the node has it.
+// The first look at a cluster without a leader shows the node's own view.
 func TestSource_beginsWithoutLeader(t *testing.T) {
 	t.Parallel()
 	c, servers := newNodes(t, 3)
@@ -166,13 +165,11 @@ func TestSource_beginsWithoutLeader(t *testing.T) {
 	}
 }
 
-// roundTrip is an http.RoundTripper.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// A node that hangs holds a look up for one timeout, and for three where there is no
-// other.
+// A node that hangs delays a look by one timeout, or by three if there is no other node.
 func TestSource_hangingNode(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -180,7 +177,7 @@ func TestSource_hangingNode(t *testing.T) {
 		took      time.Duration
 	}{
 		"and another":   {[]string{"http://hangs", "http://n1"}, time.Second},
-		"alone":         {[]string{"http://hangs"}, 2 * time.Second}, // with consistency=stale, too
+		"alone":         {[]string{"http://hangs"}, 2 * time.Second}, // including the request with consistency=stale
 		"all of many":   {[]string{"http://hangs", "http://hangs:1", "http://hangs:2", "http://hangs:3"}, 3 * time.Second},
 		"not the first": {[]string{"http://n1", "http://hangs"}, 0},
 	} {
@@ -211,7 +208,7 @@ func TestSource_hangingNode(t *testing.T) {
 	}
 }
 
-// A large answer is asked for seldom.
+// A large answer is requested rarely.
 func TestSource_boundsWhatItTakes(t *testing.T) {
 	t.Parallel()
 	c, servers := newNodes(t, 1)
@@ -226,8 +223,7 @@ func TestSource_boundsWhatItTakes(t *testing.T) {
 	}
 }
 
-// A key that may see little sees that, and one that has made too many requests
-// waits as long as it is told to.
+// A key with few rights sees what it may. A key that has made too many requests waits as long as the server says.
 func TestSource_keys(t *testing.T) {
 	t.Parallel()
 	c, servers := newNodes(t, 1)
@@ -261,13 +257,12 @@ func TestSource_keys(t *testing.T) {
 	}
 	c.set(func() { clear(c.refusal); c.refusal["/api/cluster"] = "401 unauthorized" })
 	s = newTestSource(t, time.Minute, servers["n1"].URL)
-	if l := s.Look(t.Context()); l.Err != nil { // the fake refuses this one call alone
+	if l := s.Look(t.Context()); l.Err != nil { // the fake refuses only this call
 		t.Errorf("looked %+v", l)
 	}
 }
 
-// A key that was sent encrypted is not sent in the clear to an address that a node
-// gives itself.
+// A key that was sent encrypted is never sent unencrypted to an address that a node reports.
 func TestSource_keepsTheKeySecret(t *testing.T) {
 	t.Parallel()
 	s := newTestSource(t, time.Minute, "https://127.0.0.1:1")
