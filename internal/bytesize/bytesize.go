@@ -1,10 +1,10 @@
-// Package bytesize says in a few letters how large something is, for people: in the units
-// that the configuration takes. What programs read has exact numbers of bytes.
+// Package bytesize formats sizes for people, in the units of the configuration. Programs
+// get exact numbers of bytes instead.
 package bytesize
 
 import "strconv"
 
-// Text is n bytes in at most 9 characters, as 512 B, 1.5 KiB or 64 MiB.
+// Text formats n bytes in at most 9 characters, such as 512 B, 1.5 KiB or 64 MiB.
 func Text(n int64) string {
 	value := float64(n)
 	unit := "B"

@@ -1,7 +1,6 @@
-// Package certs keeps the certificate of one port and the authorities that it
-// trusts, as PEM files have them, and reads the files again while the port
-// serves. What is wrong with the files is said in words; what was read before
-// stays in use then. It makes no connections and starts no goroutine.
+// Package certs loads the certificate of a port and the authorities that it trusts from PEM
+// files, and reloads them while the port serves. If the new files are wrong, it explains
+// why and keeps using the old ones. It makes no connections and starts no goroutines.
 package certs
 
 import (
@@ -19,39 +18,37 @@ import (
 	"time"
 )
 
-// fileBytesMax bounds a file: hundreds of authorities fit.
+// fileBytesMax bounds a file. Hundreds of authorities fit.
 const fileBytesMax = 1 << 20
 
-// ErrInvalid is returned for files that cannot be used as they are. The text
-// says which, and why.
+// ErrInvalid is returned for files that cannot be used. The text says which and why.
 var ErrInvalid = errors.New("invalid certificate files")
 
-// Files names the PEM files of one port.
+// Files names the PEM files of a port.
 type Files struct {
-	// Cert has the certificate, and behind it those that lead to its authority.
+	// Cert contains the certificate, followed by any intermediate ones.
 	Cert string
-	// Key has the private key of the certificate, without a passphrase.
+	// Key contains the certificate's private key, without a passphrase.
 	Key string
-	// Authorities has the certificates of the authorities whose signature is
-	// taken on the certificates of others; "" = none.
+	// Authorities contains the authorities that must have signed the certificates of
+	// others; "" = none.
 	Authorities string
-	// Mutual says that the port's own certificate has to be one that Authorities
-	// signed, good for both sides of a connection: all ports of its kind show
-	// theirs to each other.
+	// Mutual requires that one of Authorities signed the port's own certificate, for both
+	// server and client use, because all ports of this kind show theirs to each other.
 	Mutual bool
 }
 
-// Set is what the files had when they were in order. It is never changed.
+// Set holds the contents of valid files. It is never changed.
 type Set struct {
 	Certificate tls.Certificate // with Leaf
 	Authorities *x509.CertPool  // nil if no file is named
-	// ExpiresAt is when the certificate is good no longer: it, or the last one by
-	// which it can be checked.
+	// ExpiresAt is the end of the certificate's validity, or of the last chain that vouches
+	// for it.
 	ExpiresAt time.Time
 }
 
-// CheckTime says what is wrong with the certificate at that time: nothing, or
-// that it has expired or is not valid yet. The error is an ErrInvalid.
+// CheckTime returns an ErrInvalid if the certificate has expired or is not valid yet at
+// that time.
 func (s *Set) CheckTime(now time.Time) error {
 	leaf := s.Certificate.Leaf
 	switch {
@@ -70,12 +67,11 @@ type Store struct {
 	current atomic.Pointer[Set]
 
 	mu   sync.Mutex
-	seen [sha256.Size]byte // of what the files had when they were last looked at
+	seen [sha256.Size]byte // of the files when they were last read
 }
 
-// Open reads the files. A certificate that has expired is taken: it may be
-// replaced before anybody asks for it, see CheckTime. Anything else that is wrong
-// is an ErrInvalid.
+// Open reads the files. It accepts an expired certificate, because that may be replaced
+// before it is used; see CheckTime. Anything else that is wrong is an ErrInvalid.
 func Open(files Files) (*Store, error) {
 	s := &Store{files: files}
 	set, sum, err := s.read()
@@ -90,10 +86,9 @@ func Open(files Files) (*Store, error) {
 // Current returns the Set in use.
 func (s *Store) Current() *Set { return s.current.Load() }
 
-// Reload looks at the files again and takes what is new and in order; changed
-// says so. What is not in order, or has expired unless what is in use has too,
-// changes nothing and is an ErrInvalid: told once, not each time that the same
-// files are looked at.
+// Reload reads the files again and uses them if they are new and valid; changed says
+// whether. Files that are wrong, or have newly expired, change nothing. The ErrInvalid for
+// them is returned only once, not on each look at the same files.
 func (s *Store) Reload(now time.Time) (changed bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +107,7 @@ func (s *Store) Reload(now time.Time) (changed bool, err error) {
 	return true, nil
 }
 
-// read reads the files. sum tells apart whatever it read, errors too.
+// read reads the files. sum covers their contents or the errors, so that any change shows.
 func (s *Store) read() (set *Set, sum [sha256.Size]byte, err error) {
 	h := sha256.New()
 	var texts [3][]byte
@@ -140,7 +135,7 @@ func (s *Store) read() (set *Set, sum [sha256.Size]byte, err error) {
 	return set, sum, nil
 }
 
-// ReadFile reads a PEM file of certificates or a key, up to a bound.
+// ReadFile reads a PEM file of certificates or a key, up to a maximum size.
 func ReadFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -157,7 +152,7 @@ func ReadFile(path string) ([]byte, error) {
 	return text, nil
 }
 
-// parse makes a Set of what the files have.
+// parse makes a Set from the contents of the files.
 func (f Files) parse(cert, key, authorities []byte) (*Set, error) {
 	if !hasBlock(cert, "CERTIFICATE") {
 		if hasBlock(cert, "PRIVATE KEY") {
@@ -198,7 +193,7 @@ func (f Files) parse(cert, key, authorities []byte) (*Set, error) {
 	return set, err
 }
 
-// ParseAuthorities returns the certificates in text, which the file at path has.
+// ParseAuthorities returns the certificates in text, the content of the file at path.
 func ParseAuthorities(path string, text []byte) (*x509.CertPool, error) {
 	pool := x509.NewCertPool()
 	count := 0
@@ -219,11 +214,11 @@ func ParseAuthorities(path string, text []byte) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// checkMutual checks the certificate as other ports will, but for its name and
-// the time, and notes until when they will take it.
+// checkMutual checks the certificate as other ports will, except for its name and the time,
+// and records until when they will accept it.
 func (s *Set) checkMutual(f Files, chain []*x509.Certificate) error {
 	at := time.Now()
-	switch leaf := chain[0]; { // an expired one is told apart by CheckTime
+	switch leaf := chain[0]; { // CheckTime reports an expired one
 	case at.After(leaf.NotAfter):
 		at = leaf.NotAfter
 	case at.Before(leaf.NotBefore):
@@ -255,8 +250,8 @@ func (s *Set) checkMutual(f Files, chain []*x509.Certificate) error {
 	return nil
 }
 
-// Verify checks that one of authorities signed chain's first certificate, if
-// need be through the others, for that use and at that time.
+// Verify checks that one of authorities signed the first certificate in chain, directly or
+// through the others, for that use and at that time.
 func Verify(chain []*x509.Certificate, authorities *x509.CertPool, use x509.ExtKeyUsage, at time.Time) ([][]*x509.Certificate, error) {
 	between := x509.NewCertPool()
 	for _, c := range chain[1:] {
@@ -278,7 +273,7 @@ func firstEnd(chain []*x509.Certificate) time.Time {
 	return end
 }
 
-// hasBlock reports whether text has a PEM block whose type has that word.
+// hasBlock reports whether text has a PEM block whose type contains word.
 func hasBlock(text []byte, word string) bool {
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 		if bytes.Contains([]byte(block.Type), []byte(word)) {

@@ -10,23 +10,24 @@ import (
 	"time"
 )
 
-// renewedAge is for how long what was read of the files of a Renewed stays in use unlooked at.
+// renewedAge is the age at which a Renewed reads its files again.
 const renewedAge = time.Second
 
-// Renewed is a client's TLS configuration whose certificates are in files that somebody else writes
-// again: they expire. It is safe for concurrent use. Its zero value is the defaults, without files.
+// Renewed is a client's TLS configuration whose certificates are in files that another program
+// rewrites before they expire. It is safe for concurrent use. Its zero value uses the defaults and
+// no files.
 type Renewed struct {
 	base          *tls.Config // the rest; nil: the defaults
 	ca, cert, key string      // "": none
 
 	mu      sync.Mutex // guards what follows
 	looked  time.Time
-	seen    [sha256.Size]byte // of what the files had when they were last looked at
+	seen    [sha256.Size]byte // of the files when they were last read
 	current *tls.Config
 }
 
-// OpenRenewed reads the files, "" = none, of authorities, certificate and key, which count over what
-// base has.
+// OpenRenewed reads the files of authorities, certificate and key ("" = none), which override those
+// in base.
 func OpenRenewed(base *tls.Config, ca, cert, key string) (*Renewed, error) {
 	if (cert == "") != (key == "") {
 		return nil, errors.New("the certificate's file and its key's go together: give both or none")
@@ -44,19 +45,19 @@ func OpenRenewed(base *tls.Config, ca, cert, key string) (*Renewed, error) {
 // named reports whether there are files.
 func (f *Renewed) named() bool { return f.ca != "" || f.cert != "" }
 
-// config returns what the files have, or had a second ago; what they had before, if they are not in
-// order. It is another one only if they have changed.
+// config returns the configuration of the files, read at most a second ago, or the last valid one
+// if they are wrong now. The pointer changes only if the files have changed.
 func (f *Renewed) config() *tls.Config {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if now := time.Now(); now.Sub(f.looked) >= renewedAge {
-		_ = f.read(now) // in the midst of being written they are read again
+		_ = f.read(now) // files that are just being written are read again later
 	}
 	return f.current
 }
 
-// read reads the files and takes what is new and in order. The caller holds the lock, or has the only
-// reference.
+// read reads the files and uses them if they are new and valid. The caller holds the lock, or has
+// the only reference.
 func (f *Renewed) read(now time.Time) error {
 	f.looked = now
 	sum := sha256.New()
@@ -100,8 +101,8 @@ func (f *Renewed) read(now time.Time) error {
 	return nil
 }
 
-// Transport returns a transport that is made again, by a function, when the files have changed.
-// Requests that are out end on the one before.
+// Transport returns a transport that calls make for a new one when the files have changed. Requests
+// under way end on the old one.
 func (f *Renewed) Transport(make func(*tls.Config) *http.Transport) http.RoundTripper {
 	if !f.named() {
 		return make(f.base)
@@ -114,17 +115,17 @@ type renewing struct {
 	files *Renewed
 	make  func(*tls.Config) *http.Transport
 
-	mu  sync.Mutex // guards what follows
+	mu  sync.Mutex // guards the fields below
 	of  *tls.Config
 	now *http.Transport
 }
 
-// RoundTrip is that of http.RoundTripper.
+// RoundTrip implements http.RoundTripper.
 func (r *renewing) RoundTrip(req *http.Request) (*http.Response, error) {
 	return r.current().RoundTrip(req)
 }
 
-// CloseIdleConnections is what an http.Client calls.
+// CloseIdleConnections is called by http.Client.
 func (r *renewing) CloseIdleConnections() { r.current().CloseIdleConnections() }
 
 func (r *renewing) current() *http.Transport {

@@ -128,8 +128,7 @@ func TestPlan_Next_clocksJump(t *testing.T) {
 	}
 }
 
-// Within the hour that comes twice, the second pass is none for what is set to
-// certain hours.
+// In the hour that comes twice, the second pass does not run what is set to certain hours.
 func TestPlan_Next_fromWithinAJump(t *testing.T) {
 	t.Parallel()
 	first := at(t, "Europe/Prague", "2026-10-25 01:59:00") + 60_000 // 02:00 for the first time

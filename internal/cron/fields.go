@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// expressionMax bounds an expression: each look at a month costs as much as it
-// is long.
+// expressionMax bounds the length of an expression, because the work for each month grows
+// with it.
 const expressionMax = 256
 
-// names are the expressions that have one.
+// names maps the names of expressions.
 var names = [...]struct{ name, expression string }{
 	{"@hourly", "0 * * * *"},
 	{"@daily", "0 0 * * *"},
@@ -23,19 +23,19 @@ var names = [...]struct{ name, expression string }{
 	{"@annually", "0 0 1 1 *"},
 }
 
-// fields is an expression that has been read: of each field the values as bits.
+// fields is a parsed expression, with the values of each field as bits.
 type fields struct {
 	minutes, hours, days, months, weekdays uint64
 	// The days that depend on the month.
 	dayRules     []dayRule
 	weekdayRules []weekdayRule
-	// eitherDay is true if one of the two days will do.
+	// eitherDay is true if one of the two days is enough.
 	eitherDay bool
-	// anyHour is true if it goes by the time that passes.
+	// anyHour is true if the plan follows elapsed time.
 	anyHour bool
 }
 
-// field is what a field may hold.
+// field says which values a field may have.
 type field struct {
 	name     string
 	min, max int
@@ -72,7 +72,7 @@ func parse(expression string) (*fields, error) {
 	for i, read := range []struct {
 		field *field
 		into  *uint64
-		rule  func(part string) bool // nil: it has none
+		rule  func(part string) bool // nil: the field has no rules
 	}{
 		{&minuteField, &f.minutes, nil},
 		{&hourField, &f.hours, nil},
@@ -89,11 +89,11 @@ func parse(expression string) (*fields, error) {
 	return f, nil
 }
 
-// open reports whether a field of days begins with a star, or the sign that
-// stands for one.
+// open reports whether a field of days begins with a star or a question mark, which means
+// the same.
 func open(text string) bool { return text[0] == '*' || text[0] == '?' }
 
-// addDayRule takes the part if it is a rule.
+// addDayRule adds the part if it is a rule.
 func (f *fields) addDayRule(part string) bool {
 	r, ok := parseDayRule(part)
 	if ok {
@@ -102,7 +102,7 @@ func (f *fields) addDayRule(part string) bool {
 	return ok
 }
 
-// addWeekdayRule takes the part if it is a rule.
+// addWeekdayRule adds the part if it is a rule.
 func (f *fields) addWeekdayRule(part string) bool {
 	r, ok := parseWeekdayRule(part)
 	if ok {
@@ -111,7 +111,7 @@ func (f *fields) addWeekdayRule(part string) bool {
 	return ok
 }
 
-// parse reads the field. rule takes the parts that are no numbers.
+// parse reads the field. rule handles the parts that are not numbers.
 func (f *field) parse(text string, into *uint64, rule func(part string) bool) error {
 	if text == "?" && rule != nil {
 		text = "*"
@@ -186,22 +186,22 @@ func number(text string, low, high int) (int, error) {
 	return int(v), nil
 }
 
-// dayRule is a day that depends on the month: the working day nearest to that
-// day of the month, or, if it is 0, the last one.
+// dayRule is a day that depends on the month: the working day nearest to that day, or the
+// last day of the month if it is 0.
 type dayRule int
 
-// weekdayRule is a day that depends on the month: the nth of that day of the
-// week, or, if nth is 0, the last.
+// weekdayRule is a day that depends on the month: the nth such day of the week, or the last
+// one if nth is 0.
 type weekdayRule struct{ weekday, nth int }
 
-// parseDayRule reads L or 15W; ok false if it is neither.
+// parseDayRule reads L or 15W; ok is false if it is something else.
 func parseDayRule(part string) (_ dayRule, ok bool) {
 	text, isWork := strings.CutSuffix(part, "W")
 	day, err := number(text, dayField.min, dayField.max)
 	return dayRule(day), part == "L" || isWork && err == nil
 }
 
-// parseWeekdayRule reads 5L or 1#2; ok false if it is neither.
+// parseWeekdayRule reads 5L or 1#2; ok is false if it is something else.
 func parseWeekdayRule(part string) (_ weekdayRule, ok bool) {
 	text, isLast := strings.CutSuffix(part, "L")
 	text, nthText, counted := strings.Cut(text, "#")
@@ -210,8 +210,8 @@ func parseWeekdayRule(part string) (_ weekdayRule, ok bool) {
 	return weekdayRule{weekday % 7, nth}, err == nil && (isLast && !counted || !isLast && counted && nthErr == nil)
 }
 
-// month is what the days of a month depend on: the day of the week of its first
-// day, Sunday is 0, and its last day.
+// month holds what rules need to know of a month: the weekday of its first day, where
+// Sunday is 0, and its last day.
 type month struct{ first, last int }
 
 func monthOf(year int, m time.Month) month {
@@ -224,7 +224,7 @@ func monthOf(year int, m time.Month) month {
 // weekday returns the day of the week of that day.
 func (m month) weekday(day int) int { return (m.first + day - 1) % 7 }
 
-// day returns the day that the rule means, 0 if there is none.
+// day returns the day that the rule selects, or 0 if the month has no such day.
 func (r dayRule) day(m month) int {
 	day := int(r)
 	switch {
@@ -244,7 +244,7 @@ func (r dayRule) day(m month) int {
 	return day
 }
 
-// day returns the day that the rule means, 0 if there is none.
+// day returns the day that the rule selects, or 0 if the month has no such day.
 func (r weekdayRule) day(m month) int {
 	first := 1 + (r.weekday-m.first+7)%7
 	if r.nth == 0 {
@@ -257,7 +257,7 @@ func (r weekdayRule) day(m month) int {
 	return day
 }
 
-// daysOf returns the days of the month on which it runs, as bits.
+// daysOf returns the days of the month on which the plan runs, as bits.
 func (f *fields) daysOf(m month) uint64 {
 	inMonth, inWeek := f.days, uint64(0)
 	for _, r := range f.dayRules {
@@ -269,19 +269,19 @@ func (f *fields) daysOf(m month) uint64 {
 	for _, r := range f.weekdayRules {
 		inWeek |= 1 << r.day(m)
 	}
-	all := uint64(1)<<(m.last+1) - 2 // 0 is no day
+	all := uint64(1)<<(m.last+1) - 2 // bit 0 is not a day
 	if f.eitherDay {
 		return (inMonth | inWeek) & all
 	}
 	return inMonth & inWeek & all
 }
 
-// yearsMax bounds how far ahead a time is looked for: the 29th of February is on
-// each day of the week once in 40 years.
+// yearsMax bounds the search for a time: February 29th falls on each day of the week once
+// in 40 years.
 const yearsMax = 50
 
-// onWall returns the first time at from or later, on a wall whose clock never
-// jumps; ok false if there is none.
+// onWall returns the first time at from or later by a clock that never jumps; ok is false
+// if there is no such time.
 func (f *fields) onWall(from time.Time) (_ time.Time, ok bool) {
 	if whole := from.Truncate(time.Minute); whole.Before(from) {
 		from = whole.Add(time.Minute)
@@ -308,7 +308,7 @@ func (f *fields) onWall(from time.Time) (_ time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// inDay returns the first minute of the day, from or later, at which it runs.
+// inDay returns the first minute of the day, from or later, at which the plan runs.
 func (f *fields) inDay(from int) (minute int, ok bool) {
 	for hour := from / 60; hour < 24; hour++ {
 		if f.hours>>hour&1 == 1 {

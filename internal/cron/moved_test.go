@@ -12,7 +12,7 @@ import (
 	"github.com/claimq/claimq/internal/zones/zonestest"
 )
 
-// release returns zones of which one has these jumps.
+// release returns zones, one of which has these jumps.
 func release(t testing.TB, jumps ...zonestest.Jump) *zones.Data {
 	t.Helper()
 	d, err := zones.Open(zonestest.Write(t, filepath.Join(t.TempDir(), "zones.zip"), "2027a", jumps))

@@ -3,31 +3,31 @@ package cron
 import "time"
 
 const (
-	// lastMS is the last millisecond of the year 9999, after which nothing runs:
-	// times of later years cannot be written.
+	// lastMS is the last millisecond of the year 9999. Nothing runs after it, because times of
+	// later years cannot be written.
 	lastMS = 253_402_300_799_999
-	// jumpMax is more than any clock ever jumped.
+	// jumpMax is longer than any jump of a clock in history.
 	jumpMax = 48 * time.Hour
-	// shiftMax is how far a new release moves a slot at most: governments move their clocks
+	// shiftMax bounds the shift of a slot by a new release of the zones: governments move clocks
 	// by an hour, rarely by two.
 	shiftMax = 3 * time.Hour
-	// jumpsMax bounds the jumps of one search: it leaves out those that are
-	// jumpMax before a time that was found.
+	// jumpsMax bounds the jumps in one search, which skips those that are jumpMax before a time
+	// that it found.
 	jumpsMax = 1000
 )
 
-// wall returns what a clock in the zone shows, as if that were UTC.
+// wall returns the local time at a given offset, as if it were UTC.
 func wall(at time.Time, offset time.Duration) time.Time { return at.UTC().Add(offset) }
 
-// offsetOf returns how far the clocks are ahead of UTC then.
+// offsetOf returns the zone's offset from UTC at that time.
 func offsetOf(at time.Time) time.Duration {
 	_, seconds := at.Zone()
 	return time.Duration(seconds) * time.Second
 }
 
-// next returns the first time after after, and the time on the wall that it is for: the first
-// one, where the clocks leave out several. It goes from one jump of the zone's clocks to the
-// next: in between, the clock on the wall only goes on.
+// next returns the first run after after, and the local time that it is for: the first one, if
+// the clocks skip several. It goes from one jump of the zone's clocks to the next, because
+// between them local time advances evenly.
 func (f *fields) next(after int64, zone *time.Location) (next, shown int64, ok bool) {
 	at := time.UnixMilli(after + 1).In(zone)
 	for range jumpsMax {
@@ -49,7 +49,7 @@ func (f *fields) next(after int64, zone *time.Location) (next, shown int64, ok b
 			return run.UnixMilli(), slot.UnixMilli(), run.UnixMilli() <= lastMS
 		}
 		if !f.anyHour && slot.Before(wall(ends, offsetOf(ends))) {
-			return ends.UnixMilli(), slot.UnixMilli(), ends.UnixMilli() <= lastMS // it is left out
+			return ends.UnixMilli(), slot.UnixMilli(), ends.UnixMilli() <= lastMS // the jump skips it
 		}
 		at = ends
 		if later := run.Add(-jumpMax); at.Before(later) {
@@ -59,24 +59,24 @@ func (f *fields) next(after int64, zone *time.Location) (next, shown int64, ok b
 	return 0, 0, false
 }
 
-// Wall returns the time on the wall that the slot is for, in milliseconds as if it were in
-// UTC; 0: it is none of the plan's slots, or the plan goes by an interval.
+// Wall returns the local time that the slot is for, in milliseconds as if it were UTC; 0 if it
+// is none of the plan's slots, or the plan has an interval.
 func (t *Times) Wall(slot int64) int64 {
 	if t.fields == nil || slot == 0 {
 		return 0
 	}
-	at, shown, ok := t.fields.next(slot-2, t.zone) // from before a jump, if it is at one
+	at, shown, ok := t.fields.next(slot-2, t.zone) // from before a jump, if the slot is at one
 	if !ok || at != slot {
 		return 0
 	}
 	return shown
 }
 
-// Again returns where a slot is that was computed for the time shown on the wall: where it
-// was, unless the zone's data are others now. What comes before it on the wall is done, so no
-// time on the wall is done twice; of a plan that goes by the time that passes, what comes before
-// last, the slot that ran last. shown 0 is not known: then the slot is the one that is nearest.
-// ok is false if there is none any more.
+// Again returns the place of a slot that was computed for the local time shown: the same place,
+// unless the zone's data have changed. Earlier local times count as done, so that none is done
+// twice; for a plan that follows elapsed time, so do times before last, the last slot that ran.
+// If shown is 0, it is not known, and the nearest slot is returned. ok is false if the plan
+// never runs again.
 func (t *Times) Again(slot, shown, last int64) (moved int64, ok bool) {
 	if t.fields == nil || slot == 0 {
 		return slot, true
@@ -101,7 +101,7 @@ func (t *Times) Again(slot, shown, last int64) (moved int64, ok bool) {
 	}
 }
 
-// nearest returns the slot that is nearest to at, which is none.
+// nearest returns the slot nearest to at, which is not a slot itself.
 func (t *Times) nearest(at int64) (slot int64, ok bool) {
 	from := at - shiftMax.Milliseconds()
 	slot, ok = t.Next(at)

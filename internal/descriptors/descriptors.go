@@ -1,5 +1,5 @@
-// Package descriptors keeps a process going that runs out of file descriptors: what each part of
-// it may take of them, and how connections are accepted while none is left.
+// Package descriptors keeps a process working that runs out of file descriptors: it divides them
+// between the parts of the process, and accepts connections even when none is free.
 package descriptors
 
 import (
@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// Files are kept for what a node opens beside connections: its log, snapshots,
+	// Files is the number of descriptors kept for everything but connections: the log, snapshots,
 	// certificates, the audit file.
 	Files = 64
-	// least is what a node needs at the least: with fewer it could serve only a few connections.
+	// least is the minimum for a node: with fewer it could serve only a few connections.
 	least = 2 * Files
-	// acceptPause is how long nothing is accepted once not even one descriptor is free.
+	// acceptPause is the pause in accepting when not even one descriptor is free.
 	acceptPause = 50 * time.Millisecond
 )
 
-// Limit returns how many descriptors the process may have, RLIMIT_NOFILE.
+// Limit returns the process's limit of descriptors, RLIMIT_NOFILE.
 func Limit() (uint64, error) {
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
@@ -33,9 +33,9 @@ func Limit() (uint64, error) {
 	return l.Cur, nil
 }
 
-// Divide says how many of the clients' connections and of those to and from other nodes fit into limit
-// beside Files: all that are wanted, or if they do not fit, half of the room for each of
-// the two.
+// Divide returns the numbers of connections from clients, and to and from other nodes, that fit
+// into limit together with Files: all that are wanted or, if they do not fit, each of the two gets
+// at least half of the room.
 func Divide(limit uint64, clients, peers int) (forClients, forPeers int, err error) {
 	if limit < least {
 		return 0, 0, fmt.Errorf("the process may open %d files (RLIMIT_NOFILE): it must be %d or more", limit, least)
@@ -45,22 +45,22 @@ func Divide(limit uint64, clients, peers int) (forClients, forPeers int, err err
 	return int(min(uint64(clients), room-uint64(forPeers))), forPeers, nil
 }
 
-// Listener accepts connections although the process runs out of descriptors. It holds
-// one back, by which those that come while there is no other are refused rather than left
-// to wait. Accept is for one goroutine.
+// Listener accepts connections even if the process runs out of descriptors. It holds a spare one,
+// so that connections that come when no other is free are refused at once instead of having to
+// wait. Accept is for one goroutine.
 type Listener struct {
 	net.Listener
-	// MakeRoom closes a connection that can be done without; false if there is none.
+	// MakeRoom closes a dispensable connection; false if there is none to close.
 	MakeRoom func() bool
-	// Refuse answers a connection that there is no descriptor for, and closes it.
+	// Refuse answers a connection that cannot be served without a descriptor, and closes it.
 	Refuse func(net.Conn)
-	// Failed is told of each failure.
+	// Failed is called with each error of accepting.
 	Failed func(error)
 
 	spare *os.File
 }
 
-// Accept returns the next connection; its errors are those of a closed listener.
+// Accept returns the next connection. It fails only if the listener is closed.
 func (l *Listener) Accept() (net.Conn, error) {
 	l.hold()
 	for {
@@ -87,14 +87,14 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// passes reports whether err is of the system and not of the listener, so that the next try may
-// have another outcome.
+// passes reports whether err comes from the system and not the listener, so that another try may
+// succeed.
 func passes(err error) bool {
 	var errno syscall.Errno
 	return errors.As(err, &errno)
 }
 
-// hold takes the spare descriptor; false if there is none.
+// hold opens the spare descriptor unless it is held; false if that fails.
 func (l *Listener) hold() bool {
 	if l.spare == nil {
 		l.spare, _ = os.Open(os.DevNull)

@@ -1,8 +1,8 @@
-// Package httplog gives what fasthttp says of single connections to a log, without
-// what the other side sent. fasthttp's errors quote what they could not read, and that
-// may have an API key in it: one in a broken header, in the request's line, in a request
-// for another program. Its own setting for that, SecureErrorLogMessage, leaves out the
-// whole head and still quotes the part that is wrong.
+// Package httplog logs fasthttp's messages about single connections without anything that
+// the other side sent. fasthttp's errors quote what they could not read, which may contain
+// an API key: in a broken header, in the request line, in a request for another program.
+// Its own setting for that, SecureErrorLogMessage, leaves out the whole head but still
+// quotes the part that is wrong.
 package httplog
 
 import (
@@ -16,14 +16,14 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Logger is a fasthttp.Logger that writes to Log at debug level, with Message: what ends
-// a connection is no news.
+// Logger is a fasthttp.Logger that writes to Log with Message at debug level, because the
+// end of a connection is nothing unusual.
 type Logger struct {
 	Log     hclog.Logger
 	Message string
 }
 
-// Printf logs the remark with those of args that nobody outside has chosen.
+// Printf logs the remark, keeping only those args that a client cannot have chosen.
 func (l Logger) Printf(format string, args ...any) {
 	if !l.Log.IsDebug() {
 		return
@@ -35,7 +35,7 @@ func (l Logger) Printf(format string, args ...any) {
 	l.Log.Debug(l.Message, "remark", fmt.Sprintf(format, known...))
 }
 
-// plain returns arg, or what may be said of it.
+// plain returns arg, or a replacement that is safe to log.
 func plain(arg any) any {
 	switch arg := arg.(type) {
 	case error:
@@ -46,7 +46,7 @@ func plain(arg any) any {
 	return "..."
 }
 
-// kindOf says what kind of error it is.
+// kindOf describes the kind of an error.
 func kindOf(err error) string {
 	var network *net.OpError
 	var timeout net.Error

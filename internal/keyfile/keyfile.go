@@ -1,5 +1,5 @@
-// Package keyfile reads an API key, or a token, from a file that somebody else
-// writes again and again: tokens expire.
+// Package keyfile reads an API key or a token from a file that another program rewrites
+// regularly, because tokens expire.
 package keyfile
 
 import (
@@ -15,7 +15,7 @@ import (
 const (
 	// bytesMax bounds the file: a token is at most 8 KiB.
 	bytesMax = 16 << 10
-	// lookInterval is how often it is read at most.
+	// lookInterval is the least time between two reads.
 	lookInterval = time.Second
 )
 
@@ -23,12 +23,12 @@ const (
 type File struct {
 	path string
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	key  string
-	read time.Time // when it was read last, or that was tried
+	read time.Time // last read, successful or not
 }
 
-// Open reads the file: one line, the key.
+// Open reads the file, which has one line, the key.
 func Open(path string) (*File, error) {
 	key, err := read(path)
 	if err != nil {
@@ -37,8 +37,8 @@ func Open(path string) (*File, error) {
 	return &File{path: path, key: key, read: time.Now()}, nil
 }
 
-// Key returns what the file has, or had a second ago; what it had before, if it cannot be
-// read or has no key.
+// Key returns the key in the file, read at most a second ago, or the previous one if the
+// file cannot be read or has no key.
 func (f *File) Key() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -48,8 +48,7 @@ func (f *File) Key() string {
 	return f.key
 }
 
-// Changed reads the file and reports whether it has another key than that, which was
-// refused.
+// Changed reads the file and reports whether its key differs from refused.
 func (f *File) Changed(refused string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,6 +1,5 @@
-// Package logpipe writes a log to where it may not drain: a pipe that is full since its reader
-// hangs, a terminal that is stopped, a reader that has gone. The process that writes never waits
-// for it.
+// Package logpipe writes a log to a destination that may block: a full pipe whose reader hangs,
+// a stopped terminal, a reader that has gone. The process that logs never waits for it.
 package logpipe
 
 import (
@@ -10,15 +9,15 @@ import (
 	"time"
 )
 
-// Bytes bounds what waits to be written.
+// Bytes bounds the data that waits to be written.
 const Bytes = 1 << 20
 
-// FlushMax bounds how long a process that ends waits for its last lines to be written.
+// FlushMax bounds the wait of a process that ends for its last lines to be written.
 const FlushMax = time.Second
 
-// Writer keeps what it is given until a goroutine of its own has written it. What is above
-// Bytes, and what the writer below does not take, is dropped and counted. Its methods are safe
-// for concurrent use.
+// Writer buffers what it is given until its own goroutine has written it. Data beyond Bytes, or
+// that the underlying writer rejects, is dropped and counted. Its methods are safe for
+// concurrent use.
 type Writer struct {
 	out     io.Writer
 	tell    func(lines uint64)
@@ -28,12 +27,12 @@ type Writer struct {
 	changed sync.Cond // of waiting and writing
 	waiting []byte
 	lines   uint64 // in waiting
-	missing uint64 // lines dropped that tell has not heard of
+	missing uint64 // dropped lines that tell has not been told of
 	writing bool
 }
 
-// New returns a writer to out. Once out takes lines again, tell hears how many were dropped
-// before; it may write. The writer's goroutine lasts as long as the process.
+// New returns a Writer to out. When out accepts lines again after some were dropped, tell is
+// called with their number; it may write. The Writer's goroutine lasts as long as the process.
 func New(out io.Writer, tell func(lines uint64)) *Writer {
 	w := &Writer{out: out, tell: tell}
 	w.changed.L = &w.mu
@@ -56,10 +55,10 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Dropped returns how many writes, each a line of a log, have been dropped.
+// Dropped returns the number of dropped writes, each a line of the log.
 func (w *Writer) Dropped() uint64 { return w.dropped.Load() }
 
-// Flush waits until all has been written, for FlushMax at most.
+// Flush waits until everything is written, for at most FlushMax.
 func (w *Writer) Flush() {
 	over := false
 	timer := time.AfterFunc(FlushMax, func() {

@@ -8,10 +8,9 @@ import (
 	"strings"
 )
 
-// cgroup returns the least bound of memory on the way from this process's own
-// cgroup up to the root, of version 1 and of version 2, as files under root tell it:
-// "/" but in tests. Each cgroup bounds all those within it. ok is false if there is
-// none.
+// cgroup returns the lowest memory limit of this process's cgroup and those above it, of
+// version 1 and version 2, as read from files under root ("/" except in tests). A cgroup's
+// limit covers all cgroups within it. ok is false without a limit.
 func cgroup(root string) (bytes uint64, ok bool) {
 	text, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
 	if err != nil {
@@ -32,8 +31,8 @@ func cgroup(root string) (bytes uint64, ok bool) {
 			mounts, file = []string{"sys/fs/cgroup/memory"}, "memory.limit_in_bytes"
 		}
 		for _, mount := range mounts {
-			// In a container the path may be the host's, and its own cgroup the root
-			// of what is mounted: the way up ends there.
+			// In a container the path may be the host's, while the container's own cgroup
+			// is the root of the mount, where the loop ends.
 			for at := path.Clean("/" + parts[2]); ; at = path.Dir(at) {
 				if n, known := cgroupBound(filepath.Join(root, mount, at, file)); known && (!ok || n < bytes) {
 					bytes, ok = n, true
@@ -47,7 +46,7 @@ func cgroup(root string) (bytes uint64, ok bool) {
 	return bytes, ok
 }
 
-// cgroupBound reads one bound. "max" does not parse and bounds nothing.
+// cgroupBound reads one limit. "max" does not parse and means no limit.
 func cgroupBound(file string) (bytes uint64, ok bool) {
 	text, err := os.ReadFile(file)
 	if err != nil {

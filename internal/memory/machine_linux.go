@@ -2,7 +2,7 @@ package memory
 
 import "golang.org/x/sys/unix"
 
-// machine returns the bytes of memory that the machine has.
+// machine returns the machine's memory in bytes.
 func machine() (bytes uint64, ok bool) {
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) != nil {

@@ -1,10 +1,10 @@
-// Package memory tells how much memory this process may use.
+// Package memory determines how much memory this process may use.
 package memory
 
 import "math"
 
-// Total returns how many bytes this process may use: the machine's
-// memory, or a bound of its cgroups if that is lower.
+// Total returns the number of bytes that this process may use: the machine's memory, or a
+// lower limit of its cgroups.
 func Total() uint64 {
 	total := uint64(math.MaxInt64)
 	if bytes, ok := machine(); ok {

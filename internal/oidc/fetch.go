@@ -17,7 +17,7 @@ import (
 	"github.com/claimq/claimq/internal/certs"
 )
 
-// redirectsMax bounds the redirects of one answer.
+// redirectsMax bounds the redirects of a request.
 const redirectsMax = 3
 
 func newHTTPClient(cfg *Config) (*http.Client, error) {
@@ -33,7 +33,7 @@ func newHTTPClient(cfg *Config) (*http.Client, error) {
 				TLSClientConfig:        c,
 				TLSHandshakeTimeout:    fetchTimeout,
 				MaxResponseHeaderBytes: discoveryBytes,
-				DisableKeepAlives:      true, // minutes pass between two
+				DisableKeepAlives:      true, // there are minutes between requests
 				ForceAttemptHTTP2:      true,
 			}
 		}),
@@ -74,7 +74,7 @@ func (i *Issuer) fetch(ctx context.Context) (*keySet, error) {
 		return nil, errors.New("discovery: jwks_uri: it must begin with https://, as the issuer does")
 	}
 	var sent jwks
-	at := time.Now() // what the issuer has after that may be missing
+	at := time.Now() // keys that the issuer adds later may be missing
 	if err := i.get(ctx, about.JWKSURI, keysBytes, &sent); err != nil {
 		return nil, fmt.Errorf("keys: %w", err)
 	}
@@ -85,7 +85,7 @@ func (i *Issuer) fetch(ctx context.Context) (*keySet, error) {
 	return keys, nil
 }
 
-// get decodes the JSON at a URL, of most bytes at most. No error has any of it.
+// get decodes the JSON at a URL, of at most most bytes. Its errors contain nothing of it.
 func (i *Issuer) get(ctx context.Context, from string, most int64, to any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
 	if err != nil {

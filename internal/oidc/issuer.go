@@ -17,18 +17,17 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// The bounds of what is taken from an issuer.
+// Limits for talking to an issuer.
 const (
-	// refreshInterval is how often its keys are fetched.
+	// refreshInterval is the interval at which its keys are fetched.
 	refreshInterval = 5 * time.Minute
-	// retryInterval is how soon they are fetched again after that failed, and retryMax
-	// how late: the time doubles.
+	// retryInterval is the first pause after a failed fetch. It doubles up to retryMax.
 	retryInterval = time.Second
 	retryMax      = time.Minute
-	// askInterval is the least time between two fetches because of tokens that are
-	// signed with an unknown key.
+	// askInterval is the least time between two fetches because of tokens that are signed
+	// with an unknown key.
 	askInterval = 10 * time.Second
-	// keysUseMax is how long keys are of use that could not be fetched again.
+	// keysUseMax is the age up to which keys that could not be fetched again are used.
 	keysUseMax = 24 * time.Hour
 	// keysMax bounds the keys of an issuer.
 	keysMax = 100
@@ -42,12 +41,12 @@ const (
 // algorithms is never changed.
 var algorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 
-// Algorithms returns the names of the algorithms that tokens may be signed by. None of
-// them takes a secret that issuer and checkers would share.
+// Algorithms returns the names of the algorithms by which tokens may be signed. None of
+// them needs a secret that the issuer shares with those that check its tokens.
 func Algorithms() []string { return slices.Clone(algorithms) }
 
-// CheckURL says what is wrong with the URL of an issuer: nothing, if it is one of https,
-// or of http on this machine, and is no more than scheme, host and path.
+// CheckURL returns an error unless issuer is the URL of an issuer: https, or http on this
+// machine, and nothing but scheme, host and path.
 func CheckURL(issuer string) error {
 	u, err := url.Parse(issuer)
 	switch {
@@ -59,7 +58,7 @@ func CheckURL(issuer string) error {
 	return checkScheme(u)
 }
 
-// checkScheme refuses URLs whose answers others could change on their way.
+// checkScheme refuses URLs whose answers could be changed on the way.
 func checkScheme(u *url.URL) error {
 	if u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname()) {
 		return nil
@@ -72,27 +71,29 @@ func isLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
-// Config says who the issuer is and which tokens of it are taken. All fields but those
-// that say so are required.
+// Config describes the issuer and which of its tokens are accepted. All fields without a
+// default are required.
 type Config struct {
-	// URL is the issuer's, as its tokens have it.
+	// URL is the issuer's URL, exactly as in its tokens.
 	URL string
-	// Audience is what tokens must be made for.
+	// Audience must be among the audiences of a token.
 	Audience string
-	// Algorithms are those that they may be signed by, of Algorithms.
+	// Algorithms lists those by which tokens may be signed, a subset of Algorithms().
 	Algorithms []string
-	// Leeway is how far the issuer's clock may be from this one. It may be 0.
+	// Leeway bounds the difference between the issuer's clock and this one. It may be 0.
 	Leeway time.Duration
-	// LifetimeMax bounds the time for which a token is good. 0: no bound.
+	// LifetimeMax bounds the lifetime of a token. 0: no bound.
 	LifetimeMax time.Duration
-	// CAFile has the authorities, PEM, that sign the issuer's certificate. It is read again
-	// before each fetch; what is not in order leaves those from before. "": the system's.
+	// CAFile contains the authorities (PEM) that sign the issuer's certificate. It is read
+	// again before each fetch; if it is invalid, the previous ones stay in use. "": the
+	// system's.
 	CAFile string
-	// Logger hears when the keys can be fetched no more, and again. nil: none.
+	// Logger is told when the keys can no longer be fetched, and when they can again. nil:
+	// none.
 	Logger hclog.Logger
 }
 
-// same reports whether the two are of the same issuer, for the same tokens.
+// same reports whether both describe the same issuer and the same tokens.
 func (c *Config) same(other *Config) bool {
 	return c.URL == other.URL && c.Audience == other.Audience && slices.Equal(c.Algorithms, other.Algorithms) && c.Leeway == other.Leeway &&
 		c.LifetimeMax == other.LifetimeMax && c.CAFile == other.CAFile
@@ -131,13 +132,13 @@ type Issuer struct {
 	over     sync.WaitGroup
 	fetching atomic.Bool   // or about to
 	lost     atomic.Bool   // the last fetch failed
-	asked    atomic.Int64  // when a token last asked, in Unix nanoseconds; 0: never
-	fetched  atomic.Uint64 // how often it succeeded
+	asked    atomic.Int64  // when a token last asked for new keys, in Unix nanoseconds; 0: never
+	fetched  atomic.Uint64 // successful fetches
 	failed   atomic.Uint64
 }
 
-// Open begins to fetch the issuer's keys and does not wait for them: an issuer that
-// cannot be reached is no error. The caller calls Close.
+// Open starts fetching the issuer's keys without waiting for them: an issuer that cannot be
+// reached is not an error. The caller must call Close.
 func Open(cfg Config) (*Issuer, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("oidc: %w", err)
@@ -160,25 +161,25 @@ func Open(cfg Config) (*Issuer, error) {
 	return i, nil
 }
 
-// Close ends the fetching and waits for that. It is safe twice. What was fetched stays
-// of use.
+// Close stops the fetching and waits for that. It may be called twice. The keys stay
+// usable.
 func (i *Issuer) Close() {
 	i.stop()
 	i.over.Wait()
 	i.client.CloseIdleConnections()
 }
 
-// Serves reports whether it does what one would that is opened by cfg.
+// Serves reports whether the issuer does the same as one opened with cfg.
 func (i *Issuer) Serves(cfg *Config) bool { return i.cfg.same(cfg) }
 
-// Stats are what an issuer has done so far.
+// Stats counts what an issuer has done so far.
 type Stats struct {
-	Fetched, Failed uint64        // how often its keys were fetched, and could not be
-	Keys            int           // that it has
-	Age             time.Duration // since they were fetched; negative: they never were
+	Fetched, Failed uint64        // fetches of its keys
+	Keys            int           // the number of current keys
+	Age             time.Duration // of the keys; negative: never fetched
 }
 
-// Stats returns what the issuer has done so far.
+// Stats returns the counts so far.
 func (i *Issuer) Stats(now time.Time) Stats {
 	s := Stats{Fetched: i.fetched.Load(), Failed: i.failed.Load(), Age: -1}
 	if keys := i.keys.Load(); keys != nil {
@@ -187,7 +188,7 @@ func (i *Issuer) Stats(now time.Time) Stats {
 	return s
 }
 
-// run fetches the keys until ctx ends: every refreshInterval, soon after it failed, and
+// run fetches the keys until ctx ends: every refreshInterval, soon after a failure, and
 // when a token asks.
 func (i *Issuer) run(ctx context.Context) {
 	timer := time.NewTimer(0)
@@ -226,9 +227,9 @@ func (i *Issuer) run(ctx context.Context) {
 	}
 }
 
-// askForKeys has the keys fetched because of a token that is signed with another one, at
-// most once in askInterval: anybody can make such tokens up. It reports whether the token
-// may turn out to be good by that: the keys are being fetched, or could not be.
+// askForKeys requests a fetch because of a token that is signed with an unknown key, at
+// most once in askInterval, because anyone can make up such tokens. It reports whether the
+// token may still prove valid: the keys are being fetched, or could not be.
 func (i *Issuer) askForKeys(now time.Time) bool {
 	if i.fetching.Load() {
 		return true

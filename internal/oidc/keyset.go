@@ -15,36 +15,36 @@ import (
 	"github.com/go-jose/go-jose/v4/json"
 )
 
-// The bits of an RSA key: less can be broken, more takes long.
+// The accepted sizes of RSA keys: smaller ones can be broken, larger ones take too long.
 const (
 	rsaBitsMin = 2048
 	rsaBitsMax = 4096 // jose.MaxRSAModulusBits
 )
 
-// jwks is a JSON Web Key Set as it is sent.
+// jwks is a JSON Web Key Set as sent by the issuer.
 type jwks struct {
 	Keys []json.RawMessage `json:"keys"`
 }
 
-// SignerID names a key of an issuer: a hash of it. It can be compared.
+// SignerID identifies a key of an issuer by a hash. It can be compared.
 type SignerID [32]byte
 
 // signer is a key of the issuer.
 type signer struct {
 	id  SignerID
-	kid string // "" if it has none
-	alg string // the only one that it is for; "": those that fit its kind
+	kid string // "" if it has no name
+	alg string // the only algorithm of the key; "": any that fits its kind
 	key any    // *rsa.PublicKey, *ecdsa.PublicKey or ed25519.PublicKey
 }
 
-// keySet is the keys that an issuer had at a time. It is never changed.
+// keySet holds the keys that an issuer had at a time. It is never changed.
 type keySet struct {
 	all []signer
 	at  time.Time
 }
 
-// newKeySet takes those of the keys that sign tokens and can be checked here; issuers have
-// others beside them.
+// newKeySet picks those of the keys that sign tokens and can be checked here; issuers also
+// have others.
 func newKeySet(sent *jwks, at time.Time) (*keySet, error) {
 	if len(sent.Keys) > keysMax {
 		return nil, fmt.Errorf("there are %d: at most %d are taken", len(sent.Keys), keysMax)
@@ -79,8 +79,8 @@ func usable(key any) bool {
 	return false
 }
 
-// find returns the key that signed a token, by its kid and algorithm, nil if there is
-// none. Without a kid it must be the only one that fits.
+// find returns the key that signed a token, by its kid and algorithm, or nil. Without a kid
+// only one key may fit.
 func (s *keySet) find(kid, alg string) *signer {
 	var found *signer
 	for i := range s.all {
@@ -98,12 +98,12 @@ func (s *keySet) find(kid, alg string) *signer {
 	return found
 }
 
-// has reports whether the key is there.
+// has reports whether the set contains the key.
 func (s *keySet) has(id SignerID) bool {
 	return slices.ContainsFunc(s.all, func(k signer) bool { return k.id == id })
 }
 
-// fits reports whether the key is for the algorithm.
+// fits reports whether the key can be used with the algorithm.
 func (k *signer) fits(alg string) bool {
 	if k.alg != "" && k.alg != alg {
 		return false
@@ -119,5 +119,5 @@ func (k *signer) fits(alg string) bool {
 	return false
 }
 
-// ecdsaAlgorithms are the algorithms by the bits of their curve. It is never changed.
+// ecdsaAlgorithms maps the bits of a curve to the algorithm. It is never changed.
 var ecdsaAlgorithms = map[int]string{256: "ES256", 384: "ES384", 521: "ES512"}

@@ -137,7 +137,7 @@ func TestIssuer_Check(t *testing.T) {
 	}
 }
 
-// A token that anybody can make up takes little stack, wherever it is nested.
+// A made-up token takes little stack, no matter where it is nested.
 func TestIssuer_CheckDeep(t *testing.T) {
 	t.Parallel()
 	at := oidctest.New(t)
@@ -232,8 +232,8 @@ func TestIssuer_Algorithms(t *testing.T) {
 	}
 }
 
-// Tokens that anybody can make up have the keys fetched once in a while, and rotated keys
-// are found so. Those that are no more are not trusted.
+// Made-up tokens cause a fetch of the keys only once in a while, by which rotated keys are
+// found. Keys that are gone are not trusted.
 func TestIssuer_UnknownKID(t *testing.T) {
 	t.Parallel()
 	at := oidctest.New(t)
@@ -268,8 +268,8 @@ func TestIssuer_UnknownKID(t *testing.T) {
 	waitFor(t, func() bool { return i.Stats(now).Fetched == 3 })
 }
 
-// Whoever makes tokens up decides when the keys are fetched, and not whether the
-// tokens of a key are taken that is new since: such a token is younger than the keys.
+// Made-up tokens can influence when the keys are fetched, but not whether tokens of a newer
+// key are accepted: such a token is younger than the keys.
 func TestIssuer_YoungToken(t *testing.T) {
 	t.Parallel()
 	at, other := oidctest.New(t), oidctest.New(t)
@@ -294,8 +294,8 @@ func TestIssuer_YoungToken(t *testing.T) {
 	waitFor(t, func() bool { _, err := i.Check(young, then); return err == nil })
 }
 
-// An issuer that cannot be reached stops nobody: not at the start, and later its keys are
-// of use for a day.
+// An issuer that cannot be reached stops nothing: not the start, and later its keys can be
+// used for a day.
 func TestIssuer_Down(t *testing.T) {
 	t.Parallel()
 	at := oidctest.New(t)
@@ -366,8 +366,8 @@ func TestIssuer_BadKeys(t *testing.T) {
 	}
 }
 
-// An issuer with https is not asked without, also not on this machine, where anybody may
-// listen.
+// An issuer with https is never asked without it, not even on this machine, where any user
+// may listen.
 func TestIssuer_Redirect(t *testing.T) {
 	t.Parallel()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

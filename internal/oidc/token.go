@@ -12,70 +12,70 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 )
 
-// TokenBytesMax bounds a token as it is sent.
+// TokenBytesMax bounds an encoded token.
 const TokenBytesMax = 8 << 10
 
-// nestingMax bounds the levels of JSON in a token's header and in its claims, the
-// outermost value being the first. Reading one takes stack and time for each of them, and
-// whoever reads it keeps the stack until memory is collected: half a MiB, if anybody could
-// have thousands.
+// nestingMax bounds the levels of JSON in a token's header and in its claims; the outermost
+// value is the first. Parsing takes stack and time for each level, and a goroutine keeps
+// the stack until memory is collected: half a MiB, if a caller could send thousands of
+// levels.
 const nestingMax = 64
 
-// Why a token is not taken. No error has anything of the token.
+// Reasons to reject a token. No error contains anything of the token.
 var (
-	// ErrMalformed is returned for what is no signed token, or one that lacks a claim
-	// that it must have.
+	// ErrMalformed is returned for text that is not a signed token, and for tokens that
+	// lack a required claim.
 	ErrMalformed = errors.New("the token is malformed")
 	// ErrAlgorithm is returned for a token that is signed by an algorithm that is not
-	// taken, or not at all.
+	// accepted, or not at all.
 	ErrAlgorithm = errors.New("the token is signed by an algorithm that is not taken")
 	// ErrIssuer is returned for a token of another issuer.
 	ErrIssuer = errors.New("the token is of another issuer")
-	// ErrAudience is returned for a token that was made for somebody else.
+	// ErrAudience is returned for a token that was made for another audience.
 	ErrAudience = errors.New("the token is for another audience")
-	// ErrExpired is returned for a token that was good once.
+	// ErrExpired is returned for a token that has expired.
 	ErrExpired = errors.New("the token has expired")
-	// ErrEarly is returned for a token that is not good yet.
+	// ErrEarly is returned for a token that is not valid yet.
 	ErrEarly = errors.New("the token is not valid yet")
-	// ErrLifetime is returned for a token that is good for longer than LifetimeMax.
+	// ErrLifetime is returned for a token whose lifetime exceeds LifetimeMax.
 	ErrLifetime = errors.New("the token is valid for too long")
-	// ErrSignature is returned for a token that no key of the issuer signed.
+	// ErrSignature is returned for a token that was not signed with a key of the issuer.
 	ErrSignature = errors.New("the token is not signed with a key of the issuer")
-	// ErrNoKeys is returned while the issuer's keys are not there, or the token names one
-	// that is not among them, and they are being fetched or older than the token: asking
-	// again is worth it.
+	// ErrNoKeys is returned while the issuer's keys are missing, or if the token names one
+	// that is missing while they are being fetched or are older than the token. The caller
+	// should try again.
 	ErrNoKeys = errors.New("the keys of the issuer are not there")
 )
 
-// latest is the last second that a time of a token may name: the end of the year 9999.
+// latest is the last second that a time in a token may have: the end of the year 9999.
 const latest = 253402300799
 
-// Claims are what a token says, once it was found to be good.
+// Claims holds the claims of a valid token.
 type Claims struct {
-	// Subject is whom it is about: never empty, one for each of the issuer's.
+	// Subject identifies the user or program: never empty, and unique at the issuer.
 	Subject string
-	// ExpiresAt is when it is good no longer by its issuer's clock.
+	// ExpiresAt is the time at which the token expires by its issuer's clock.
 	ExpiresAt time.Time
-	// Signer is the key that it was signed with.
+	// Signer identifies the key that signed the token.
 	Signer SignerID
 
-	issued time.Time // by its issuer's clock; zero: it does not say
+	issued time.Time // by its issuer's clock; zero: not stated
 	all    map[string]any
 }
 
-// IsToken reports whether text looks like a signed token: three parts, of which the
-// first one begins as a JSON object does in base64.
+// IsToken reports whether text looks like a signed token: three parts, the first of which
+// starts like a JSON object in base64.
 func IsToken(text []byte) bool {
 	return len(text) > 2 && text[0] == 'e' && text[1] == 'y' && strings.Count(string(text), ".") == 2
 }
 
-// kinds are the types of tokens that say who asks. Others of the same issuer, as those
-// that log somebody out, do not.
+// kinds lists the types of tokens that identify a caller. Others of the same issuer, such
+// as those that log a user out, do not.
 var kinds = map[string]bool{"": true, "jwt": true, "at+jwt": true, "application/at+jwt": true}
 
-// Check returns what a token says, and that it is good at that time. Errors: those of
-// this package. What a token says of itself is looked at first: only one that would be
-// good costs the check of a signature, or a look at the issuer.
+// Check returns the claims of a token if it is valid at that time. Errors: those of this
+// package. It looks at the claims first, so that only a token that would be valid costs
+// checking a signature, or a question to the issuer.
 func (i *Issuer) Check(token []byte, now time.Time) (*Claims, error) {
 	if len(token) > TokenBytesMax || isDeep(token) {
 		return nil, ErrMalformed
@@ -114,7 +114,7 @@ func (i *Issuer) Check(token []byte, now time.Time) (*Claims, error) {
 }
 
 // isDeep reports whether the header or the claims of a token have more levels than
-// nestingMax, or are no base64.
+// nestingMax, or are not base64.
 func isDeep(token []byte) bool {
 	parts := bytes.SplitN(token, []byte{'.'}, 3)
 	for _, part := range parts[:min(len(parts), 2)] {
@@ -126,7 +126,7 @@ func isDeep(token []byte) bool {
 	return false
 }
 
-// levels returns how many levels JSON has; of what is no JSON any number.
+// levels returns the number of levels of JSON. For other text it returns any number.
 func levels(text []byte) (most int) {
 	level, quoted := 0, false
 	for i := 0; i < len(text); i++ {
@@ -134,7 +134,7 @@ func levels(text []byte) (most int) {
 		case c == '"':
 			quoted = !quoted
 		case quoted && c == '\\':
-			i++ // a quote behind it ends nothing
+			i++ // skips an escaped quote
 		case quoted:
 		case c == '{' || c == '[':
 			level++
@@ -146,8 +146,8 @@ func levels(text []byte) (most int) {
 	return most
 }
 
-// Trusts says what is wrong with a key that signed a token before: nothing, if it is among
-// the issuer's still. Errors: ErrSignature, ErrNoKeys.
+// Trusts returns nil if a key that signed a token before is still among the issuer's.
+// Errors: ErrSignature, ErrNoKeys.
 func (i *Issuer) Trusts(id SignerID, now time.Time) error {
 	switch keys := i.keys.Load(); {
 	case !keys.use(now):
@@ -158,10 +158,10 @@ func (i *Issuer) Trusts(id SignerID, now time.Time) error {
 	return nil
 }
 
-// use reports whether the keys are there, and new enough.
+// use reports whether there are keys, and they are new enough.
 func (s *keySet) use(now time.Time) bool { return s != nil && now.Sub(s.at) < keysUseMax }
 
-// read returns what the payload of a token says that nobody has checked the signature of.
+// read returns the claims in the payload of a token whose signature is not checked yet.
 func (i *Issuer) read(payload []byte, now time.Time) (*Claims, error) {
 	var c jwt.Claims
 	all := make(map[string]any)
@@ -196,16 +196,16 @@ func (i *Issuer) read(payload []byte, now time.Time) (*Claims, error) {
 	return claims, nil
 }
 
-// younger reports whether a token may have been issued after the keys were fetched: what
-// signed it may then be a key that they do not have yet.
+// younger reports whether a token may have been issued after the keys were fetched, so that
+// it may be signed with a key that was not fetched.
 func (c *Claims) younger(keys *keySet, leeway time.Duration) bool {
 	const exact = time.Second // iat has no fractions
 	return !c.issued.IsZero() && !c.issued.Add(exact+leeway).Before(keys.at)
 }
 
-// Texts returns the texts of a claim: one, those of a list, or the words of scope and scp.
-// name is the claim's, or leads to it through objects with a dot between each two. What is
-// no text is left out.
+// Texts returns the texts of a claim: a single one, the elements of a list, or the words of
+// scope and scp. name is the claim's name, or a path through objects with dots. Values that
+// are not text are left out.
 func (c *Claims) Texts(name string) []string {
 	switch v := claim(c.all, name).(type) {
 	case string:
@@ -225,8 +225,8 @@ func (c *Claims) Texts(name string) []string {
 	return nil
 }
 
-// claim returns the claim of that name, nil if there is none. A name that has dots itself
-// beats a path.
+// claim returns the claim of that name, or nil. A name that itself contains dots takes
+// precedence over a path.
 func claim(all map[string]any, name string) any {
 	if v, ok := all[name]; ok {
 		return v

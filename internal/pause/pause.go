@@ -1,4 +1,4 @@
-// Package pause waits, and can be cut short.
+// Package pause waits until a time has passed or a context ends.
 package pause
 
 import (
@@ -18,6 +18,6 @@ func For(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Beat returns how long it is until the wall clock shows a multiple of d, d at most. Looks
-// that wait for it wake an idle process together, not each by itself.
+// Beat returns the time, at most d, until the wall clock shows a multiple of d. Goroutines
+// that use it wake an idle process together, not one by one.
 func Beat(d time.Duration) time.Duration { return d - time.Duration(time.Now().UnixNano())%d }

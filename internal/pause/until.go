@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Until asks until there is no error, and waits for d in between. When ctx ends first it
-// returns why that ended, and the last error.
+// Until calls ask until it returns no error, and waits for d in between. If ctx ends first,
+// it returns the cause together with the last error.
 func Until(ctx context.Context, d time.Duration, ask func() error) error {
 	for {
 		err := ask()

@@ -12,11 +12,11 @@ import (
 	"github.com/claimq/claimq/internal/pause"
 )
 
-// lookInterval is how often it is looked for zombies at most.
+// lookInterval is the least time between two looks for zombies.
 const lookInterval = time.Second
 
-// Adopt reaps, until ctx ends, the children that are none of the commands. It does nothing in a
-// process that is not the first of its container.
+// Adopt reaps children that are not commands until ctx ends. It does nothing in a process that
+// is not the first of its container.
 func (c *Children) Adopt(ctx context.Context) {
 	if os.Getpid() != 1 {
 		return
@@ -38,7 +38,7 @@ func (c *Children) Adopt(ctx context.Context) {
 }
 
 func (c *Children) reap() {
-	c.mu.Lock() // no command is started and not known yet
+	c.mu.Lock() // so that no command has started without being known
 	defer c.mu.Unlock()
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -61,7 +61,7 @@ func zombieOf(pid string, parent int) bool {
 	if err != nil {
 		return false
 	}
-	// The name, in parentheses, may have anything in it.
+	// The name, in parentheses, may contain anything.
 	_, rest, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')')+1:]), " ")
 	fields := strings.Fields(rest)
 	return len(fields) > 1 && fields[0] == "Z" && fields[1] == strconv.Itoa(parent)

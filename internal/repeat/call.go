@@ -13,11 +13,11 @@ const (
 	pauseMax = time.Second
 )
 
-// RedirectsMax is how many redirects in a row are followed without a pause:
-// while leadership changes, two nodes may name each other.
+// RedirectsMax is the number of redirects in a row that are followed without a pause. While
+// leadership changes, two nodes may name each other.
 const RedirectsMax = 2
 
-// Verdict is what one try came to.
+// Verdict is the result of one try.
 type Verdict int
 
 // The verdicts.
@@ -28,9 +28,10 @@ const (
 	Unknown                   // it may have been done
 )
 
-// Judge returns the verdict on a whole answer that is neither a success nor a redirect to the
-// leader: by its status, and its code if it is one of ours ("" if not). Without a code it is
-// of something between, which says nothing of the node behind it, whatever its status is.
+// Judge returns the verdict on a complete answer that is neither a success nor a redirect to
+// the leader, by its status and its code ("" if it is not one of claimq's). An answer without
+// a code comes from something in between, and whatever its status is, it says nothing about
+// the node behind it.
 func Judge(status int, code wire.Code) Verdict {
 	switch {
 	case code == "", code == wire.CodeOutcomeUnknown, status < 300:
@@ -40,18 +41,18 @@ func Judge(status int, code wire.Code) Verdict {
 	case status < 500 && status != http.StatusTooManyRequests:
 		return Settled
 	}
-	return Unwritten // 429, and what a node of ours answers with 503
+	return Unwritten // 429, and 503 of claimq nodes
 }
 
-// Decides reports whether a refusal by which a call is settled says what earlier tries of it
-// did, too: it comes of what the request asks for, or of the state. Others come before that
-// is looked at, or after.
+// Decides reports whether a refusal that settles a call also settles its earlier tries: it
+// does when it depends on the request or the state. Other refusals are made before those are
+// looked at, or after.
 func Decides(status int, code wire.Code) bool {
 	return code != "" && status != http.StatusUnauthorized && status != http.StatusForbidden && status != http.StatusInternalServerError
 }
 
-// Broken returns the verdict on a try without a whole answer. sent says whether
-// bytes of the request may have left.
+// Broken returns the verdict on a try without a complete answer. sent says whether bytes of
+// the request may have been sent.
 func Broken(sent bool) Verdict {
 	if sent {
 		return Unknown
@@ -59,28 +60,27 @@ func Broken(sent bool) Verdict {
 	return Unwritten
 }
 
-// Action is what to do after a try.
+// Action says what to do after a try.
 type Action int
 
 // The actions.
 const (
 	Take   Action = iota // the call is settled
-	Follow               // ask the node that was named, at once
+	Follow               // ask the named node at once
 	Wait                 // pause, then try again
 	GiveUp               // the outcome is unknown, and a repeat might do harm
 )
 
-// Call is the state of one call over its tries. Mutation and Repeatable are set
-// by the caller.
+// Call is the state of a call over its tries. The caller sets Mutation and Repeatable.
 type Call struct {
-	Mutation bool // it may change something, as a GET does not
-	// Repeatable says that the server recognizes a repeat (by idempotency key,
-	// claim request id or claim token), or that a repeat does no harm.
+	Mutation bool // it may change something, unlike a GET
+	// Repeatable means that the server recognizes a repeat (by idempotency key, claim request
+	// id or claim token), or that a repeat does no harm.
 	Repeatable bool
 
-	// Tries counts Next.
+	// Tries counts calls of Next.
 	Tries int
-	// Doubted is true if a try may have been done, or may still be.
+	// Doubted is true if a try may have been carried out, or may still be.
 	Doubted bool
 
 	redirects int
@@ -109,21 +109,20 @@ func (c *Call) Next(v Verdict) Action {
 	return Wait
 }
 
-// Lost takes back a Follow: the node that was named is of no use. It returns
-// what to do instead.
+// Lost takes back a Follow because the named node is of no use. It returns what to do
+// instead.
 func (c *Call) Lost() Action {
 	c.redirects = 0
 	return Wait
 }
 
-// Pause returns how long to wait before the next try: twice as long as the last
-// time, less a random share of up to a half, and what the server asks for on top.
-// random returns a number in [0, n).
+// Pause returns the time to wait before the next try: twice the last pause, less a random
+// share of up to a half, plus what the server asks for. random returns a number in [0, n).
 func (c *Call) Pause(asked time.Duration, random func(n time.Duration) time.Duration) time.Duration {
 	d := pauseMax
 	if shift := c.Tries - 1; shift < 6 {
 		d = min(pauseMin<<shift, pauseMax)
 	}
 	d -= random(d/2 + 1)
-	return d + max(asked, 0) // the random share is what keeps clients apart
+	return d + max(asked, 0) // added last, so that the random share still keeps clients apart
 }

@@ -98,7 +98,8 @@ func TestCall_redirects(t *testing.T) {
 	}
 }
 
-// paused is a row of the table of Call.Pause: after so many tries, without the random share.
+// paused is a row of the table of Call.Pause: after this number of tries, without the random
+// share.
 type paused struct {
 	tries int
 	want  time.Duration

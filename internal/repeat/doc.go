@@ -1,6 +1,5 @@
-// Package repeat decides what a client does after one try of a call: take the
-// answer, follow a redirect, try again and how much later, or give up because
-// nobody can tell the outcome. It has no clock, no network and no
-// goroutine: package client runs its tries with real requests, and the
-// simulator (jepsen/sim) with simulated ones.
+// Package repeat decides what a client does after one try of a call: take the answer,
+// follow a redirect, try again and after which pause, or give up because the outcome is
+// unknown. It has no clock, no network and no goroutines: package client uses it for real
+// requests, and the simulator (jepsen/sim) for simulated ones.
 package repeat

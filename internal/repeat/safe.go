@@ -24,23 +24,22 @@ const (
 	OpFinalize            Op = "finalize"
 )
 
-// Safe reports whether a call may be made again that may have been done. marked
-// says that it carries what the server recognizes a repeat by: a submit the
-// idempotency key of each of its tasks, a claim its claim request id, a
-// settling call the claim token.
+// Safe reports whether it is safe to repeat a call that may have been carried out. marked
+// means that it carries something by which the server recognizes a repeat: a submit the
+// idempotency key of each task, a claim its claim request id, a settling call the claim
+// token.
 //
-// Cancel, patch and set_type ask for a state; asking twice is the same. A
-// repeated delete finds no task, and ids are never used again; but within a
-// batch that would look like a refusal, so a batch asks BatchSafe. A retry is
-// never safe: the task may have been claimed in between, and the repeat would
-// take it from that worker.
+// Cancel, patch and set_type set a state, so doing them twice is the same as once. A
+// repeated delete finds no task, and ids are never reused; but in a batch that would look
+// like a refusal, so a batch uses BatchSafe. A retry is never safe: the task may have been
+// claimed in between, and the repeat would take it from that worker.
 //
-// The calls of a finalization are known by their processor: its claim again is
-// an extend, which gives the same token and never shortens; finalizing again
-// tells what was done. A try that is done late, after its repeat, may take,
-// lengthen or let go of a claim of the same processor once more: a claim that
-// nobody knows of ends at its timeout, and one that was let go of too early is
-// told by its token.
+// Calls of a finalization are recognized by their processor: a repeated claim is an extend,
+// which gives the same token and never shortens, and a repeated finalize returns what was
+// done. A try that is carried out late, after its repeat, may once more take, extend or
+// release a claim of the same processor: a claim that its processor does not know of ends
+// at its timeout, and if one is released too early, the processor learns of it by its
+// token.
 func (o Op) Safe(marked bool) bool {
 	switch o {
 	case OpSubmit, OpClaim, OpComplete, OpFail, OpExtend, OpRelease:
@@ -52,5 +51,5 @@ func (o Op) Safe(marked bool) bool {
 	return false
 }
 
-// BatchSafe is Safe of an op of a batch.
+// BatchSafe is Safe for an op of a batch.
 func (o Op) BatchSafe(marked bool) bool { return o != OpDelete && o.Safe(marked) }

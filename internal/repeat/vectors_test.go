@@ -11,7 +11,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// vectorsFile is what the clients in other languages read in their tests.
+// vectorsFile is read by the tests of the clients in other languages.
 const vectorsFile = "../../clients/vectors.json"
 
 var update = flag.Bool("update", false, "write "+vectorsFile)

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// sendMax bounds the bytes of one direction of a connection that were written and
-// not read: a write past it waits.
+// sendMax bounds the bytes of one direction of a connection that are written but not read.
+// Further writes wait.
 const sendMax = 256 << 10
 
 // conn is one end of a connection.
 type conn struct {
 	network *Network
-	host    *Host // whose end it is
+	host    *Host // of this end
 	dialed  bool
 	in, out *stream
 
@@ -26,27 +26,27 @@ type conn struct {
 	writeBy time.Time
 }
 
-// stream is one direction of a connection. All of it is guarded by network.mu.
+// stream is one direction of a connection, guarded by network.mu.
 type stream struct {
 	number  int
-	conn    *conn // that writes to it
+	conn    *conn // the end that writes to it
 	link    Link
 	cond    *sync.Cond // on network.mu: anything changed
 	chunks  []chunk    // in the order of arrival
 	size    int        // bytes in chunks
-	last    time.Time  // when the last chunk that was written arrives
+	last    time.Time  // arrival of the last written chunk
 	slow    time.Duration
 	stalled bool
-	ended   bool // nothing is written any more
-	unread  bool // nobody reads any more
-	broken  bool // what is in it is lost, at once
+	ended   bool // no more writes follow
+	unread  bool // the reader has gone
+	broken  bool // its contents are lost, at once
 }
 
-// chunk is what was written at once, or the end: bytes nil. An end that is a
-// reset is an error to who reads it.
+// chunk holds the bytes of one write; nil means the end. The reader sees a reset as an
+// error.
 type chunk struct {
 	bytes []byte
-	at    time.Time // when it arrives
+	at    time.Time // arrival
 	reset bool
 }
 
@@ -97,8 +97,8 @@ func (c *conn) Read(b []byte) (int, error) {
 	}
 }
 
-// headLocked returns the first chunk if it has arrived, else when it will; zero =
-// that is not known.
+// headLocked returns the first chunk if it has arrived, else when it will; zero = not
+// known.
 func (s *stream) headLocked(now time.Time) (*chunk, time.Time) {
 	if _, held := s.conn.network.held[s.link]; held || s.stalled || len(s.chunks) == 0 {
 		return nil, time.Time{}
@@ -126,7 +126,7 @@ func (s *stream) takeLocked(b []byte) int {
 	return n
 }
 
-// Write sends b, and waits while too much is under way.
+// Write sends b. It waits while too much is under way.
 func (c *conn) Write(b []byte) (sent int, err error) {
 	n, s := c.network, c.out
 	n.mu.Lock()
@@ -155,8 +155,8 @@ func (c *conn) Write(b []byte) (sent int, err error) {
 	return sent, nil
 }
 
-// tearLocked breaks the connection for this end, now. The other end gets what this
-// one has sent, but for the last half of the times, and then the break.
+// tearLocked breaks the connection for this end, now. The other end gets what was sent,
+// except the last chunk half of the time, and then the break.
 func (c *conn) tearLocked() {
 	if last := len(c.out.chunks) - 1; last >= 0 && c.network.random.IntN(2) == 0 {
 		c.out.size -= len(c.out.chunks[last].bytes)
@@ -178,7 +178,7 @@ func (s *stream) putLocked(c chunk) {
 	s.cond.Broadcast()
 }
 
-// hastenLocked has everything arrive by then.
+// hastenLocked makes everything arrive by then.
 func (s *stream) hastenLocked(by time.Time) {
 	for i := range s.chunks {
 		if s.chunks[i].at.After(by) {
@@ -199,7 +199,7 @@ func (s *stream) endLocked(reset bool) {
 	s.cond.Broadcast()
 }
 
-// breakLocked breaks the connection at both ends: what is under way is lost.
+// breakLocked breaks the connection at both ends. Data under way is lost.
 func (c *conn) breakLocked() {
 	for _, s := range []*stream{c.in, c.out} {
 		s.broken, s.chunks, s.size = true, nil, 0
@@ -208,7 +208,7 @@ func (c *conn) breakLocked() {
 	}
 }
 
-// Close ends this end. What it has sent arrives; what is sent to it does not.
+// Close closes this end. Data that it has sent arrives, data sent to it does not.
 func (c *conn) Close() error {
 	n := c.network
 	n.mu.Lock()
@@ -221,13 +221,13 @@ func (c *conn) Close() error {
 	c.in.chunks, c.in.size = nil, 0
 	c.in.cond.Broadcast()
 	if _, held := n.held[c.out.link]; !held && !c.out.stalled {
-		c.in.unread = true // else the other end cannot know
+		c.in.unread = true // otherwise the other end cannot know
 	}
 	delete(n.streams, c.in)
 	return nil
 }
 
-// CloseWrite ends what this end sends.
+// CloseWrite ends this end's direction.
 func (c *conn) CloseWrite() error {
 	c.network.mu.Lock()
 	defer c.network.mu.Unlock()
@@ -244,7 +244,7 @@ func (c *conn) LocalAddr() net.Addr { return addr(c.out.link.From) }
 // RemoteAddr returns the name of the other end's host.
 func (c *conn) RemoteAddr() net.Addr { return addr(c.out.link.To) }
 
-// SetDeadline sets both deadlines; those who wait notice.
+// SetDeadline sets both deadlines and wakes waiting calls.
 func (c *conn) SetDeadline(t time.Time) error { return c.setDeadlines(t, &c.readBy, &c.writeBy) }
 
 // SetReadDeadline sets the deadline of reads.
@@ -269,7 +269,7 @@ func (c *conn) setDeadlines(t time.Time, deadlines ...*time.Time) error {
 
 func passed(deadline, now time.Time) bool { return !deadline.IsZero() && !now.Before(deadline) }
 
-// waitLocked waits for cond, or the first of the times; a zero one does not count.
+// waitLocked waits for cond or the first of the times; zero times are ignored.
 func waitLocked(cond *sync.Cond, now time.Time, times ...time.Time) {
 	var first time.Time
 	for _, t := range times {

@@ -10,18 +10,18 @@ import (
 // backlogMax bounds the connections that wait to be accepted.
 const backlogMax = 128
 
-// Host is a place in the network for as long as a process runs there. Its
-// methods are safe for concurrent use.
+// Host is a place in the network for the life of a process. Its methods are safe for
+// concurrent use.
 type Host struct {
 	network *Network
 	name    string
-	backlog chan net.Conn // of who listens; nil before
-	gone    chan struct{} // closed when the host is; guarded by network.mu, but for receives
+	backlog chan net.Conn // of the listener; nil before Listen
+	gone    chan struct{} // closed with the host; guarded by network.mu, except for receives
 	dead    bool          // guarded by network.mu
 }
 
-// Host makes a place of that name. A host that had it before, and did not close,
-// loses it as by Kill. Whoever was left by one that lost its power hears of it.
+// Host creates a host of that name. An earlier one that did not close is removed as by
+// Kill. If the earlier one lost its power, its peers notice now.
 func (n *Network) Host(name string) *Host {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -38,8 +38,8 @@ func (n *Network) Host(name string) *Host {
 	return h
 }
 
-// Listen takes the connections that others open to this host. Its address is the
-// host's name, whatever addr says.
+// Listen accepts the connections that other hosts open to this one. Its address is the
+// host's name; the argument is ignored.
 func (h *Host) Listen(string) (net.Listener, error) {
 	h.network.mu.Lock()
 	defer h.network.mu.Unlock()
@@ -50,8 +50,7 @@ func (h *Host) Listen(string) (net.Listener, error) {
 	return &listener{h}, nil
 }
 
-// Dial opens a connection to a host that listens. It takes a round trip; ctx
-// bounds it.
+// Dial opens a connection to a host that listens. It takes a round trip, bounded by ctx.
 func (h *Host) Dial(ctx context.Context, to string) (net.Conn, error) {
 	n := h.network
 	n.mu.Lock()
@@ -81,16 +80,16 @@ func (h *Host) Dial(ctx context.Context, to string) (net.Conn, error) {
 			return nil, fmt.Errorf("dial %s: %w", to, syscall.ECONNREFUSED)
 		}
 		near, far := n.connectLocked(h, other)
-		other.backlog <- far // there is room
+		other.backlog <- far // it has room
 		return near, nil
 	}
 }
 
-// reachable reports whether a host that is gone says so.
+// reachable reports whether a dead host still refuses connections.
 func (h *Host) reachable() bool { return h.backlog != nil }
 
-// Kill ends the host as the end of its process does: its connections break,
-// once what it has sent has arrived. The host is of no more use.
+// Kill ends the host like the end of its process: its connections break after the data that
+// it has sent has arrived. The host can no longer be used.
 func (h *Host) Kill() {
 	h.network.mu.Lock()
 	defer h.network.mu.Unlock()
@@ -104,8 +103,8 @@ func (h *Host) Kill() {
 	}
 }
 
-// PowerOff ends the host so that nobody hears of it until there is another host of
-// its name.
+// PowerOff ends the host without a sign to its peers until there is another host of its
+// name.
 func (h *Host) PowerOff() {
 	h.network.mu.Lock()
 	defer h.network.mu.Unlock()
@@ -152,7 +151,7 @@ func (l *listener) backlog() chan net.Conn {
 	return l.host.backlog
 }
 
-// Close ends the host's place, as Kill does but for the connections, which live on.
+// Close removes the host like Kill, but its connections live on.
 func (l *listener) Close() error {
 	l.host.network.mu.Lock()
 	defer l.host.network.mu.Unlock()

@@ -11,37 +11,37 @@ import (
 // Link is one direction between two hosts.
 type Link struct{ From, To string }
 
-// Weather is how long messages are under way. The zero value delays nothing.
+// Weather determines the delays of messages. The zero value delays nothing.
 type Weather struct {
-	// Delay bounds what every message takes; drawn for each.
+	// Delay bounds each message's delay, which is drawn at random.
 	Delay time.Duration
-	// Late of a thousand messages take up to LateMax, and what follows them on the
-	// same connection waits for them.
+	// Late of a thousand messages take up to LateMax, and those that follow on the same
+	// connection wait for them.
 	Late    int
 	LateMax time.Duration
-	// Slow of a thousand directions of connections are slow from the beginning:
-	// each of their messages takes up to SlowMax.
+	// Slow of a thousand directions of connections are always slow: each of their messages
+	// takes up to SlowMax.
 	Slow    int
 	SlowMax time.Duration
-	// After Torn of a thousand messages the connection breaks: who has sent such a
-	// message sees that at once, and the message arrives, or does not.
+	// After Torn of a thousand messages the connection breaks: the sender notices at once,
+	// and the message may or may not arrive.
 	Torn int
 }
 
 // Network connects hosts. Its methods are safe for concurrent use.
 type Network struct {
 	mu      sync.Mutex
-	random  *rand.Rand // guarded by mu, as all below
+	random  *rand.Rand // guarded by mu, like all fields below
 	weather Weather
 	opened  int // streams so far
 	hosts   map[string]*Host
-	streams map[*stream]struct{} // that somebody may still read from
+	streams map[*stream]struct{} // that may still be read from
 	held    map[Link]bool        // true: cut
-	changed *sync.Cond           // on mu: a link was let go, a host is there
+	changed *sync.Cond           // on mu: a link was released, a host appeared
 }
 
-// New returns a network without hosts. Delays are drawn from a source of that
-// seed, in the order in which messages are sent.
+// New returns a network without hosts. Delays are drawn from a source with that seed, in
+// the order in which messages are sent.
 func New(seed uint64, w Weather) *Network {
 	n := &Network{
 		random:  rand.New(rand.NewPCG(seed, 7)),
@@ -54,14 +54,14 @@ func New(seed uint64, w Weather) *Network {
 	return n
 }
 
-// SetWeather counts for what is sent from now on.
+// SetWeather applies to data sent from now on.
 func (n *Network) SetWeather(w Weather) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.weather = w
 }
 
-// Hold holds the links, beside those that are held already.
+// Hold holds the links, in addition to those that are held already.
 func (n *Network) Hold(links ...Link) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -70,8 +70,8 @@ func (n *Network) Hold(links ...Link) {
 	}
 }
 
-// Cut cuts the links: nobody can connect across them, and the connections that
-// have a direction over one of them break.
+// Cut cuts the links: new connections across them fail, and existing ones that use one of
+// them in either direction break.
 func (n *Network) Cut(links ...Link) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -85,8 +85,8 @@ func (n *Network) Cut(links ...Link) {
 	}
 }
 
-// Release lets links go, and with none given all of them, every stalled
-// connection too. What was late arrives soon.
+// Release releases the links; without arguments all of them, and all stalled connections.
+// Late data then arrives soon.
 func (n *Network) Release(links ...Link) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -117,8 +117,8 @@ func (n *Network) Break(host string) {
 	})
 }
 
-// BreakSome breaks each connection with a chance of one in few. A request that
-// was answered meanwhile has been carried out, and who sent it does not know.
+// BreakSome breaks each connection with a chance of one in few. A request whose answer was
+// under way has been carried out, but its sender does not know.
 func (n *Network) BreakSome(few int) {
 	n.each(func(s *stream) {
 		if s.conn.dialed && n.random.IntN(few) == 0 {
@@ -127,9 +127,8 @@ func (n *Network) BreakSome(few int) {
 	})
 }
 
-// StallSome stalls each direction of each connection with a chance of one in
-// few, until Release: what is sent arrives then, while other connections
-// between the same hosts go on.
+// StallSome stalls each direction of each connection with a chance of one in few, until
+// Release: its data arrives then, while other connections between the same hosts go on.
 func (n *Network) StallSome(few int) {
 	n.each(func(s *stream) {
 		if n.random.IntN(few) == 0 {
@@ -138,7 +137,7 @@ func (n *Network) StallSome(few int) {
 	})
 }
 
-// Unstall lets every stalled connection go.
+// Unstall releases every stalled connection.
 func (n *Network) Unstall() {
 	n.each(func(s *stream) {
 		s.stalled = false
@@ -155,7 +154,7 @@ func (n *Network) each(do func(*stream)) {
 	}
 }
 
-// delayLocked draws how long a message over s takes.
+// delayLocked draws the delay of a message over s.
 func (n *Network) delayLocked(s *stream) time.Duration {
 	d := drawn(n.random, n.weather.Delay)
 	if n.weather.Late > 0 && n.random.IntN(1000) < n.weather.Late {

@@ -174,8 +174,8 @@ func TestCut_breaks(t *testing.T) {
 	})
 }
 
-// Nobody hears of a host that lost its power until it is back; of a process that
-// was killed they hear at once. Either does nothing more itself.
+// Peers do not notice that a host lost its power until it is back; they notice at once that
+// a process was killed. Neither does anything more itself.
 func TestHost_ends(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*simnet.Host){"kill": (*simnet.Host).Kill, "power off": (*simnet.Host).PowerOff} {

@@ -1,4 +1,4 @@
-// Package testwait waits in tests for what is going to be.
+// Package testwait lets tests wait for conditions.
 package testwait
 
 import (
@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Patience bounds the waits of tests: on a busy machine what takes a moment takes long.
+// Patience bounds the waits of tests. It is long because busy machines are slow.
 const Patience = time.Minute
 
-// lookInterval is how often a condition is looked at.
+// lookInterval is the interval between checks of a condition.
 const lookInterval = 5 * time.Millisecond
 
 // Until waits until the condition is true, and fails the test if it takes too long.

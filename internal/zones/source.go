@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Source is where a node has its zones from: the binary, or a file that is read again when
-// it changes. It is safe for concurrent use; nil is the binary.
+// Source provides a node's zones, from the binary or from a file that is read again when it
+// changes. It is safe for concurrent use; nil means the binary.
 type Source struct {
 	file    string
 	current atomic.Pointer[Data]
@@ -17,13 +17,13 @@ type Source struct {
 	seen stamp // of the file when it was last read
 }
 
-// stamp tells a file that was replaced or written again from the one before.
+// stamp tells a file from one that was replaced or rewritten.
 type stamp struct {
 	size int64
 	at   time.Time
 }
 
-// NewSource returns the zones of the file, of the binary if file is "".
+// NewSource returns the zones of the file, or of the binary if file is "".
 func NewSource(file string) (*Source, error) {
 	s := &Source{file: file}
 	if file == "" {
@@ -41,8 +41,8 @@ func (s *Source) Current() *Data {
 	return s.current.Load()
 }
 
-// Reload reads the file if it has changed; changed says that its zones are others. What
-// cannot be read changes nothing, and is told once.
+// Reload reads the file if it has changed; changed says whether its zones differ. A file
+// that cannot be read changes nothing, and is reported once.
 func (s *Source) Reload() (changed bool, err error) {
 	if s.file == "" {
 		return false, nil

@@ -1,6 +1,7 @@
-// Package zones has the time zones: one release of the IANA database for every node, in
-// the binary, as tools/zones makes it, or in a file that stands in for it. What the machine
-// has does not count, because nodes whose data differ disagree on when a schedule runs.
+// Package zones provides the time zones: one release of the IANA database for all nodes,
+// from the binary (made by tools/zones) or from a file that replaces it. The machine's own
+// zones are not used, because nodes whose data differ would disagree on when a schedule
+// runs.
 package zones
 
 import (
@@ -22,31 +23,31 @@ import (
 )
 
 const (
-	// fileBytesMax bounds a file of zones: a release takes less than half a MiB, and all
-	// that a machine has in its folder less than 4.
+	// fileBytesMax bounds a file of zones: a release takes less than half a MiB, and the
+	// whole folder of a machine less than 4.
 	fileBytesMax = 16 << 20
-	// zoneBytesMax bounds one zone in it; the largest takes less than 4 KiB.
+	// zoneBytesMax bounds one zone of it; the largest takes less than 4 KiB.
 	zoneBytesMax = 64 << 10
-	// zonesMax bounds what a file has of zones and else; a release has 600.
+	// zonesMax bounds the number of files in it; a release has 600.
 	zonesMax = 10_000
 )
 
-// ErrUnknown is returned for a name that no zone has.
+// ErrUnknown is returned for an unknown name.
 var ErrUnknown = errors.New("unknown time zone")
 
 //go:embed zones.zip
 var embedded []byte
 
-// builtIn reads the release in the binary when it is first asked for.
+// builtIn reads the release in the binary on first use.
 var builtIn = sync.OnceValue(func() *Data {
 	d, err := read(embedded)
 	if err != nil {
-		panic("zones: the release in the binary: " + err.Error()) // the tests read it
+		panic("zones: the release in the binary: " + err.Error()) // a test reads it
 	}
 	return d
 })
 
-// Data is one release. It is safe for concurrent use; nil is the one in the binary.
+// Data is a release. It is safe for concurrent use; nil is the one in the binary.
 type Data struct {
 	version string
 	files   map[string]*zip.File
@@ -62,12 +63,12 @@ func (d *Data) or() *Data {
 	return d
 }
 
-// Version is the name of the release, as 2026f.
+// Version returns the name of the release, such as 2026f.
 func (d *Data) Version() string { return d.or().version }
 
-// Sum tells releases of one name apart: the beginning of the SHA-256 of all zones.
+// Sum tells releases of the same name apart: the beginning of the SHA-256 of all zones.
 func (d *Data) Sum() string {
-	sum, _ := d.or().sum() // what cannot be read was refused when the file was
+	sum, _ := d.or().sum() // errors were already found when the file was opened
 	return sum
 }
 
@@ -88,11 +89,11 @@ func (d *Data) Location(name string) (*time.Location, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %q: %w", ErrUnknown, name, err)
 	}
-	d.read.Store(name, l) // as many as there are files
+	d.read.Store(name, l) // bounded by the number of files
 	return l, nil
 }
 
-// Open reads a file of zones: a ZIP archive of a folder of compiled zones, as Debian's
+// Open reads a file of zones: a ZIP archive of a folder of compiled zones, such as Debian's
 // /usr/share/zoneinfo, with the name of its release in tzdata.zi or +VERSION.
 func Open(file string) (*Data, error) {
 	f, err := os.Open(file)
@@ -109,7 +110,7 @@ func Open(file string) (*Data, error) {
 	}
 	d, err := read(text)
 	if err == nil {
-		_, err = d.sum() // which reads each of them
+		_, err = d.sum() // reads all zones
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
@@ -117,10 +118,10 @@ func Open(file string) (*Data, error) {
 	return d, nil
 }
 
-// release is the name of one.
+// release matches the name of a release.
 var release = regexp.MustCompile(`^[0-9]{4}[a-z]{1,2}$`)
 
-// read reads the list of an archive.
+// read reads the directory of an archive.
 func read(text []byte) (*Data, error) {
 	archive, err := zip.NewReader(bytes.NewReader(text), int64(len(text)))
 	if err != nil {
@@ -150,8 +151,8 @@ func read(text []byte) (*Data, error) {
 	return d, nil
 }
 
-// isZone reports whether a file of a folder of zones is one: not a list, and none of what is
-// one zone here and another there, or counts leap seconds.
+// isZone reports whether a file in a folder of zones is a usable zone: not a list, not one
+// that differs between machines, and not one that counts leap seconds.
 func isZone(name string) bool {
 	top, _, _ := strings.Cut(name, "/")
 	switch top {
@@ -162,7 +163,8 @@ func isZone(name string) bool {
 	return !strings.Contains(base, ".") && !strings.HasPrefix(base, "leap") && base[0] != '+'
 }
 
-// versionIn reads the name of the release in +VERSION, or in the first line of tzdata.zi.
+// versionIn reads the name of the release from +VERSION, or from the first line of
+// tzdata.zi.
 func versionIn(f *zip.File) (string, error) {
 	r, err := f.Open()
 	if err != nil {
@@ -195,7 +197,7 @@ func open(f *zip.File) (*time.Location, []byte, error) {
 	return l, text, err
 }
 
-// hash reads all zones and returns what Sum does.
+// hash reads all zones and returns the result of Sum.
 func (d *Data) hash() (string, error) {
 	h := sha256.New()
 	for _, name := range d.names() {
@@ -209,7 +211,7 @@ func (d *Data) hash() (string, error) {
 	return hex.EncodeToString(h.Sum(nil)[:8]), nil
 }
 
-// Names are those of all zones, in order.
+// Names returns the names of all zones in order.
 func (d *Data) Names() []string { return d.or().names() }
 
 func (d *Data) names() []string {

@@ -50,7 +50,7 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-// jumps are those of the clocks there in the two years, and how far they are ahead from then on.
+// jumps returns those of the clocks in the two years, with their offsets from then on.
 func jumps(t *testing.T, name string) string {
 	t.Helper()
 	l, err := none.Location(name)
@@ -103,7 +103,8 @@ func TestEmbedded_2026and2027(t *testing.T) {
 	}
 }
 
-// What the machine has counts for nothing, and what is another zone on each is none.
+// The machine's own zones are not used, and names that mean another zone on each machine are
+// unknown.
 func TestData_Location_refused(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "Hostland"), zone(t, "Europe/Paris"), 0o600); err != nil {

@@ -33,10 +33,10 @@ type Authority struct {
 // Certificate is a signed certificate with its key.
 type Certificate struct{ CertPEM, KeyPEM []byte }
 
-// Paths are the files that Write wrote.
+// Paths names the files that Write wrote.
 type Paths struct{ Cert, Key, CA string }
 
-// NewAuthority makes an authority that is good for an hour.
+// NewAuthority makes an authority that is valid for an hour.
 func NewAuthority(t testing.TB, name string) *Authority {
 	t.Helper()
 	a := &Authority{t: t, key: newKey(t)}
@@ -59,16 +59,15 @@ func NewAuthority(t testing.TB, name string) *Authority {
 // PEM returns the authority's own certificate.
 func (a *Authority) PEM() []byte { return a.pem }
 
-// Pool returns the authority as one to trust.
+// Pool returns a pool that trusts only this authority.
 func (a *Authority) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.cert)
 	return pool
 }
 
-// Issue signs a certificate for the names, which may be IP addresses. change
-// changes what it says; by default it is good for half an hour, and for both
-// sides of a connection.
+// Issue signs a certificate for the names, which may be IP addresses. By default it is valid for
+// half an hour and for both sides of a connection; change may modify it.
 func (a *Authority) Issue(names []string, change ...func(*x509.Certificate)) Certificate {
 	a.t.Helper()
 	key := newKey(a.t)
@@ -102,10 +101,10 @@ func (a *Authority) Issue(names []string, change ...func(*x509.Certificate)) Cer
 	}
 }
 
-// Expired makes Issue sign a certificate whose time is over.
+// Expired makes Issue sign an expired certificate.
 func Expired(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }
 
-// TLS returns the certificate as crypto/tls has it.
+// TLS returns the certificate in the form of crypto/tls.
 func (c Certificate) TLS(t testing.TB) tls.Certificate {
 	t.Helper()
 	pair, err := tls.X509KeyPair(c.CertPEM, c.KeyPEM)
@@ -115,8 +114,8 @@ func (c Certificate) TLS(t testing.TB) tls.Certificate {
 	return pair
 }
 
-// Write writes certificate, key and the authorities' certificates to dir, each
-// file in one step, over those that are there.
+// Write writes certificate, key and the authorities' certificates to dir. Each file replaces an
+// existing one in one step.
 func Write(t testing.TB, dir string, c Certificate, authorities ...*Authority) Paths {
 	t.Helper()
 	p := Paths{Cert: filepath.Join(dir, "node.crt"), Key: filepath.Join(dir, "node.key"), CA: filepath.Join(dir, "ca.crt")}
@@ -142,8 +141,8 @@ func Put(t testing.TB, path string, text []byte) {
 	}
 }
 
-// Serve starts a server that asks for certificates, and ends with the test. They, and its own, are by
-// the authority; by another once trust is called with that one.
+// Serve starts a server that requires client certificates, until the end of the test. Those, and
+// its own, are signed by the authority, or by another one once trust is called with that.
 func Serve(t testing.TB, h http.Handler, by *Authority) (server *httptest.Server, trust func(by *Authority)) {
 	t.Helper()
 	var now atomic.Pointer[tls.Config]

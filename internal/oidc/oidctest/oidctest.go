@@ -1,4 +1,4 @@
-// Package oidctest is an OpenID Connect issuer on this machine, for tests.
+// Package oidctest runs an OpenID Connect issuer on this machine, for tests.
 package oidctest
 
 import (
@@ -17,25 +17,25 @@ import (
 	jose "github.com/go-jose/go-jose/v4"
 )
 
-// Audience is whom the tokens are made for.
+// Audience is the audience of the tokens.
 const Audience = "claimq-test"
 
 // Issuer serves discovery and keys. Its methods are safe for concurrent use.
 type Issuer struct {
-	// URL is the issuer's.
+	// URL is the issuer's URL.
 	URL string
 
 	t  testing.TB
-	mu sync.Mutex // guards what follows
+	mu sync.Mutex // guards the fields below
 
 	keys    []jose.JSONWebKey // private; the last one signs
 	made    int
 	fetches int // of the keys
 	down    bool
-	body    []byte // in place of the keys; nil: the keys
+	body    []byte // sent in place of the keys; nil: the keys
 }
 
-// New starts an issuer with one ES256 key, which the test's end stops.
+// New starts an issuer with one ES256 key, until the end of the test.
 func New(t testing.TB) *Issuer {
 	t.Helper()
 	i := &Issuer{t: t}
@@ -59,13 +59,13 @@ func (i *Issuer) serve(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/.well-known/openid-configuration":
 		fmt.Fprintf(w, `{"issuer":%q,"jwks_uri":%q,"token_endpoint":"not used"}`, i.URL, i.URL+"/jwks")
 	case r.URL.Path == "/jwks" && i.body != nil:
-		_, _ = w.Write(i.body) // who asked sees it cut short
+		_, _ = w.Write(i.body) // the client sees it cut short
 	case r.URL.Path == "/jwks":
 		var set jose.JSONWebKeySet
 		for _, k := range i.keys {
 			set.Keys = append(set.Keys, k.Public())
 		}
-		_ = json.NewEncoder(w).Encode(set) // who asked sees it cut short
+		_ = json.NewEncoder(w).Encode(set) // the client sees it cut short
 	default:
 		w.WriteHeader(http.StatusNotFound)
 	}
@@ -94,28 +94,28 @@ func (i *Issuer) Add(key crypto.Signer, algorithm string) (kid string) {
 	return kid
 }
 
-// SetDown makes the issuer answer 503, or no more.
+// SetDown makes the issuer answer 503, or stop doing so.
 func (i *Issuer) SetDown(down bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.down = down
 }
 
-// SetKeys makes the issuer send body in place of its keys, nil: its keys.
+// SetKeys makes the issuer send body in place of its keys; nil: the keys again.
 func (i *Issuer) SetKeys(body []byte) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.body = body
 }
 
-// Fetches returns how often the keys were asked for.
+// Fetches returns the number of requests for the keys.
 func (i *Issuer) Fetches() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.fetches
 }
 
-// Claims returns the claims of a token that is good for a minute.
+// Claims returns the claims of a token that is valid for a minute.
 func (i *Issuer) Claims(subject string, groups ...string) map[string]any {
 	now := time.Now()
 	return map[string]any{
@@ -124,7 +124,7 @@ func (i *Issuer) Claims(subject string, groups ...string) map[string]any {
 	}
 }
 
-// Token returns a token that is good for a minute.
+// Token returns a token that is valid for a minute.
 func (i *Issuer) Token(subject string, groups ...string) string {
 	i.t.Helper()
 	return i.Sign(i.Claims(subject, groups...))

@@ -11,20 +11,19 @@ import (
 	"time"
 )
 
-// Jump is one of a zone's clocks: from At on they are Ahead of UTC.
+// Jump is a change of a zone's clocks: from At on they are Ahead of UTC.
 type Jump struct {
 	At    time.Time
 	Ahead time.Duration
 }
 
-// Zone is the name of the one zone of a release.
+// Zone is the name of the only zone in a release.
 const Zone = "Test/Here"
 
 // Always returns a zone whose clocks never jump.
 func Always(ahead time.Duration) []Jump { return []Jump{{At: time.Unix(0, 0), Ahead: ahead}} }
 
-// Write writes a release with the one zone Zone to a file of zones, in one step, and returns
-// its path.
+// Write writes a release with just Zone to a file, in one step, and returns its path.
 func Write(t testing.TB, file, version string, jumps []Jump) string {
 	t.Helper()
 	var text bytes.Buffer
@@ -51,7 +50,7 @@ func Write(t testing.TB, file, version string, jumps []Jump) string {
 	return file
 }
 
-// compiled is a zone as RFC 9636 has it, in version 1.
+// compiled returns a zone in the format of RFC 9636, version 1.
 func compiled(jumps []Jump) []byte {
 	b := append([]byte("TZif"), make([]byte, 16)...)
 	number := func(n int) { b = binary.BigEndian.AppendUint32(b, uint32(int32(n))) }
