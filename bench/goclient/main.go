@@ -1,11 +1,10 @@
-// Command goclient sets the Go client beside the bare connections of claimq bench:
+// Command goclient compares the Go client with the bare connections of claimq bench:
 //
 //	make bench-client
 //
-// In each round it has `claimq bench` do the same work, with --client and without, each
-// on three new nodes, one after the other; which one is first changes with each round.
-// It prints a table in Markdown: the medians, the median of each round's ratio, and the
-// command, to which --client is added or not.
+// In each round `claimq bench` does the same work with --client and without, each time on three new nodes, one after
+// the other. The order changes with each round. It prints a Markdown table with the medians, the median of each
+// round's ratio, and the command, to which --client is added or not.
 package main
 
 import (
@@ -44,12 +43,12 @@ func main() {
 // work is a row of the table.
 type work struct {
 	what   string
-	args   string // of claimq bench
+	args   string // for claimq bench
 	figure func(r report) float64
-	digits int // of its fraction
+	digits int // digits of its fraction
 }
 
-// report is what claimq bench prints with --output json.
+// report is the output of claimq bench with --output json.
 type report struct {
 	TasksPerSecond float64 `json:"tasks_per_s"`
 	Tasks          float64 `json:"tasks"`
@@ -60,7 +59,7 @@ type report struct {
 	} `json:"calls"`
 }
 
-// works are all rows.
+// works returns all rows.
 func works() []work {
 	rate := func(r report) float64 { return r.TasksPerSecond }
 	cpu := func(r report) float64 { return r.LoadCPU / r.Tasks * 1e6 }
@@ -75,7 +74,7 @@ func works() []work {
 	}
 }
 
-// submitP50 is the median time of a submit, in ms.
+// submitP50 returns the median time of a submit, in ms.
 func submitP50(r report) float64 {
 	for _, c := range r.Calls {
 		if c.Call == "submit" {
@@ -85,8 +84,8 @@ func submitP50(r report) float64 {
 	return 0
 }
 
-// run measures, prints the table to out, and how far it is to progress. Works of the same
-// arguments are measured once.
+// run measures, prints the table to out, and reports how far it is to progress. Rows with the same arguments are
+// measured once.
 func run(ctx context.Context, binary string, rounds int, rows []work, out, progress io.Writer) error {
 	sides := []string{" --client", ""}
 	reports := make([]map[string]report, rounds)
@@ -121,7 +120,7 @@ func run(ctx context.Context, binary string, rounds int, rows []work, out, progr
 	return err
 }
 
-// write writes the median.
+// write formats the median.
 func (w work) write(all []float64) string {
 	if w.digits > 0 {
 		return strconv.FormatFloat(figures.Median(all), 'f', w.digits, 64)
@@ -129,11 +128,11 @@ func (w work) write(all []float64) string {
 	return figures.Thousands(figures.Median(all))
 }
 
-// bench runs claimq bench with the arguments on three nodes of its own.
+// bench runs claimq bench with the arguments on its own three nodes.
 func bench(ctx context.Context, binary, args string) (r report, err error) {
 	cmd := exec.CommandContext(ctx, binary, append([]string{"bench", "--nodes", "3", "--output", "json"}, strings.Fields(args)...)...)
 	cmd.Stderr = os.Stderr
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it stops its nodes
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it then stops its nodes
 	text, err := cmd.Output()
 	if err != nil {
 		return r, fmt.Errorf("claimq bench %s: %w", args, err)

@@ -10,7 +10,7 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// fake is a claimq bench that reports figures that depend on its arguments.
+// fake is a claimq bench whose figures depend on its arguments.
 const fake = `#!/bin/sh
 case "$*" in
 *--conns*--client*) echo '{"tasks_per_s": 3000, "tasks": 10, "load_cpu_s": 0.0005, "calls": [{"call": "submit", "p50_ms": 1.5}]}' ;;
@@ -63,8 +63,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// Commands of the rows are ones that claimq bench takes. Those of two rows are tried, with
-// fewer tasks.
+// claimq bench accepts the commands of the rows. Two rows are tried with fewer tasks.
 func TestWorks(t *testing.T) {
 	t.Parallel()
 	binary, err := procs.Build(t.Context(), t.TempDir())

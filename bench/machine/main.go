@@ -1,12 +1,11 @@
-// Command machine measures what a machine gives to any server of our kind, so
-// that figures of two machines, or of two hours on one, can be set side by side:
+// Command machine measures what a machine gives to a server like claimq. With it, figures from two machines, or from
+// two hours on one machine, can be compared:
 //
 //	go run ./bench/machine --dir .
 //
-// It prints how many requests a second an empty HTTP handler answers, with the
-// server in one process and 64 connections from another, and how often a second
-// one file, and three files at once, take 4 KiB and an fdatasync. Each figure is
-// the median of three tries of two seconds. Files are made in --dir and removed.
+// It prints how many requests per second an empty HTTP handler answers, with the server in one process and 64
+// connections from another. It also prints how often per second one file, and three files at once, take 4 KiB and an
+// fdatasync. Each figure is the median of three tries of two seconds. It makes its files in --dir and removes them.
 package main
 
 import (
@@ -24,7 +23,7 @@ const (
 	connsAll = 64
 )
 
-// serveFlag makes this process the server, told by its parent.
+// serveFlag makes this process the server. Its parent sets it.
 const serveFlag = "serve"
 
 func main() {

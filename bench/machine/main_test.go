@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The test's binary is the server, too, when it is started as one.
+// The test's binary also runs as the server.
 func TestMain(m *testing.M) {
 	if slices.Contains(os.Args, "--"+serveFlag) {
 		main()

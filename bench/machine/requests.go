@@ -16,11 +16,10 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// answer is what the empty handler says, and what it is asked.
+// answer is the body of the empty handler's answers and of its requests.
 const answer = `{"id":1}`
 
-// serveEmpty listens on a free loopback port, says which on out, and serves the
-// empty handler until in ends.
+// serveEmpty listens on a free loopback port, writes its address to out, and serves the empty handler until in ends.
 func serveEmpty(in io.Reader, out io.Writer) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -34,8 +33,7 @@ func serveEmpty(in io.Reader, out io.Writer) error {
 	return errors.Join(err, listener.Close(), <-ended) // a closed listener ends Serve without an error
 }
 
-// requestRate starts a server process and returns how many requests a second it
-// answers over so many connections.
+// requestRate starts a server process and returns how many requests per second it answers over conns connections.
 func requestRate(conns int, during time.Duration) (rate float64, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -62,8 +60,7 @@ func requestRate(conns int, during time.Duration) (rate float64, err error) {
 	return askAll(strings.TrimSpace(addr), conns, during)
 }
 
-// askAll asks over all connections at once, one request after the other on each, and
-// at least one.
+// askAll sends requests over all connections at once, one after another on each, and at least one.
 func askAll(addr string, conns int, during time.Duration) (float64, error) {
 	client := &fasthttp.HostClient{Addr: addr, MaxConns: conns, NoDefaultUserAgentHeader: true}
 	defer client.CloseIdleConnections()

@@ -2,5 +2,5 @@ package main
 
 import "os"
 
-// syncData puts what f holds on the disk: there is no fdatasync here.
+// syncData makes the content of f durable. This system has no fdatasync.
 func syncData(f *os.File) error { return f.Sync() }

@@ -5,5 +5,5 @@ import (
 	"syscall"
 )
 
-// syncData puts what f holds on the disk.
+// syncData makes the content of f durable.
 func syncData(f *os.File) error { return syscall.Fdatasync(int(f.Fd())) }

@@ -11,12 +11,11 @@ import (
 
 const (
 	syncBytes = 4 << 10
-	fileBytes = 16 << 20 // written over and over
+	fileBytes = 16 << 20 // overwritten again and again
 )
 
-// syncRate returns how often a second the writers in all put syncBytes into
-// their files and have them on the disk. The files are full of zeros first: so
-// are those of the log, and what a write allocates is not measured.
+// syncRate returns how often per second all writers together write syncBytes to their files and make them durable.
+// The files are filled with zeros first, as those of the log are, so that the cost of allocation is not measured.
 func syncRate(dir string, writers int, during time.Duration) (rate float64, err error) {
 	dir, err = os.MkdirTemp(dir, "machine-")
 	if err != nil {

@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// cpuTime returns how long the process' threads have been on a CPU, as Linux counts it
-// in /proc/PID/task/*/schedstat, in ns. Threads that have ended are not in it: a node
-// ends none.
+// cpuTime returns the CPU time of the process's threads in ns, as Linux counts it in /proc/PID/task/*/schedstat.
+// Threads that have ended are not included, but a node ends none.
 func cpuTime(pid int) (time.Duration, error) {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	if err != nil || len(threads) == 0 {

@@ -1,18 +1,16 @@
-// Command pairs sets two builds of claimq side by side:
+// Command pairs compares two builds of claimq:
 //
 //	go run ./bench/pairs --rounds 24 OLD NEW
 //
-// It starts a cluster of three nodes of each, in a folder of its own below --dir, and
-// measures them in turn, the other one idle, so that the machine's hour is the same for
-// both: for 1.5 s linearizable reads of a task over 64 connections, then --tasks tasks
-// by NEW's `claimq bench` over 64 connections, submit, claim and complete. Who comes
-// first changes with each round; the first round is not counted. It prints the medians,
-// and of the ratio NEW/OLD by round the median and the quartiles; beside each rate the
-// CPU time of the three nodes for one, in µs, which moves less with the machine's hour.
+// It starts a cluster of three nodes for each build, in a new folder in --dir. It measures them in turn while the
+// other one is idle, so that both see the same state of the machine. A measurement first reads a task linearizably
+// for 1.5 s over 64 connections. Then NEW's `claimq bench` does --tasks tasks over 64 connections: submit, claim and
+// complete. The order changes with each round, and the first round is not counted. The command prints the medians,
+// and the median and the quartiles of the ratio NEW/OLD per round. With each rate it prints the CPU time of the three
+// nodes per request or task in µs, which varies less with the state of the machine.
 //
-// Where a build puts its code alone moves either by up to 5 %: before a difference of that
-// size is believed, both are built with -ldflags=-randlayout=N for several N, and each
-// pair is measured.
+// The place of the code in a build alone changes either figure by up to 5 %. Before you trust a difference of that
+// size, build both with -ldflags=-randlayout=N for several N, and measure each pair.
 package main
 
 import (
@@ -54,25 +52,25 @@ func main() {
 	}
 }
 
-// pairs is what is measured.
+// pairs holds the settings of a run.
 type pairs struct {
 	old, changed  string // binaries
 	rounds, tasks int
 	dir           string
 	readTime      time.Duration
-	warmUp        time.Duration // of the tasks, beside what is counted
+	warmUp        time.Duration // for the tasks, before the counted ones
 }
 
-// pair is the figures of one round, of the old build and of the new one.
+// pair holds the figures of one round, for the old build and for the new one.
 type pair [2]figure
 
-// figure is of one measurement.
+// figure is the result of one measurement.
 type figure struct {
-	rate float64 // a second
-	cpu  float64 // µs of the nodes' CPU for one
+	rate float64 // per second
+	cpu  float64 // µs of the nodes' CPU per request or task
 }
 
-// run measures, and prints to out.
+// run measures and prints to out.
 func (p *pairs) run(ctx context.Context, out io.Writer) (err error) {
 	dir, err := os.MkdirTemp(p.dir, "pairs-")
 	if err != nil {
@@ -112,7 +110,7 @@ func (p *pairs) run(ctx context.Context, out io.Writer) (err error) {
 	return nil
 }
 
-// inTurn measures both; which one first depends on the round.
+// inTurn measures both builds. The round decides which one comes first.
 func inTurn(round int, measure func(i int) (figure, error)) (r pair, err error) {
 	for i := range r {
 		i = (i + round) % len(r)
@@ -123,7 +121,7 @@ func inTurn(round int, measure func(i int) (figure, error)) (r pair, err error) 
 	return r, nil
 }
 
-// taskRate drives the cluster whose leader is at url with the new build's load.
+// taskRate runs the new build's load on the cluster whose leader is at url.
 func (p *pairs) taskRate(ctx context.Context, url string) (float64, error) {
 	bench := exec.CommandContext(ctx, p.changed, "bench", "--endpoint", url, "--conns", strconv.Itoa(conns),
 		"--tasks", strconv.Itoa(p.tasks), "--warm-up", p.warmUp.String(), "--output", "json")
@@ -141,8 +139,8 @@ func (p *pairs) taskRate(ctx context.Context, url string) (float64, error) {
 	return result.TasksPerS, nil
 }
 
-// tasksOf is the figure of the target's tasks. The tasks of the warm-up, which claimq
-// bench does not count, are reckoned by the rate.
+// tasksOf measures the target's tasks. claimq bench does not count the tasks of the warm-up, so their number is
+// estimated from the rate.
 func (p *pairs) tasksOf(ctx context.Context, t *target) (figure, error) {
 	return t.measure(func() (rate, count float64, err error) {
 		rate, err = p.taskRate(ctx, t.url)
@@ -150,13 +148,13 @@ func (p *pairs) tasksOf(ctx context.Context, t *target) (figure, error) {
 	})
 }
 
-// say prints two lines of one kind of measurement.
+// say prints two lines for one kind of measurement.
 func say(out io.Writer, what string, all []pair) {
 	sayOne(out, what+"/s", all, func(f figure) float64 { return f.rate })
 	sayOne(out, what+" µs", all, func(f figure) float64 { return f.cpu })
 }
 
-// sayOne prints the line of one of a figure's fields.
+// sayOne prints the line for one field of a figure.
 func sayOne(out io.Writer, what string, all []pair, field func(figure) float64) {
 	var of [3][]float64
 	for _, r := range all {

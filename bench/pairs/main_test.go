@@ -9,7 +9,7 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// A build beside itself.
+// The test compares a build with itself.
 func TestPairs(t *testing.T) {
 	t.Parallel()
 	binary, err := procs.Build(t.Context(), t.TempDir())

@@ -13,14 +13,14 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// target is a cluster, as it is measured.
+// target is a cluster to measure.
 type target struct {
 	cluster *procs.Cluster
-	url     string // of its leader
+	url     string // the leader's
 	task    string // path of a task
 }
 
-// prepare finds the leader, and submits the task that is read.
+// prepare finds the leader and submits the task to read.
 func (t *target) prepare(ctx context.Context) error {
 	leader, err := t.cluster.WaitLeader(ctx)
 	if err != nil {
@@ -51,7 +51,7 @@ func (t *target) prepare(ctx context.Context) error {
 	return nil
 }
 
-// reads is the figure of reading the target's task for so long.
+// reads measures reads of the target's task.
 func (t *target) reads(during time.Duration) (figure, error) {
 	return t.measure(func() (rate, count float64, err error) {
 		rate, err = reads.Rate(t.url, conns, during, func(int, int) string { return t.task })
@@ -59,8 +59,8 @@ func (t *target) reads(during time.Duration) (figure, error) {
 	})
 }
 
-// measure runs a load that returns its rate a second and how many it did, and takes the
-// nodes' CPU time beside it.
+// measure runs a load that returns its rate per second and its count. It also measures the nodes' CPU time during the
+// load.
 func (t *target) measure(load func() (rate, count float64, err error)) (figure, error) {
 	before, err := t.cpuTime()
 	if err != nil {
@@ -77,7 +77,7 @@ func (t *target) measure(load func() (rate, count float64, err error)) (figure, 
 	return figure{rate: rate, cpu: float64((after - before).Microseconds()) / count}, nil
 }
 
-// cpuTime returns what CPU time all nodes together have had.
+// cpuTime returns the CPU time that all nodes together have used.
 func (t *target) cpuTime() (sum time.Duration, err error) {
 	for _, n := range t.cluster.Nodes {
 		took, err := cpuTime(n.PID())

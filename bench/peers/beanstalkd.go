@@ -23,8 +23,8 @@ func beanstalk() system {
 	}
 }
 
-// startBeanstalkd starts one node, which has no others. Each producer and each consumer has a
-// connection of its own, since each connection has one command under way.
+// startBeanstalkd starts a single node, because beanstalkd has no clusters. Each producer and each consumer has its
+// own connection, because a connection runs one command at a time.
 func startBeanstalkd(ctx context.Context, path string, s *site) (queue, error) {
 	ports, err := s.ports(1)
 	if err != nil {
@@ -64,13 +64,13 @@ func startBeanstalkd(ctx context.Context, path string, s *site) (queue, error) {
 	}, nil
 }
 
-// beanstalkConn is a connection, for one goroutine.
+// beanstalkConn is a connection for one goroutine.
 type beanstalkConn struct {
 	conn net.Conn
 	r    *bufio.Reader
 }
 
-// call sends a command and returns the numbers of the answer, which must be of this form.
+// call sends a command and returns the numbers in the answer. The answer must have the form of want.
 func (c *beanstalkConn) call(want, command string, args ...any) ([]int, error) {
 	if _, err := fmt.Fprintf(c.conn, command, args...); err != nil {
 		return nil, err
@@ -96,8 +96,7 @@ func (c *beanstalkConn) put(_ context.Context, task []byte) error {
 	return err
 }
 
-// work reserves a task, has it handled, and deletes it. The connection is closed when ctx
-// ends.
+// work reserves a task, has it handled, and deletes it. The connection is closed when ctx ends.
 func (c *beanstalkConn) work(ctx context.Context, handle func([]byte)) error {
 	stop := context.AfterFunc(ctx, func() { _ = c.conn.Close() })
 	defer stop()

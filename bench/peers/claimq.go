@@ -21,8 +21,8 @@ func claimq() system {
 	}
 }
 
-// startClaimq starts three nodes of claimq, used by package client: one Client, and one
-// Worker with as many slots as there are to be consumers.
+// startClaimq starts three nodes of claimq. It uses them through package client, with one Client and one Worker with
+// a slot per consumer.
 func startClaimq(ctx context.Context, path string, s *site) (queue, error) {
 	cluster, err := procs.Start(ctx, procs.Config{Binary: path, Dir: s.dir, Nodes: 3, Flags: []string{"--log-level", "warn"}})
 	if err != nil {
@@ -35,8 +35,8 @@ func startClaimq(ctx context.Context, path string, s *site) (queue, error) {
 	}
 	s.ends = append(s.ends, c.Close)
 	return func(_ context.Context, n int, handle func([]byte), of *load) error {
-		// A type of its own: a claim for which the last Worker no longer waits may be given a
-		// task, and has it until its lease ends.
+		// Each run has its own type. A claim that the last Worker no longer waits for may still get a task and hold
+		// it until its lease ends.
 		taskType := "peers-" + rand.Text()
 		w, err := client.NewWorker(c, client.WorkerConfig{Concurrency: n})
 		if err != nil {

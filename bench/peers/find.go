@@ -12,37 +12,36 @@ import (
 	"time"
 )
 
-// system is what can be measured.
+// system is a system that can be measured.
 type system struct {
 	name    string
-	program string // by which it is found
+	program string // the name that finder looks for
 	durable string // what a confirmation waits for
-	install string // how to have it
-	// version asks the program, and returns an error if it cannot be measured.
+	install string // how to install it
+	// version asks the program for its version. It returns an error if it cannot be measured.
 	version func(ctx context.Context, path string) (string, error)
 	// start starts the program and returns when it serves.
 	start func(ctx context.Context, path string, s *site) (queue, error)
 }
 
-// installed is a system whose program was found.
 type installed struct {
 	system
 	path, release string
 }
 
-// peers are all that claimq can be set beside.
+// peers returns the systems that claimq is compared with.
 func peers() []system { return []system{jetStream(), rabbitMQ(), beanstalk()} }
 
 // finder finds programs in folders.
 type finder struct{ dirs []string }
 
-// programDirs are the folders in which programs are looked for, in this order.
+// programDirs returns the folders to search, in this order.
 func programDirs() []string {
-	dirs := []string{filepath.Join(build.Default.GOPATH, "bin")} // what go install has made is newer than a system's
+	dirs := []string{filepath.Join(build.Default.GOPATH, "bin")} // go install may have made a newer one than the system's
 	return append(append(dirs, filepath.SplitList(os.Getenv("PATH"))...), "/usr/sbin", "/usr/lib/rabbitmq/bin")
 }
 
-// program returns the path of the program of this name, "" if there is none.
+// program returns the path of the named program, or "" if it is missing.
 func (f finder) program(name string) string {
 	for _, dir := range f.dirs {
 		path := filepath.Join(dir, name)
@@ -53,7 +52,7 @@ func (f finder) program(name string) string {
 	return ""
 }
 
-// all returns claimq and the peers that can be measured, and of the others why not.
+// all returns claimq and the peers that can be measured. missing says why the others cannot.
 func (f finder) all(ctx context.Context, binary string) (found []installed, missing []string, err error) {
 	own := claimq()
 	release, err := own.version(ctx, binary)
@@ -77,10 +76,10 @@ func (f finder) all(ctx context.Context, binary string) (found []installed, miss
 	return found, missing, nil
 }
 
-// versionMax is how long a program may take to say its version.
+// versionMax bounds the time for a program to print its version.
 const versionMax = time.Minute
 
-// say runs the program and returns what matches in its output.
+// say runs the program and returns what match finds in its output.
 func say(ctx context.Context, match *regexp.Regexp, path string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, versionMax)
 	defer cancel()

@@ -26,10 +26,10 @@ func TestFinder(t *testing.T) {
 	t.Parallel()
 	first, second, rabbit := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "rabbitmq_server-4.1.2", "sbin")
 	own := program(t, filepath.Join(t.TempDir(), "claimq"), "claimq v0.1.0 (go1.26)")
-	if err := os.Mkdir(filepath.Join(first, "beanstalkd"), 0o700); err != nil { // a folder is no program
+	if err := os.Mkdir(filepath.Join(first, "beanstalkd"), 0o700); err != nil { // a folder is not a program
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(first, "nats-server"), nil, 0o600); err != nil { // nor is what cannot be run
+	if err := os.WriteFile(filepath.Join(first, "nats-server"), nil, 0o600); err != nil { // neither is a file that cannot be executed
 		t.Fatal(err)
 	}
 	beanstalk := program(t, filepath.Join(second, "beanstalkd"), "beanstalkd 1.12")
@@ -66,7 +66,7 @@ func TestFinder(t *testing.T) {
 	}
 }
 
-// What is there, and cannot be measured.
+// Some programs exist but cannot be measured.
 func TestFinder_refuses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

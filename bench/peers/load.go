@@ -11,20 +11,20 @@ import (
 	"time"
 )
 
-// queue connects n producers and n consumers to a system that runs, with one queue of
-// tasks; handle is called with each task. It fills in the load, also when it fails.
+// queue connects n producers and n consumers to a running system, with one queue of tasks. handle is called with each
+// task. It fills in the load even if it fails.
 type queue func(ctx context.Context, n int, handle func(task []byte), of *load) error
 
-// load is the producers and consumers of a queue.
+// load holds the producers and consumers of a queue.
 type load struct {
-	// submit is for each producer: it submits a task and returns when it is confirmed.
+	// submit has one function per producer. It submits a task and returns when it is confirmed.
 	submit []func(ctx context.Context, task []byte) error
-	// consume has the consumers take tasks, one each at a time, handle and acknowledge
-	// them, until ctx ends. It returns nil then.
+	// consume makes the consumers take tasks, one at a time each, handle and acknowledge them, until ctx ends. Then
+	// it returns nil.
 	consume func(ctx context.Context) error
-	// settled is how many have been acknowledged.
+	// settled returns how many tasks have been acknowledged.
 	settled func() int64
-	// ends let go of what was connected.
+	// ends release the connections.
 	ends []func()
 }
 
@@ -36,14 +36,14 @@ func (l *load) close() {
 
 const (
 	taskSize = 256
-	// settledWait is how often the load looks whether all is settled.
+	// settledWait is the pause between two checks whether all tasks are settled.
 	settledWait = time.Millisecond
-	// settledMax is how long it may take after the last submit.
+	// settledMax bounds the time for that after the last submit.
 	settledMax = 2 * time.Minute
 )
 
-// measure has n producers submit tasks for so long, while n consumers take them, and
-// returns how many a second went through.
+// measure has n producers submit tasks for the given time while n consumers take them. It returns the number of tasks
+// per second.
 func measure(ctx context.Context, q queue, n int, during time.Duration) (float64, error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -92,17 +92,16 @@ func measure(ctx context.Context, q queue, n int, during time.Duration) (float64
 	return float64(l.submitted()) / took.Seconds(), l.check()
 }
 
-// ledger numbers the tasks and notes which have been handled. It is safe for concurrent
-// use.
+// ledger numbers the tasks and records which have been handled. Concurrent calls are safe.
 type ledger struct {
 	numbered atomic.Int64
 
 	mu     sync.Mutex
-	times  []uint8 // how often each was handled; mu guards it
-	others int     // that are none of ours; mu guards it
+	times  []uint8 // how often each was handled; guarded by mu
+	others int     // foreign tasks; guarded by mu
 }
 
-// next returns a new task: its number, in a string of JSON.
+// next returns a new task, which is its number in a JSON string.
 func (l *ledger) next() []byte {
 	number := l.numbered.Add(1) - 1
 	task := fmt.Appendf(make([]byte, 0, taskSize), `"%016x`, number)
@@ -112,7 +111,7 @@ func (l *ledger) next() []byte {
 // submitted returns how many tasks there are.
 func (l *ledger) submitted() int64 { return l.numbered.Load() }
 
-// handled notes the task.
+// handled records the task.
 func (l *ledger) handled(task []byte) {
 	number := int64(-1)
 	if len(task) == taskSize {
@@ -132,8 +131,8 @@ func (l *ledger) handled(task []byte) {
 	l.times[number]++
 }
 
-// counts returns how many tasks were handled, more than once, and never, and how many
-// others came.
+// counts returns how many tasks were handled, handled more than once, and never handled, and how many foreign tasks
+// came.
 func (l *ledger) counts() (handled, doubled, lost, others int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -149,7 +148,6 @@ func (l *ledger) counts() (handled, doubled, lost, others int) {
 	return handled, doubled, int(l.submitted()) - handled, l.others
 }
 
-// String tells the counts.
 func (l *ledger) String() string {
 	handled, doubled, lost, others := l.counts()
 	return fmt.Sprintf("of %d tasks %d were handled, %d of them more than once, and %d not; %d were none of these", l.submitted(), handled, doubled, lost, others)
@@ -163,10 +161,10 @@ func (l *ledger) check() error {
 	return nil
 }
 
-// loop is a consumer of its own: it takes a task, has it handled and acknowledges it.
+// loop is one consumer's step: it takes a task, has it handled and acknowledges it.
 type loop func(ctx context.Context) error
 
-// together makes a load's consumers of loops.
+// together makes the load's consumers from loops.
 func (l *load) together(loops []loop) {
 	var count atomic.Int64
 	l.settled = count.Load

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// memory is a queue in memory, that does to the tasks what deliver says.
+// memory is a queue in memory. deliver decides what becomes of each task.
 type memory struct {
 	deliver func(task []byte) [][]byte
 	submit  error
@@ -43,7 +43,7 @@ func (q *memory) prepare(_ context.Context, n int, handle func([]byte), of *load
 	return nil
 }
 
-// What is lost, comes twice or is none of ours ends the run, and so do errors.
+// A lost, repeated or foreign task ends the run, and so does an error.
 func TestMeasure(t *testing.T) {
 	t.Parallel()
 	once := func(task []byte) [][]byte { return [][]byte{task} }
@@ -77,7 +77,7 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// Tasks are of one size, strings of JSON, and none is like another.
+// Tasks have the same size, are JSON strings, and differ from each other.
 func TestLedger_next(t *testing.T) {
 	t.Parallel()
 	var l ledger
@@ -88,7 +88,7 @@ func TestLedger_next(t *testing.T) {
 	}
 }
 
-// One consumer that fails ends the others.
+// A consumer that fails ends the others.
 func TestTogether(t *testing.T) {
 	t.Parallel()
 	left := 2

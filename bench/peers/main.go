@@ -1,23 +1,20 @@
-// Command peers sets claimq beside NATS JetStream, RabbitMQ and beanstalkd:
+// Command peers compares claimq with NATS JetStream, RabbitMQ and beanstalkd:
 //
 //	make bench-peers
 //
-// Of these it starts what is installed, on loopback, in empty folders below --dir, each
-// set to be as durable as it can be, and has the same work done by each through its own
-// Go client: N producers submit tasks of 256 bytes, each the next one when the last is
-// confirmed; N consumers take a task, acknowledge it, and take the next. In each round
-// all are measured, one after the other, the others not running; the first one is another
-// in each round. After a second that is not counted, producers submit for --time; what is
-// counted is how many tasks went through, over the time until the last was acknowledged.
-// A task that is lost or comes twice ends the run. It prints a table in Markdown of the
-// medians and, in brackets, of the median of each round's ratio to claimq.
+// It starts those that are installed, on loopback and in empty folders in --dir. Each one is set to be as durable as
+// it can be and does the same work through its own Go client. N producers submit tasks of 256 bytes, each the next
+// one when the last is confirmed. N consumers take a task, acknowledge it, and take the next. In each round all
+// systems are measured, one after another and never together. The first one changes with each round. After a second
+// that is not counted, producers submit for --time. The result is the number of tasks divided by the time until the
+// last one was acknowledged. A lost or repeated task ends the run. It prints a Markdown table of the medians, with
+// the median of each round's ratio to claimq in brackets.
 //
-// Programs are looked for in $(go env GOPATH)/bin, on PATH, and in /usr/sbin and
-// /usr/lib/rabbitmq/bin. What is not installed, or cannot sync before it confirms, is
-// named with how to have it: Debian's nats-server, 2.9, is too old for that.
+// Programs are looked for in $(go env GOPATH)/bin, on PATH, and in /usr/sbin and /usr/lib/rabbitmq/bin. If a program
+// is not installed or cannot sync before it confirms, the output says how to get it. Debian's nats-server, 2.9, is
+// too old for that.
 //
-// This is a module of its own, so that the peers' clients are not among claimq's
-// dependencies.
+// This is a separate module, so that the peers' clients are not dependencies of claimq.
 package main
 
 import (
@@ -51,7 +48,7 @@ func main() {
 	}
 }
 
-// comparison is what is measured.
+// comparison holds the settings of a run.
 type comparison struct {
 	binary string // claimq
 	dir    string
@@ -62,7 +59,7 @@ type comparison struct {
 	find   finder
 }
 
-// countMax bounds the producers: RabbitMQ has at most 2,047 channels a connection.
+// countMax bounds the producers, because RabbitMQ has at most 2,047 channels per connection.
 const countMax = 2000
 
 // arguments reads the command line.
@@ -94,7 +91,7 @@ func arguments(args []string, usage io.Writer) (comparison, error) {
 	return c, nil
 }
 
-// run measures, prints the table to out, and how far it is to progress.
+// run measures, prints the table to out, and reports how far it is to progress.
 func (c *comparison) run(ctx context.Context, out, progress io.Writer) (err error) {
 	binary, err := filepath.Abs(c.binary)
 	if err != nil {
@@ -127,8 +124,7 @@ func (c *comparison) run(ctx context.Context, out, progress io.Writer) (err erro
 	return t.print(out, missing)
 }
 
-// measure starts the system in a new folder and returns its rates, one for each of the
-// counts.
+// measure starts the system in a new folder and returns its rates, one per count.
 func (c *comparison) measure(ctx context.Context, s installed, dir string) (rates []float64, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err

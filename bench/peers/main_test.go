@@ -40,10 +40,9 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// A small run of claimq and of each peer that is installed here: each has its row, and
-// nothing is left of what was started.
+// A small run measures claimq and each installed peer. Each has its row, and nothing stays of what was started.
 func TestComparison(t *testing.T) {
-	t.Chdir("../..") // where the binary is built
+	t.Chdir("../..") // the binary is built there
 	binary, err := procs.Build(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -79,8 +78,7 @@ func TestComparison(t *testing.T) {
 	}
 }
 
-// processesOf returns the processes that have the folder among their arguments or work
-// below it.
+// processesOf returns the processes that have the folder in their arguments or as their working directory.
 func processesOf(t *testing.T, dir string) (of []string) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*")

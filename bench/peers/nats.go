@@ -25,7 +25,7 @@ func jetStream() system {
 	}
 }
 
-// natsVersion refuses versions below 2.10: they cannot sync before they confirm.
+// natsVersion refuses versions below 2.10, because they cannot sync before they confirm.
 func natsVersion(ctx context.Context, path string) (string, error) {
 	version, err := say(ctx, regexp.MustCompile(`v(\d+\.\d+\S*)`), path, "--version")
 	if err != nil {
@@ -44,8 +44,8 @@ const (
 	natsAckWait = time.Minute
 )
 
-// startNATS starts three nodes of NATS with a work queue on all of them, used over one
-// connection, as its Go client does, to the node that leads the queue.
+// startNATS starts three nodes of NATS with a work queue on all of them. Like its Go client, it uses one connection,
+// to the node that leads the queue.
 func startNATS(ctx context.Context, path string, s *site) (queue, error) {
 	ports, err := s.ports(6)
 	if err != nil {
@@ -118,8 +118,7 @@ cluster { name: peers, listen: "%s", routes: ["%s"] }
 	}, nil
 }
 
-// natsPrepare makes the stream and its consumer, and returns the node that leads the
-// stream, once it is on all nodes.
+// natsPrepare makes the stream and its consumer. It returns the stream's leader when the stream is on all nodes.
 func natsPrepare(ctx context.Context, url string) (leader string, err error) {
 	conn, err := nats.Connect(url)
 	if err != nil {

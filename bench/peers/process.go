@@ -17,13 +17,13 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// startMax is how long a system may take until it serves.
+// startMax bounds the time until a system serves.
 const startMax = 2 * time.Minute
 
-// startPoll is how often it is asked.
+// startPoll is the pause between two checks whether it serves.
 const startPoll = 20 * time.Millisecond
 
-// site is where a system runs. What was begun there ends with it.
+// site is the place where a system runs. Everything started there ends with it.
 type site struct {
 	dir     string // empty at first
 	running []process
@@ -37,7 +37,7 @@ type process struct {
 	exited chan struct{}
 }
 
-// end ends all that was begun, the last first.
+// end ends everything that was started, in reverse order.
 func (s *site) end() error {
 	var errs []error
 	for _, end := range slices.Backward(s.ends) {
@@ -46,7 +46,7 @@ func (s *site) end() error {
 	return errors.Join(errs...)
 }
 
-// ports takes so many ports.
+// ports takes count ports.
 func (s *site) ports(count int) ([]int, error) {
 	ports, release, err := procs.TakePorts(count)
 	if err == nil {
@@ -55,7 +55,7 @@ func (s *site) ports(count int) ([]int, error) {
 	return ports, err
 }
 
-// start starts the command, with a log of this name. It ends with what it has started.
+// start starts the command with a log of that name. The command ends with the site.
 func (s *site) start(name string, cmd *exec.Cmd) error {
 	p := process{cmd: cmd, log: filepath.Join(s.dir, name+".log"), exited: make(chan struct{})}
 	log, err := os.Create(p.log)
@@ -72,7 +72,7 @@ func (s *site) start(name string, cmd *exec.Cmd) error {
 		return fmt.Errorf("start %s: %w", name, err)
 	}
 	go func() {
-		_ = cmd.Wait() // that it ended says enough; its log says why
+		_ = cmd.Wait() // its end is enough to know; its log says why
 		close(p.exited)
 	}()
 	s.running = append(s.running, p)
@@ -84,7 +84,7 @@ func (s *site) start(name string, cmd *exec.Cmd) error {
 	return nil
 }
 
-// until asks until there is no error, or one of the processes ends.
+// until repeats ask until it returns no error or a process ends.
 func (s *site) until(ctx context.Context, ask func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, startMax)
 	defer cancel()
@@ -105,7 +105,7 @@ func (s *site) until(ctx context.Context, ask func(ctx context.Context) error) e
 	return errors.Join(err, ended)
 }
 
-// listening returns an error unless something listens at the address.
+// listening returns an error unless a server listens at the address.
 func listening(ctx context.Context, addr string) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 	if err != nil {
@@ -114,5 +114,5 @@ func listening(ctx context.Context, addr string) error {
 	return conn.Close()
 }
 
-// local returns the address of the port on loopback.
+// local returns the loopback address with the port.
 func local(port int) string { return "127.0.0.1:" + strconv.Itoa(port) }

@@ -25,8 +25,8 @@ func rabbitMQ() system {
 	}
 }
 
-// rabbitVersion returns the version that the folder of the scripts is named for. Asked
-// themselves they would leave a daemon, epmd.
+// rabbitVersion reads the version from the name of the scripts' folder. The scripts themselves would leave the daemon
+// epmd running.
 func rabbitVersion(_ context.Context, path string) (string, error) {
 	real, err := filepath.EvalSymlinks(rabbitScript(path, "rabbitmq-server"))
 	if err != nil {
@@ -39,9 +39,9 @@ func rabbitVersion(_ context.Context, path string) (string, error) {
 	return m[1], nil
 }
 
-// rabbitScript returns the path of a script of RabbitMQ beside the one at path. Debian's
-// in /usr/sbin are for a user of their own, and the machine's one node: those that they
-// call are for any.
+// rabbitScript returns the path of a RabbitMQ script in the folder of the one at path. Debian's scripts in /usr/sbin
+// are only for their own user and the machine's node. So it returns the scripts that these call, which work for any
+// user.
 func rabbitScript(path, name string) string {
 	dir := filepath.Dir(path)
 	if dir == "/usr/sbin" {
@@ -52,16 +52,16 @@ func rabbitScript(path, name string) string {
 
 const rabbitQueue = "peers"
 
-// startRabbit starts three nodes of RabbitMQ with a quorum queue on all of them, used over
-// one connection for producers and one for consumers, as its guides want it, to the node
-// that leads the queue: each producer and each consumer has a channel of its own.
+// startRabbit starts three nodes of RabbitMQ with a quorum queue on all of them. As its guides recommend, it uses one
+// connection for producers and one for consumers, to the node that leads the queue. Each producer and each consumer
+// has its own channel.
 func startRabbit(ctx context.Context, path string, s *site) (queue, error) {
 	ports, err := s.ports(7)
 	if err != nil {
 		return nil, err
 	}
 	dir, url := s.dir, "amqp://"+local(ports[0])
-	// Erlang's nodes find each other by a daemon, epmd. One of our own ends with us.
+	// Erlang's nodes find each other through the daemon epmd. This one ends with the run.
 	names := ports[6]
 	common := append(os.Environ(), "HOME="+dir, "ERL_EPMD_PORT="+strconv.Itoa(names), "ERL_EPMD_ADDRESS=127.0.0.1")
 	epmd := exec.Command("epmd", "-address", "127.0.0.1", "-port", strconv.Itoa(names))
@@ -134,7 +134,7 @@ func rabbitFiles(dir string) error {
 	return errors.Join(
 		os.WriteFile(filepath.Join(dir, "rabbitmq.conf"), []byte(settings.String()), 0o600),
 		os.WriteFile(filepath.Join(dir, "plugins"), []byte("[].\n"), 0o600),
-		os.WriteFile(filepath.Join(dir, "environment"), nil, 0o600), // in place of the machine's
+		os.WriteFile(filepath.Join(dir, "environment"), nil, 0o600), // replaces the machine's file
 		os.WriteFile(filepath.Join(dir, ".erlang.cookie"), []byte("PEERSONLOOPBACK"), 0o400),
 	)
 }
@@ -156,7 +156,7 @@ func rabbitEnv(dir string, i, port, distPort int) []string {
 	}
 }
 
-// rabbitDeclare makes the queue, which the node that is asked leads.
+// rabbitDeclare makes the queue. The node at url leads it.
 func rabbitDeclare(url string) error {
 	conn, err := amqp.Dial(url)
 	if err != nil {
@@ -176,7 +176,7 @@ func rabbitPrepare(url string, n int, handle func([]byte), of *load) error {
 		if err != nil {
 			return err
 		}
-		of.ends = append(of.ends, func() { _ = conn.Close() }) // nothing is under way
+		of.ends = append(of.ends, func() { _ = conn.Close() }) // no call is in progress
 		conns[i] = conn
 	}
 	var loops []loop
@@ -196,7 +196,7 @@ func rabbitPrepare(url string, n int, handle func([]byte), of *load) error {
 	return nil
 }
 
-// rabbitProducer opens a channel and returns what publishes on it.
+// rabbitProducer opens a channel and returns a function that publishes on it.
 func rabbitProducer(conn *amqp.Connection) (func(ctx context.Context, task []byte) error, error) {
 	ch, err := conn.Channel()
 	if err != nil {
@@ -215,7 +215,7 @@ func rabbitProducer(conn *amqp.Connection) (func(ctx context.Context, task []byt
 	}, ch.Confirm(false)
 }
 
-// rabbitConsumer opens a channel on which one task at a time comes.
+// rabbitConsumer opens a channel that delivers one task at a time.
 func rabbitConsumer(conn *amqp.Connection) (<-chan amqp.Delivery, error) {
 	ch, err := conn.Channel()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 type table struct {
 	counts  []int
 	systems []installed
-	rates   map[string][][]float64 // by name, of each round, of each count
+	rates   map[string][][]float64 // by name, round and count
 }
 
 func newTable(counts []int, systems []installed) *table {
@@ -22,8 +22,8 @@ func newTable(counts []int, systems []installed) *table {
 // add adds the rates of a round.
 func (t *table) add(name string, rates []float64) { t.rates[name] = append(t.rates[name], rates) }
 
-// print prints the table in Markdown, which systems were faster than the first, with which
-// the others are compared, and what is missing.
+// print prints the table in Markdown. It also says which systems were faster than the first, with which the others
+// are compared, and which are missing.
 func (t *table) print(out io.Writer, missing []string) error {
 	var b strings.Builder
 	b.WriteString("| | version | a confirmation waits for |")
@@ -58,8 +58,7 @@ func (t *table) print(out io.Writer, missing []string) error {
 	return err
 }
 
-// medians returns those of the system's rates of the k-th count, and of their ratios to
-// the first system's.
+// medians returns the medians of the system's rates for the k-th count, and of their ratios to the first system's.
 func (t *table) medians(name string, k int) (rate, ratio float64) {
 	var rates, ratios []float64
 	for round, r := range t.rates[name] {

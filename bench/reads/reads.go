@@ -1,4 +1,4 @@
-// Package reads measures how many reads a second a node answers.
+// Package reads measures how many reads per second a node answers.
 package reads
 
 import (
@@ -14,9 +14,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Rate reads from the node at the URL, http://..., over so many connections, each with one
-// request under way, and returns how many a second were answered: path says what the i-th
-// request of a connection is for.
+// Rate reads from the node at the URL, http://..., over conns connections with one request at a time each. It returns
+// how many requests per second were answered. path returns the path of the i-th request on a connection.
 func Rate(url string, conns int, during time.Duration, path func(conn, i int) string) (float64, error) {
 	client := &fasthttp.HostClient{Addr: strings.TrimPrefix(url, "http://"), MaxConns: conns}
 	defer client.CloseIdleConnections()

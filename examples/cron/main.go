@@ -1,13 +1,12 @@
-// Command cron writes a report at each time of a schedule: the cluster submits one
-// task for each, whatever becomes of the leader, and any number of these processes
-// do them.
+// Command cron writes a report at each time of a schedule. The cluster submits one task for each time, even if the
+// leader changes, and any number of these processes do the tasks.
 //
 //	claimq dev
 //	go run ./examples/cron -every 5s
 //	go run ./examples/cron -cron "30 2 * * *" -timezone Europe/Prague
 //
-// Without -every and -cron it does the tasks of a schedule that somebody else has set.
-// It talks to the nodes of CLAIMQ_ENDPOINTS. README.md tells what to look at.
+// Without -every and -cron it does the tasks of a schedule that already exists. It connects to the nodes in
+// CLAIMQ_ENDPOINTS. README.md says what to look at.
 package main
 
 import (
@@ -51,8 +50,7 @@ func main() {
 	}
 }
 
-// run sets the schedule, if plan says when, and writes reports until ctx ends. It
-// closes the client.
+// run sets the schedule, if plan has times, and writes reports until ctx ends. It closes the client.
 func run(ctx context.Context, c *client.Client, plan client.Schedule, dir string, out io.Writer) error {
 	defer c.Close()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -72,8 +70,8 @@ func run(ctx context.Context, c *client.Client, plan client.Schedule, dir string
 	return w.Run(ctx)
 }
 
-// setSchedule sets the schedule to plan's times. Every process may do so whenever it
-// starts: one that is set again as it was keeps the time that it waits for.
+// setSchedule sets the schedule to plan's times. Every process may do so at its start: setting the same schedule
+// again keeps its next time.
 func setSchedule(ctx context.Context, c *client.Client, plan client.Schedule, out io.Writer) error {
 	task, err := client.NewTask(taskType, struct{}{})
 	if err != nil {
@@ -119,10 +117,10 @@ func (r *reporter) handle(ctx context.Context, job *client.Job[struct{}]) error 
 	return nil
 }
 
-// dueOf returns the time of the schedule that the task is for. When it runs is
-// another matter: it may have waited for a leader, for a worker, for a second attempt.
+// dueOf returns the time of the schedule that the task is for. The task may run later than that: it may have waited
+// for a leader, a worker or a second attempt.
 func (r *reporter) dueOf(ctx context.Context, task *client.Task) (time.Time, error) {
-	// While this task has not ended the schedule submits no other: it is the last one.
+	// The schedule submits no other task until this one has ended, so this is the last one.
 	s, err := r.c.GetSchedule(ctx, scheduleName)
 	if err != nil {
 		return time.Time{}, err

@@ -19,10 +19,10 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// patience bounds a test with processes.
+// patience bounds a test that runs processes.
 const patience = 3 * time.Minute
 
-// lines is what the program prints, line by line.
+// lines holds the program's output line by line.
 type lines chan string
 
 func (l lines) Write(p []byte) (int, error) {
@@ -30,10 +30,10 @@ func (l lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// printed is more than a test's programs print.
+// printed is more than the programs of a test print.
 const printed = 1_000
 
-// start runs the program with a client of its own until stop.
+// start runs the program with its own client until stop.
 func start(t *testing.T, urls []string, plan client.Schedule, dir string) (out lines, stop func()) {
 	t.Helper()
 	c, err := client.New(client.Config{Endpoints: urls})
@@ -54,7 +54,7 @@ func start(t *testing.T, urls []string, plan client.Schedule, dir string) (out l
 	return out, stop
 }
 
-// next waits for what the program prints next.
+// next waits for the next line of the output.
 func next(ctx context.Context, t *testing.T, out lines) string {
 	t.Helper()
 	select {
@@ -77,7 +77,7 @@ func submitOrders(ctx context.Context, t *testing.T, c *client.Client, n int) {
 	}
 }
 
-// readReports returns the reports in the folder, by time.
+// readReports returns the reports in the folder, sorted by time.
 func readReports(t *testing.T, dir string) []report {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, "*.json"))
@@ -97,8 +97,8 @@ func readReports(t *testing.T, dir string) []report {
 	return reports
 }
 
-// The leader dies between two reports. Each time has one task, each task one report, and
-// all of them together leave nothing out and count nothing twice.
+// The leader dies between two reports. Each time still has one task and each task one report. Together the reports
+// leave nothing out and count nothing twice.
 func TestCron_leaderDies(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -142,7 +142,7 @@ func TestCron_leaderDies(t *testing.T) {
 	checkTasks(ctx, t, c, readReports(t, dir))
 }
 
-// waitReports waits until the reports count so many orders.
+// waitReports waits until the reports count that many orders.
 func waitReports(ctx context.Context, t *testing.T, dir string, want int) {
 	t.Helper()
 	for orders := 0; orders < want; {
@@ -158,8 +158,8 @@ func waitReports(ctx context.Context, t *testing.T, dir string, want int) {
 	}
 }
 
-// checkReports checks that the reports are due whole seconds after the first, follow
-// each other without a gap, and count 50 orders.
+// checkReports checks that the reports are due whole seconds after the first, that there is no gap between them, and
+// that they count 50 orders.
 func checkReports(t *testing.T, reports []report, first string) {
 	t.Helper()
 	if got := reports[0].To.Format(time.RFC3339); got != first {
@@ -178,8 +178,8 @@ func checkReports(t *testing.T, reports []report, first string) {
 	}
 }
 
-// checkTasks checks that each report is the work of a task of its own, and that no
-// task but the last, which may have been cut off, is without one.
+// checkTasks checks that each report belongs to a different task, and that each task has a report. The last one may
+// have none, because it may have been cut off.
 func checkTasks(ctx context.Context, t *testing.T, c *client.Client, reports []report) {
 	t.Helper()
 	of := map[string]bool{}
@@ -207,8 +207,8 @@ func checkTasks(ctx context.Context, t *testing.T, c *client.Client, reports []r
 	}
 }
 
-// A report that is due at half past two is written once a night: at the jump where the
-// clock jumps over it, and the first time where it comes twice.
+// A report due at half past two is written once a night. If the clock skips that time, it is written at the jump. If
+// the time comes twice, it is written the first time.
 func TestCron_clocksChange(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -256,8 +256,7 @@ func schedule(ctx context.Context, t *testing.T, s *clienttest.Server) *client.S
 	return set
 }
 
-// While a report is not written no other task is submitted; the next report then goes
-// back to where the last one ended.
+// While a report is not written, no other task is submitted. The next report then begins where the last one ended.
 func TestCron_overlap(t *testing.T) {
 	t.Parallel()
 	s := clienttest.New(t)
@@ -266,17 +265,17 @@ func TestCron_overlap(t *testing.T) {
 	dir := t.TempDir()
 	plan := client.Schedule{Cron: "@hourly"}
 	out, stop := start(t, []string{s.URL()}, plan, dir)
-	next(ctx, t, out) // it is set
+	next(ctx, t, out) // the schedule is set
 	stop()
 	submitOrders(ctx, t, s.Client(), 1)
 	s.Advance(time.Hour) // a task for 01:00, and no worker
 	submitOrders(ctx, t, s.Client(), 2)
-	s.Advance(2 * time.Hour) // 02:00 and 03:00 are passed over
+	s.Advance(2 * time.Hour) // 02:00 and 03:00 are skipped
 	set := schedule(ctx, t, s)
 	if set.Skipped != 2 {
 		t.Fatalf("the schedule is %+v", set)
 	}
-	out, stop = start(t, []string{s.URL()}, plan, dir) // sets it again
+	out, stop = start(t, []string{s.URL()}, plan, dir) // it sets the schedule again
 	next(ctx, t, out)
 	next(ctx, t, out)
 	s.Await(set.LastTaskID, client.StatusCompleted)
@@ -293,8 +292,7 @@ func TestCron_overlap(t *testing.T) {
 	}
 }
 
-// An attempt that repeats another one, whose worker died before it could complete its
-// task, writes the same report again.
+// An attempt after a worker died before it completed its task writes the same report again.
 func TestSave_again(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

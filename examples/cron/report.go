@@ -13,17 +13,17 @@ import (
 	"github.com/claimq/claimq/client"
 )
 
-// report says how many tasks of each type were submitted from a time up to, but not
-// at, the time that it was due.
+// report counts the submitted tasks of each type from the last report up to, but not including, the time that this
+// one was due.
 type report struct {
 	From  time.Time      `json:"from"` // the last report's To; zero: from the beginning
 	To    time.Time      `json:"to"`
-	Task  string         `json:"task"` // that wrote it
+	Task  string         `json:"task"` // the task that wrote it
 	Count map[string]int `json:"count"`
 }
 
-// count makes the report that is due at a time. It begins where the last one ended,
-// so nothing is left out or counted twice when times were passed over.
+// count makes the report that is due at a time. It begins where the last one ended, so skipped times cause no gap and
+// nothing is counted twice.
 func (r *reporter) count(ctx context.Context, due time.Time) (report, error) {
 	rep := report{To: due, Count: map[string]int{}}
 	filter := client.Filter{CreatedBefore: due}
@@ -44,7 +44,7 @@ func (r *reporter) count(ctx context.Context, due time.Time) (report, error) {
 	return rep, nil
 }
 
-// nameLayout is of the reports' names, which sort by time.
+// nameLayout makes the names of reports, which sort by time.
 const nameLayout = "2006-01-02T15-04-05.000Z.json"
 
 func fileName(dir string, due time.Time) string {
@@ -66,8 +66,8 @@ func lastBefore(dir string, due time.Time) (last time.Time, ok bool, err error) 
 	return last, ok, nil
 }
 
-// save puts the report in its place in one step. A second attempt for the same time
-// writes the same file again. It is on the disk before the task is completed.
+// save puts the report in its place in one step. A second attempt for the same time writes the same file again. The
+// file is on disk before the task is completed.
 func save(dir string, rep report, token int64) error {
 	data, err := json.Marshal(rep)
 	if err != nil {
@@ -81,7 +81,6 @@ func save(dir string, rep report, token int64) error {
 	return os.Rename(temporary, name)
 }
 
-// write writes a file to the disk.
 func write(name string, data []byte) error {
 	f, err := os.Create(name)
 	if err != nil {

@@ -16,25 +16,25 @@ const lockTimeout = 30 * time.Second
 // errFenced is returned when a later claim has written to the row.
 var errFenced = errors.New("the database refused the write")
 
-// What is known of a mail.
+// These are the states of a mail.
 const (
-	stateSending = "sending" // it may be out
-	stateSent    = "sent"    // it is out
+	stateSending = "sending" // it may have been sent
+	stateSent    = "sent"    // it has been sent
 )
 
-// row is what the database has of a mail.
+// row is a mail's row in the database.
 type row struct {
 	// Fence is the token of the newest claim that has written.
 	Fence int64  `json:"fence"`
 	State string `json:"state"`
 }
 
-// book is the database: a file that several processes write to, one transaction at a
-// time. A database server does the same with the SQL in README.md.
+// book is the database: a file that several processes write to, one transaction at a time. With the SQL in README.md
+// a database server does the same.
 type book struct{ path string }
 
-// begin notes that the holder of the token is about to send the mail, unless it was
-// sent, and returns the row as it was. From then on all older tokens are refused.
+// begin records that the holder of the token is about to send the mail, unless it was sent. It returns the previous
+// row. From then on all older tokens are refused.
 func (b book) begin(key string, token int64) (before row, err error) {
 	err = b.write(key, token, func(r *row) {
 		before = *r
@@ -45,15 +45,14 @@ func (b book) begin(key string, token int64) (before row, err error) {
 	return before, err
 }
 
-// finish notes that the mail was sent.
+// finish records that the mail was sent.
 func (b book) finish(key string, token int64) error {
 	return b.write(key, token, func(r *row) { *r = row{Fence: token, State: stateSent} })
 }
 
 var rows = []byte("mails")
 
-// write changes a row, unless a newer token has done so before: looking and writing
-// are one transaction.
+// write changes a row, unless a newer token has changed it before. The check and the write are one transaction.
 func (b book) write(key string, token int64, change func(*row)) error {
 	db, err := bbolt.Open(b.path, 0o600, &bbolt.Options{Timeout: lockTimeout})
 	if err != nil {
@@ -83,7 +82,6 @@ func (b book) write(key string, token int64, change func(*row)) error {
 	})
 }
 
-// print prints the rows.
 func (b book) print(out io.Writer) error {
 	db, err := bbolt.Open(b.path, 0o600, &bbolt.Options{Timeout: lockTimeout, ReadOnly: true})
 	if err != nil {

@@ -15,21 +15,20 @@ const (
 	sendMax = 2 * time.Minute
 )
 
-// message is a mail.
 type message struct {
 	to   string
 	text string // header and body
 }
 
-// confirmation returns the mail of an order. Its Message-ID comes from the order's
-// key: every attempt sends the same, so that who gets two can know that they are one.
+// confirmation returns the mail for an order. Its Message-ID comes from the order's key, so every attempt sends the
+// same one, and a recipient of two mails can tell that they are the same.
 func confirmation(p params) message {
 	return message{to: p.To, text: fmt.Sprintf("From: %s\r\nTo: %s\r\nSubject: Your order %s\r\nMessage-ID: <%s@shop.example>\r\n\r\nThank you!\r\n",
 		from, p.To, p.Order, p.key())}
 }
 
-// send hands the mail to the server. Once they talk it does not look at ctx any more:
-// to break off would only leave open whether the mail is out.
+// send hands the mail to the server. Once they talk it ignores ctx, because after a break it would be unknown whether
+// the mail was sent.
 func send(ctx context.Context, server string, m message) error {
 	host, _, err := net.SplitHostPort(server)
 	if err != nil {
@@ -61,5 +60,5 @@ func send(ctx context.Context, server string, m message) error {
 	if _, err := data.Write([]byte(m.text)); err != nil {
 		return err
 	}
-	return data.Close() // the server's answer: it has the mail
+	return data.Close() // the server's answer says that it has the mail
 }

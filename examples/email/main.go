@@ -1,14 +1,14 @@
-// Command email sends a mail for each order of a shop, and writes down in a database
-// that it was sent. The database refuses what a worker writes whose claim is over.
+// Command email sends a mail for each order of a shop and records in a database that it was sent. The database
+// refuses the write of a worker whose claim is over.
 //
 //	claimq dev
 //	go run ./examples/email sink
 //	go run ./examples/email work
 //	go run ./examples/email submit 17 ada@example.org
 //
-// sink stands for a mail server: it prints what it gets. It all talks to the nodes
-// of CLAIMQ_ENDPOINTS. README.md tells how to stop a worker for too long and see its
-// write refused, and what no database can prevent.
+// sink stands for a mail server and prints the mails that it gets. work and submit connect to the nodes in
+// CLAIMQ_ENDPOINTS. README.md says how to stop a worker for too long and see its write refused, and what no database
+// can prevent.
 package main
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/claimq/claimq/client"
 )
 
-// taskType is that of the tasks, params are their parameters.
+// taskType is the type of the tasks, and params holds their parameters.
 const taskType = "confirmation"
 
 type params struct {
@@ -38,7 +38,7 @@ type params struct {
 
 var orderPattern = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
 
-// check is made by who submits, and by who works, for others may submit too.
+// check checks the parameters. Both the submitter and the worker call it, because others may submit too.
 func (p params) check() error {
 	if !orderPattern.MatchString(p.Order) {
 		return fmt.Errorf("order is %q: it must be 1 to 64 of A-Z a-z 0-9 -", p.Order)
@@ -49,7 +49,7 @@ func (p params) check() error {
 	return nil
 }
 
-// key names what there must be one of: the task, the row of the database, the mail.
+// key identifies the task, the row of the database and the mail. There must be only one of each.
 func (p params) key() string { return "confirmation-" + p.Order }
 
 func main() {
@@ -93,8 +93,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return fmt.Errorf("%q is none of submit, work, book and sink", args[0])
 }
 
-// submit is what a shop does when an order comes in. It may do so again, as its
-// customer clicked twice or it did not get the answer: the key makes it one task.
+// submit is what a shop does for a new order. The shop may repeat it, after a double click or a lost answer: the key
+// makes it one task.
 func submit(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) != 2 {
 		return errors.New("usage: submit ORDER ADDRESS")

@@ -20,10 +20,10 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// patience bounds a test with processes.
+// patience bounds a test that runs processes.
 const patience = 3 * time.Minute
 
-// asProgram in the environment makes the test's binary the program itself.
+// asProgram in the environment makes the test's binary run as the program.
 const asProgram = "CLAIMQ_EXAMPLE_EMAIL"
 
 func TestMain(m *testing.M) {
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// printed is what a program prints. It is safe for concurrent use.
+// printed collects a program's output. Concurrent calls are safe.
 type printed struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -89,7 +89,7 @@ type lab struct {
 	book  book
 }
 
-// newLab starts a node and a mail server that calls got.
+// newLab starts a node, and a mail server that calls got.
 func newLab(t *testing.T, got func(string)) *lab {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -113,7 +113,7 @@ func newLab(t *testing.T, got func(string)) *lab {
 	return l
 }
 
-// startSink returns the address of a mail server that is stopped when the test ends.
+// startSink returns the address of a mail server. The server stops when the test ends.
 func startSink(t *testing.T, s *sink) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -132,8 +132,7 @@ func startSink(t *testing.T, s *sink) string {
 	return listener.Addr().String()
 }
 
-// start starts the program as a process. It is killed when the test ends, if it has
-// not ended.
+// start starts the program as a process. It is killed when the test ends, if it still runs.
 func (l *lab) start(t *testing.T, args ...string) (*exec.Cmd, *printed) {
 	t.Helper()
 	out := &printed{}
@@ -159,7 +158,7 @@ func (l *lab) worker(t *testing.T) (*exec.Cmd, *printed) {
 	return cmd, out
 }
 
-// submit submits the order and returns what the program said.
+// submit submits the order and returns the program's output.
 func (l *lab) submit(t *testing.T, order string) string {
 	t.Helper()
 	cmd, out := l.start(t, "submit", order, "ada@example.org")
@@ -169,8 +168,8 @@ func (l *lab) submit(t *testing.T, order string) string {
 	return out.String()
 }
 
-// stop stops the process, and returns when it stands still: a signal takes its time,
-// and the process could begin a transaction meanwhile, which would hold all others up.
+// stop stops the process and returns when it has stopped. A signal takes time, and meanwhile the process could begin
+// a transaction, which would block all others.
 func stop(cmd *exec.Cmd) error {
 	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		return err
@@ -190,13 +189,12 @@ func stop(cmd *exec.Cmd) error {
 	}
 }
 
-// A worker stands still after the mail server has its mail, for longer than its lease.
-// Another one does the task. When the first goes on, the database refuses it, and the
-// two mails have one name.
+// A worker is stopped after the mail server has its mail, for longer than its lease. Another worker does the task.
+// When the first one goes on, the database refuses its write. Both mails have the same Message-ID.
 func TestEmail_workerStoppedForTooLong(t *testing.T) {
 	t.Parallel()
 	workers, stopped := make(chan *exec.Cmd, 1), make(chan error, 1)
-	// The first mail is that of the only worker; before it knows, it is stopped.
+	// The only worker sends the first mail, and is stopped before it gets the answer.
 	stopFirst := sync.OnceFunc(func() { stopped <- stop(<-workers) })
 	l := newLab(t, func(string) { stopFirst() })
 	first, slow := l.worker(t)
@@ -226,7 +224,7 @@ func TestEmail_workerStoppedForTooLong(t *testing.T) {
 	}
 	slow.waitFor(l.ctx, t, "order 17, token 1: sent, but the database refused the write: token 2 has written since, 1 is older")
 
-	// The first worker goes on with other tasks, and ends when it is asked to.
+	// The first worker goes on with other tasks, and ends when it is told to.
 	l.submit(t, "18")
 	l.mails.waitFor(l.ctx, t, "confirmation-18")
 	if task, err = l.c.Wait(l.ctx, "2"); err != nil || task.Status != client.StatusCompleted {
@@ -258,8 +256,8 @@ delivered <confirmation-18@shop.example> to ada@example.org
 	}
 }
 
-// The database takes what the newest claim writes, and takes it twice; what an older
-// one writes it refuses, at the begin too. What was sent stays sent.
+// The database accepts writes of the newest claim, even twice. It refuses those of an older claim, even at the
+// beginning. A mail that is marked sent stays so.
 func TestBook(t *testing.T) {
 	t.Parallel()
 	b := book{path: filepath.Join(t.TempDir(), "mail.db")}
@@ -287,8 +285,8 @@ func TestBook(t *testing.T) {
 	finish(6, errFenced)
 }
 
-// A mail server that looks at names delivers a mail once, however often it is sent;
-// what it refuses for good is not sent again.
+// A mail server that checks names delivers a mail once, even if it is sent several times. A mail that it refuses for
+// good is not sent again.
 func TestSend(t *testing.T) {
 	t.Parallel()
 	mails := &printed{}
@@ -317,8 +315,7 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// Parameters that would end in a header of the mail, or in somebody else's row, are
-// refused.
+// Parameters that would get into a header of the mail or into another row are refused.
 func TestParams(t *testing.T) {
 	t.Parallel()
 	for _, p := range []params{{}, {"17", ""}, {"", "a@b.example"}, {"17\r\nBcc: c@d.example", "a@b.example"}, {"17", "a@b.example\r\nX: y"}, {"17", "Ada <a@b.example>"}} {

@@ -12,7 +12,7 @@ import (
 	"github.com/claimq/claimq/client"
 )
 
-// sender sends mails. It is safe for concurrent use.
+// sender sends mails. Concurrent calls are safe.
 type sender struct {
 	book   book
 	server string // host:port
@@ -50,8 +50,8 @@ func (s *sender) handle(ctx context.Context, job *client.Job[params]) error {
 	if err := send(ctx, s.server, confirmation(job.Params)); err != nil {
 		return whetherToRepeat(err)
 	}
-	// The mail is out, so this is written whatever has become of the claim. Whether
-	// it may be is not for us to say: we may have stood still since.
+	// The mail was sent, so this is written even if the claim is lost. The database decides whether it accepts the
+	// write, because this process may have been stopped since.
 	if err := s.book.finish(key, job.Token); err != nil {
 		s.say("order %s, token %d: sent, but %v", order, job.Token, err)
 		return err
@@ -60,8 +60,7 @@ func (s *sender) handle(ctx context.Context, job *client.Job[params]) error {
 	return nil
 }
 
-// whetherToRepeat fails the task for good if the mail server says that it will never
-// take this mail.
+// whetherToRepeat fails the task for good if the mail server will never take this mail.
 func whetherToRepeat(err error) error {
 	if refusal := (*textproto.Error)(nil); errors.As(err, &refusal) && refusal.Code >= 500 {
 		return client.Permanent(err)

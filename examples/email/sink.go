@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Bounds of the sink.
+// These bound the sink.
 const (
 	talkMax      = 5 * time.Minute
 	talkBytesMax = 1 << 20
@@ -23,10 +23,9 @@ const (
 // sink is a mail server that prints the mails it gets.
 type sink struct {
 	delay time.Duration // before it says that it has a mail
-	once  bool          // drop what has the Message-ID of a mail that was delivered
+	once  bool          // drop a mail whose Message-ID was already delivered
 
-	// got, if not nil, is called with a mail's Message-ID before the sender learns that
-	// it was taken.
+	// got, if not nil, is called with a mail's Message-ID before the sender learns that it was taken.
 	got func(id string)
 
 	mu    sync.Mutex // guards what follows
@@ -63,7 +62,7 @@ func (s *sink) print(format string, args ...any) {
 	fmt.Fprintf(s.out, format+"\n", args...)
 }
 
-// talk is as much SMTP as a sender of mails needs.
+// talk does as much SMTP as a sender of mails needs.
 func (s *sink) talk(ctx context.Context, conn net.Conn) {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
@@ -100,7 +99,7 @@ func (s *sink) talk(ctx context.Context, conn net.Conn) {
 	}
 }
 
-// take delivers a mail and returns what to answer.
+// take delivers a mail and returns the answer.
 func (s *sink) take(ctx context.Context, to string, text io.Reader) string {
 	m, err := mail.ReadMessage(text)
 	if err == nil {

@@ -1,7 +1,6 @@
-// Command fanout is a whole program that does one piece of work in steps: it
-// fetches a text, looks at it in three ways side by side, and puts what they found
-// together. The steps wait for each other in the cluster, not here: this process,
-// or any number of others like it, may die at any moment, and the rest goes on.
+// Command fanout is a complete program that does one piece of work in steps. It fetches a text, examines it in three
+// ways at the same time, and merges the results. The steps wait for each other in the cluster and not in this
+// process. So this process and others like it may die at any moment, and the rest goes on.
 //
 //	claimq dev
 //	go run ./examples/fanout
@@ -9,10 +8,9 @@
 //	go run ./examples/fanout -by-claim
 //	go run ./examples/fanout -work
 //
-// It talks to the nodes of CLAIMQ_ENDPOINTS. With -by-claim there is no step that
-// puts things together: two processors compete for it, and one does it
-// (processor.go). With -work it submits nothing and does the steps of others. What the
-// steps do is in steps.go.
+// It connects to the nodes in CLAIMQ_ENDPOINTS. With -by-claim there is no merge step: two processors compete for it,
+// and one does it (processor.go). With -work it submits nothing and does the steps of others. The steps are in
+// steps.go.
 package main
 
 import (
@@ -49,8 +47,7 @@ func main() {
 	}
 }
 
-// run submits the work, does it with workers of its own, and prints what it came
-// to. It closes the client.
+// run submits the work, does it with its own workers, and prints the result. It closes the client.
 func run(ctx context.Context, c *client.Client, args []string, out io.Writer) error {
 	defer c.Close()
 	flags := flag.NewFlagSet("fanout", flag.ContinueOnError)
@@ -102,9 +99,9 @@ func run(ctx context.Context, c *client.Client, args []string, out io.Writer) er
 	ended, err := c.Wait(working, w.ID)
 	if err != nil {
 		stopWork(err)
-		err = context.Cause(working) // what came first
+		err = context.Cause(working) // the first cause
 	}
-	processors.Wait() // they have seen the end, too
+	processors.Wait() // they see the end too
 	stopWork(nil)
 	workers.Wait()
 	if err != nil {
@@ -113,7 +110,7 @@ func run(ctx context.Context, c *client.Client, args []string, out io.Writer) er
 	return p.report(ended, *byClaim)
 }
 
-// describe returns the task: what there is to do, and what waits for what.
+// describe returns the task with its steps and their dependencies.
 func describe(path string, byClaim bool) (client.Task, error) {
 	task := client.Task{TaskType: "fanout"}
 	var errs []error
@@ -135,7 +132,7 @@ func describe(path string, byClaim bool) (client.Task, error) {
 	return task, errors.Join(errs...)
 }
 
-// program is what the goroutines share.
+// program holds what the goroutines share.
 type program struct {
 	c *client.Client
 
@@ -149,7 +146,7 @@ func (p *program) say(format string, args ...any) {
 	fmt.Fprintf(p.out, format+"\n", args...)
 }
 
-// work does steps until ctx ends, of this task or any other like it.
+// work does steps of this task and others like it until ctx ends.
 func (p *program) work(ctx context.Context, name string) error {
 	w, err := client.NewWorker(p.c, client.WorkerConfig{ID: name, Concurrency: 1, Retry: func(*client.Task, error) time.Duration { return 0 }})
 	if err != nil {
@@ -161,7 +158,7 @@ func (p *program) work(ctx context.Context, name string) error {
 	return w.Run(ctx)
 }
 
-// handle makes do the worker's handler of a type of steps, and says how each went.
+// handle makes do the worker's handler for a type of steps, and prints the outcome of each step.
 func handle[P any](w *client.Worker, p *program, taskType string, do func(context.Context, *client.Job[P]) (any, error)) {
 	client.Handle(w, taskType, func(ctx context.Context, job *client.Job[P]) error {
 		result, err := do(ctx, job)

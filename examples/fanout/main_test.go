@@ -17,10 +17,10 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// patience bounds a test with processes.
+// patience bounds a test that runs processes.
 const patience = 3 * time.Minute
 
-// asProgram in the environment makes the test's binary the program itself.
+// asProgram in the environment makes the test's binary run as the program.
 const asProgram = "CLAIMQ_EXAMPLE_FANOUT"
 
 func TestMain(m *testing.M) {
@@ -48,7 +48,7 @@ func startNodes(t *testing.T) (context.Context, *procs.Cluster) {
 	return ctx, nodes
 }
 
-// watched is what the program prints; it calls its function at the first line.
+// watched collects the program's output. It calls first at the first line.
 type watched struct {
 	bytes.Buffer
 	first func()
@@ -62,7 +62,7 @@ func (w *watched) Write(p []byte) (int, error) {
 	return w.Buffer.Write(p)
 }
 
-// runProgram runs the program and returns what it printed.
+// runProgram runs the program and returns its output.
 func runProgram(ctx context.Context, t *testing.T, nodes *procs.Cluster, first func(), args ...string) (string, error) {
 	t.Helper()
 	c, err := client.New(client.Config{Endpoints: nodes.URLs()})
@@ -74,8 +74,7 @@ func runProgram(ctx context.Context, t *testing.T, nodes *procs.Cluster, first f
 	return out.String(), err
 }
 
-// The program does what it says, in both ways, and also when the leader dies in the
-// middle of it.
+// The program finishes both with and without -by-claim, even if the leader dies meanwhile.
 func TestFanout(t *testing.T) {
 	t.Parallel()
 	ctx, nodes := startNodes(t)
@@ -96,7 +95,7 @@ func TestFanout(t *testing.T) {
 		name      string
 		first     func() // called when the task has been submitted
 		args      []string
-		want      string // printed
+		want      string // expected output
 		finalized int    // by a processor
 	}{
 		{"built in", nil, nil, `is completed: {"lines":4,"longest":"workers","words":29}`, 0},
@@ -124,8 +123,8 @@ func TestFanout(t *testing.T) {
 	}
 }
 
-// The process that has submitted the work dies in the middle of its first step. Another
-// one does the rest when the lease of that step has ended.
+// The process that submitted the work dies in the middle of its first step. Another process does the rest after the
+// lease of that step has ended.
 func TestFanout_processDies(t *testing.T) {
 	t.Parallel()
 	ctx, nodes := startNodes(t)
@@ -168,8 +167,8 @@ func TestFanout_processDies(t *testing.T) {
 	}
 }
 
-// dieFetching runs the program as a process and kills it while it reads the pipe, in
-// whose place the text is put before. It returns the id of its task.
+// dieFetching runs the program as a process and kills it while it reads the pipe. Before that it puts the text in the
+// pipe's place. It returns the task's id.
 func dieFetching(t *testing.T, nodes *procs.Cluster, pipe, text string) string {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], pipe)

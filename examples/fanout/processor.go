@@ -9,12 +9,11 @@ import (
 	"github.com/claimq/claimq/client"
 )
 
-// finalizationTimeout is for how long a processor claims the finalization: if it
-// dies, another one can do it after that.
+// finalizationTimeout is the time for which a processor claims the finalization. If the processor dies, another one
+// can take over after that.
 const finalizationTimeout = 10 * time.Second
 
-// process is a processor: it waits for the steps, and then puts them together and
-// ends the task, unless another one does.
+// process waits for the steps, merges their results and ends the task, unless another processor does.
 func (p *program) process(ctx context.Context, name string, w *client.Workflow) error {
 	for _, id := range w.Steps {
 		if _, err := p.c.Wait(ctx, id); err != nil {
@@ -45,7 +44,7 @@ func (p *program) process(ctx context.Context, name string, w *client.Workflow) 
 	}
 }
 
-// finalize reads what the steps came to, and ends the task with it.
+// finalize reads the results of the steps and ends the task with them.
 func (p *program) finalize(ctx context.Context, f *client.FinalizationClaimer, name, id string) error {
 	parts := map[string][]byte{}
 	for step, err := range p.c.Tasks(ctx, client.Filter{ParentID: id}) {
@@ -64,7 +63,7 @@ func (p *program) finalize(ctx context.Context, f *client.FinalizationClaimer, n
 		}
 		end = client.FinalizeRequest{Outcome: client.StatusCompleted, Result: result}
 	}
-	done, err := f.Finalize(ctx, id, end) // with the token of its claim: refused if that is over
+	done, err := f.Finalize(ctx, id, end) // with the token of its claim, so it is refused if the claim is over
 	if err != nil {
 		return err
 	}
@@ -72,7 +71,7 @@ func (p *program) finalize(ctx context.Context, f *client.FinalizationClaimer, n
 	return nil
 }
 
-// endsWithin waits for the task's end, but no longer than d.
+// endsWithin waits for the task's end, but at most d.
 func (p *program) endsWithin(ctx context.Context, id string, d time.Duration) (bool, error) {
 	waitCtx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()

@@ -16,8 +16,7 @@ import (
 	"github.com/claimq/claimq/client/clienttest"
 )
 
-// A processor whose claim has run out while it read the parts is refused, and tries
-// again.
+// A processor whose claim runs out while it reads the parts is refused, and tries again.
 func TestProcess_losesItsClaim(t *testing.T) {
 	t.Parallel()
 	s := clienttest.New(t)

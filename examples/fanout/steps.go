@@ -10,7 +10,7 @@ import (
 	"github.com/claimq/claimq/client"
 )
 
-// The types of the steps: workers could claim one of them alone.
+// These are the types of the steps. A worker could claim only one of them.
 const (
 	fetchType = "fanout.fetch"
 	lookType  = "fanout.look"
@@ -18,7 +18,7 @@ const (
 )
 
 type fetchParams struct {
-	Path string `json:"path"` // "": a text that is built in
+	Path string `json:"path"` // "": a built-in text
 }
 
 type lookParams struct {
@@ -40,7 +40,7 @@ func fetch(_ context.Context, job *client.Job[fetchParams]) (any, error) {
 	return string(text), err
 }
 
-// look looks at the text that was fetched, in one way.
+// look examines the fetched text in one way.
 func (p *program) look(ctx context.Context, job *client.Job[lookParams]) (any, error) {
 	results, err := p.c.DependencyResults(ctx, job.Task)
 	if err != nil {
@@ -61,7 +61,7 @@ func (p *program) look(ctx context.Context, job *client.Job[lookParams]) (any, e
 	return nil, client.Permanent(fmt.Errorf("nobody knows how to look at %q", job.Params.At))
 }
 
-// merge puts the results of the looks together.
+// merge merges the results of the looks.
 func (p *program) merge(ctx context.Context, job *client.Job[struct{}]) (any, error) {
 	parts, err := p.c.DependencyResults(ctx, job.Task)
 	if err != nil {
@@ -70,7 +70,7 @@ func (p *program) merge(ctx context.Context, job *client.Job[struct{}]) (any, er
 	return merge(parts)
 }
 
-// longest returns the longest word, the first of them.
+// longest returns the longest word, and the first one of that length.
 func longest(text string) string {
 	most := ""
 	for _, word := range strings.Fields(text) {
@@ -81,7 +81,6 @@ func longest(text string) string {
 	return most
 }
 
-// merge puts the results of steps together.
 func merge(parts map[string][]byte) ([]byte, error) {
 	all := make(map[string]json.RawMessage, len(parts))
 	for name, part := range parts {

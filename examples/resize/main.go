@@ -1,12 +1,11 @@
-// Command resize makes a picture smaller. It is a worker's command: claimq work runs
-// it once for every task of a type, and does all that has to do with claims.
+// Command resize makes a picture smaller. It is the command of a worker: claimq work runs it once for every task of a
+// type and handles the claims.
 //
 //	go build -o /tmp/resize ./examples/resize
 //	claimq work --type resize --concurrency 2 -- /tmp/resize -dir /tmp/pictures
 //
-// It reads the task's parameters from standard input, prints the result, and ends
-// with 0, with 100 if no further attempt can help, else with 1. README.md tells how
-// to try it.
+// It reads the task's parameters from standard input and prints the result. Its exit code is 0 for success, 100 if no
+// further attempt can help, and 1 otherwise. README.md says how to try it.
 package main
 
 import (
@@ -19,10 +18,10 @@ import (
 	"path/filepath"
 )
 
-// paramsBytesMax bounds what is read from standard input.
+// paramsBytesMax bounds the input read from standard input.
 const paramsBytesMax = 64 << 10
 
-// Exit codes that claimq work knows.
+// These exit codes have a meaning for claimq work.
 const (
 	exitRetry = 1
 	exitNever = 100
@@ -31,14 +30,14 @@ const (
 // errNever is returned when no further attempt can help.
 var errNever = errors.New("no attempt can help")
 
-// params are a task's: slash-separated names in the folder, and a width in pixels.
+// params holds a task's parameters: slash-separated names in the folder, and a width in pixels.
 type params struct {
 	From  string `json:"from"`
 	To    string `json:"to"`
 	Width int    `json:"width"`
 }
 
-// result is what the task is completed with.
+// result is the result of the task.
 type result struct {
 	Width  int `json:"width"`
 	Height int `json:"height"`
@@ -52,20 +51,20 @@ func main() {
 	if err == nil {
 		return
 	}
-	fmt.Fprintln(os.Stderr, "resize:", err) // the task's error shows it
+	fmt.Fprintln(os.Stderr, "resize:", err) // the task's error shows this
 	if errors.Is(err, errNever) {
 		os.Exit(exitNever)
 	}
 	os.Exit(exitRetry)
 }
 
-// run does what the parameters in in say, and writes the result to out.
+// run makes the picture for the parameters in in, and writes the result to out.
 func run(dir string, in io.Reader, out io.Writer) error {
 	p, err := readParams(in)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNever, err)
 	}
-	root, err := os.OpenRoot(dir) // a disk that is not mounted yet may be so later
+	root, err := os.OpenRoot(dir) // a disk that is not mounted yet may be mounted later
 	if err != nil {
 		return err
 	}
@@ -85,7 +84,7 @@ func run(dir string, in io.Reader, out io.Writer) error {
 	return json.NewEncoder(out).Encode(result{Width: small.Rect.Dx(), Height: small.Rect.Dy(), Bytes: len(data)})
 }
 
-// readParams reads the parameters and checks them.
+// readParams reads and checks the parameters.
 func readParams(in io.Reader) (params, error) {
 	var p params
 	data, err := io.ReadAll(io.LimitReader(in, paramsBytesMax))

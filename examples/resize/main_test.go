@@ -25,11 +25,10 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// patience bounds a test with processes.
+// patience bounds a test that runs processes.
 const patience = 3 * time.Minute
 
-// halves draws a picture whose left half has the first color, the right one the
-// second.
+// halves draws a picture whose left half has the first color and whose right half has the second.
 func halves(width, height int, left, right color.Color) *image.RGBA {
 	m := image.NewRGBA(image.Rect(0, 0, width, height))
 	for y := range height {
@@ -60,7 +59,7 @@ func put(t *testing.T, dir, name string, data []byte) {
 	}
 }
 
-// asProgram in the environment makes the test's binary the program itself.
+// asProgram in the environment makes the test's binary run as the program.
 const asProgram = "CLAIMQ_EXAMPLE_RESIZE"
 
 func TestMain(m *testing.M) {
@@ -71,7 +70,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// lab is a node, a client of it, a folder of pictures, and the binary.
+// lab is a node with a client, a folder of pictures, and the claimq binary.
 type lab struct {
 	ctx    context.Context
 	c      *client.Client
@@ -102,8 +101,8 @@ func newLab(t *testing.T) *lab {
 	return l
 }
 
-// work starts claimq work as README.md does, but that the command's pid is put into
-// a file first. It is stopped when the test ends.
+// work starts claimq work as in README.md, but the command first writes its pid to a file. It stops when the test
+// ends.
 func (l *lab) work(t *testing.T) {
 	t.Helper()
 	line := fmt.Sprintf(`echo $$ >%s/pid.$CLAIMQ_TASK_ID.$CLAIMQ_ATTEMPT; exec %s -dir %s`, l.dir, os.Args[0], l.dir)
@@ -136,8 +135,8 @@ func (l *lab) submit(t *testing.T, p params) string {
 	return id
 }
 
-// Pictures are made smaller by a real claimq work. A broken one fails at once and for
-// good; a command that is killed in the middle of its picture does it again.
+// A real claimq work makes pictures smaller. A broken picture fails at once and for good. If a command is killed in
+// the middle of its picture, a second attempt does it again.
 func TestResize(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -151,7 +150,7 @@ func TestResize(t *testing.T) {
 	}
 	l.work(t)
 	slow := l.submit(t, params{From: "slow.png", To: "small/slow.jpg", Width: 40})
-	writing, err := os.OpenFile(pipe, os.O_WRONLY, 0) // when somebody reads it
+	writing, err := os.OpenFile(pipe, os.O_WRONLY, 0) // opens when the command reads it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,8 +174,7 @@ func TestResize(t *testing.T) {
 		t.Errorf("the broken picture's task is %+v (%v)", got, err)
 	}
 
-	// The pipe has been half read. The command dies, and so does nothing else; the
-	// next one finds a file in the pipe's place.
+	// The pipe has been half read. Only the command dies, and the next one finds a file in the pipe's place.
 	put(t, l.dir, "whole.png", data)
 	if err := os.Rename(filepath.Join(l.dir, "whole.png"), pipe); err != nil {
 		t.Fatal(err)
@@ -208,8 +206,7 @@ func (l *lab) kill(t *testing.T, id string) {
 	}
 }
 
-// checkHalves looks whether the file is a picture of the size whose halves are red
-// and blue.
+// checkHalves checks that the file is a picture of that size with a red and a blue half.
 func checkHalves(t *testing.T, name string, width, height int) {
 	t.Helper()
 	f, err := os.Open(name)
@@ -230,8 +227,7 @@ func checkHalves(t *testing.T, name string, width, height int) {
 	}
 }
 
-// Each pixel is the average of its box, also where the sizes do not divide, and a
-// small picture stays as it is.
+// Each pixel is the average of its box, even if the sizes do not divide evenly. A small picture stays the same.
 func TestShrink(t *testing.T) {
 	t.Parallel()
 	m := halves(4, 2, color.RGBA{R: 100, A: 255}, color.RGBA{R: 200, A: 255})
@@ -248,14 +244,14 @@ func TestShrink(t *testing.T) {
 	}
 }
 
-// What no attempt can change is told from what the next one may find otherwise.
+// Failures that a later attempt cannot fix are distinguished from those that it may fix.
 func TestRun_failures(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	put(t, dir, "good.png", pngOf(t, halves(8, 8, color.Black, color.White)))
 	put(t, dir, "text.png", []byte("This is no picture."))
 	huge := pngOf(t, halves(1, 1, color.Black, color.White))
-	copy(huge[16:24], []byte{0, 0, 0xff, 0xff, 0, 0, 0xff, 0xff}) // it says so of itself
+	copy(huge[16:24], []byte{0, 0, 0xff, 0xff, 0, 0, 0xff, 0xff}) // the header claims this size
 	binary.BigEndian.PutUint32(huge[29:], crc32.ChecksumIEEE(huge[12:29]))
 	put(t, dir, "huge.png", huge)
 	put(t, dir, "file", nil)
@@ -283,8 +279,8 @@ func TestRun_failures(t *testing.T) {
 	}
 }
 
-// An attempt removes what killed ones of its task have left, and nothing of others:
-// not of a later attempt either, if it is one that does not know that its claim is over.
+// An attempt removes the leftovers of killed attempts of its task and no other files. It also keeps those of a later
+// attempt, because its own claim may be over.
 func TestSave_removesLeftovers(t *testing.T) {
 	t.Setenv("CLAIMQ_TASK_ID", "7")
 	t.Setenv("CLAIMQ_CLAIM_TOKEN", "12")

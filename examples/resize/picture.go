@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"image"
 	"image/draw"
-	_ "image/gif" // read as its first picture
+	_ "image/gif" // reads only the first picture
 	"image/jpeg"
 	"image/png"
 	"io"
@@ -14,16 +14,14 @@ import (
 	"strings"
 )
 
-// Bounds of a picture. A small file can say of itself that it has billions of
-// pixels.
+// These bound a picture, because a small file can claim to have billions of pixels.
 const (
 	fileBytesMax = 64 << 20
 	pixelsMax    = 50_000_000
 	sideMax      = 20_000
 )
 
-// load reads a picture. That the file cannot be read may be otherwise at the next
-// attempt; what is in it will not.
+// load reads a picture. An error while reading may be gone at the next attempt, but invalid content stays invalid.
 func load(root *os.Root, name string) (image.Image, error) {
 	f, err := root.Open(name)
 	if err != nil {
@@ -51,8 +49,8 @@ func load(root *os.Root, name string) (image.Image, error) {
 	return picture, nil
 }
 
-// shrink returns the picture with the width, in proportion. Each of its pixels is
-// the average of those that it stands for. It never makes a picture larger.
+// shrink returns the picture with that width, in proportion. Each new pixel is the average of the pixels that it
+// replaces. It never makes a picture larger.
 func shrink(picture image.Image, width int) *image.RGBA {
 	b := picture.Bounds()
 	src := image.NewRGBA(image.Rect(0, 0, b.Dx(), b.Dy()))
@@ -69,7 +67,7 @@ func shrink(picture image.Image, width int) *image.RGBA {
 	return dst
 }
 
-// average sets the pixel to the average of the box, which is not empty.
+// average sets the pixel to the average of the box. The box must not be empty.
 func average(pixel []uint8, src *image.RGBA, box image.Rectangle) {
 	var sum [4]int
 	for y := box.Min.Y; y < box.Max.Y; y++ {
@@ -84,7 +82,7 @@ func average(pixel []uint8, src *image.RGBA, box image.Rectangle) {
 	}
 }
 
-// encode returns the picture in the format that the name's ending says.
+// encode returns the picture in the format of the name's ending.
 func encode(picture image.Image, name string) ([]byte, error) {
 	var out bytes.Buffer
 	var err error

@@ -10,9 +10,8 @@ import (
 	"strings"
 )
 
-// save puts the picture in its place in one step: whoever looks finds all of it, or
-// what was there before. So it does no harm to do it again, and an attempt that is
-// killed leaves at most a file beside it, which the next one removes.
+// save puts the picture in its place in one step, so a reader finds all of it or what was there before. A repeat does
+// no harm. A killed attempt leaves at most a temporary file, which the next attempt removes.
 func save(root *os.Root, name string, data []byte) error {
 	name = path.Clean(name)
 	if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
@@ -23,8 +22,8 @@ func save(root *os.Root, name string, data []byte) error {
 	if err := removeLeftovers(root, prefix, token); err != nil {
 		return err
 	}
-	// No two claims have the same token, so no two attempts write to the same file,
-	// not even if one of them does not know yet that its claim is over.
+	// No two claims have the same token, so no two attempts write to the same file. That is true even if one of them
+	// does not know yet that its claim is over.
 	temporary := fmt.Sprint(prefix, token, ".tmp")
 	if err := write(root, temporary, data); err != nil {
 		return errors.Join(err, root.Remove(temporary))
@@ -32,8 +31,7 @@ func save(root *os.Root, name string, data []byte) error {
 	return root.Rename(temporary, name)
 }
 
-// write writes a file to the disk: the task is completed on the disks of a quorum,
-// so the picture should be on one, too.
+// write makes a file durable. A completed task is on the disks of a quorum, so its picture should be on disk too.
 func write(root *os.Root, name string, data []byte) error {
 	f, err := root.Create(name)
 	if err != nil {
@@ -46,9 +44,8 @@ func write(root *os.Root, name string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// removeLeftovers removes the temporary files whose names begin with prefix, of older
-// claims than that of the token. Those of later ones are in use: then it is this
-// attempt that is over, and does not know.
+// removeLeftovers removes temporary files whose names begin with prefix, if they belong to claims older than token.
+// Files of later claims are in use: then this attempt's own claim is over.
 func removeLeftovers(root *os.Root, prefix string, token int64) error {
 	files, err := fs.ReadDir(root.FS(), path.Dir(prefix))
 	if err != nil {

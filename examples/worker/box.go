@@ -5,11 +5,10 @@ import (
 	"sync"
 )
 
-// box stands for a database that knows the token of each row's last write. It is
-// safe for concurrent use.
+// box stands for a database that knows the token of each row's last write. Concurrent calls are safe.
 type box struct {
-	full int    // calls stop when it has so many letters
-	stop func() // of the program
+	full int    // number of letters at which it calls stop
+	stop func() // stops the program
 
 	mu      sync.Mutex
 	letters map[string]written // by task
@@ -20,8 +19,8 @@ type written struct {
 	text  string
 }
 
-// put writes a letter, unless a later claim of its task has written it already. In
-// SQL that is a condition of the UPDATE: token <= ours.
+// put writes a letter, unless a later claim of its task has already written one. In SQL this would be a condition of
+// the UPDATE: token <= ours.
 func (b *box) put(taskID string, token int64, text string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,13 +1,12 @@
-// Command worker is a producer and a worker in one process: it submits a number of
-// letters and writes them, several at a time, into a box that refuses the late
-// write of a claim that is over. Kill the leader while it runs, and it goes on.
+// Command worker is a producer and a worker in one process. It submits a number of letters and writes several of them
+// at a time into a box. The box refuses the late write of a claim that is over. If you kill the leader while it runs,
+// it goes on.
 //
 //	claimq dev
 //	go run ./examples/worker
 //	go run ./examples/worker -letters 5000
 //
-// It talks to the nodes of CLAIMQ_ENDPOINTS. docs/workers.md tells why this is
-// safe.
+// It connects to the nodes in CLAIMQ_ENDPOINTS. docs/workers.md says why this is safe.
 package main
 
 import (
@@ -23,7 +22,7 @@ import (
 	"github.com/claimq/claimq/client"
 )
 
-// letter is the parameters of a task.
+// letter holds the parameters of a task.
 type letter struct {
 	To string `json:"to"`
 }
@@ -43,8 +42,7 @@ func main() {
 	}
 }
 
-// run submits n letters and works until they are written, or ctx ends. It closes
-// the client.
+// run submits n letters and works until they are written or ctx ends. It closes the client.
 func run(ctx context.Context, c *client.Client, n int, out io.Writer) error {
 	defer c.Close()
 	if err := submit(ctx, c, n); err != nil {
@@ -61,7 +59,7 @@ func run(ctx context.Context, c *client.Client, n int, out io.Writer) error {
 	b := box{full: n, stop: stop, letters: map[string]written{}}
 	client.Handle(w, "letter", func(ctx context.Context, job *client.Job[letter]) error {
 		select {
-		case <-time.After(20 * time.Millisecond): // the work
+		case <-time.After(20 * time.Millisecond): // this stands for the work
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -78,8 +76,7 @@ func run(ctx context.Context, c *client.Client, n int, out io.Writer) error {
 	return nil
 }
 
-// submit submits n letters: all of them are there afterwards, once, also if an
-// answer is lost.
+// submit submits n letters. Each is there once afterwards, even if an answer is lost.
 func submit(ctx context.Context, c *client.Client, n int) error {
 	tasks := make([]client.Task, n)
 	for i := range tasks {

@@ -11,10 +11,10 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// patience bounds a test with processes.
+// patience bounds a test that runs processes.
 const patience = 3 * time.Minute
 
-// output is what the program prints; it calls its function at the first line.
+// output collects the program's output. It calls first at the first line.
 type output struct {
 	strings.Builder
 	once  sync.Once
@@ -26,8 +26,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return o.Builder.Write(p)
 }
 
-// All letters are written, also when the leader dies in the middle of it, and
-// their tasks are completed.
+// All letters are written and their tasks completed, even if the leader dies meanwhile.
 func TestWorker(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -74,7 +73,7 @@ func TestWorker(t *testing.T) {
 	}
 }
 
-// A write of a claim that is over is refused.
+// A write under a claim that is over is refused.
 func TestBox(t *testing.T) {
 	t.Parallel()
 	b := box{full: 2, letters: map[string]written{}}
