@@ -29,7 +29,7 @@ import (
 // bigBody is larger than any request except a restore may be.
 func bigBody() []byte { return bytes.Repeat([]byte("0123456789abcdef"), 1<<20) } // 16 MiB
 
-// received is what a fake node was given to restore.
+// received is the backup that a fake node was told to restore.
 type received struct {
 	sum  [sha256.Size]byte
 	size int

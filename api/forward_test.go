@@ -110,7 +110,7 @@ func TestServer_ForwardOnce(t *testing.T) {
 	}
 }
 
-// TestServer_LeadershipLost checks that a request is forwarded if its node turns out not to lead any more.
+// TestServer_LeadershipLost checks that a request is forwarded if its node turns out to lead no longer.
 func TestServer_LeadershipLost(t *testing.T) {
 	t.Parallel()
 	follower, _, node, _ := setupPair(t)

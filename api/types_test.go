@@ -11,7 +11,7 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// An answer has so many types at most; the next one goes on.
+// An answer has a bounded number of types; the next answer continues.
 func TestTypes_Pages(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)

@@ -17,8 +17,8 @@ import (
 	"github.com/claimq/claimq/internal/testwait"
 )
 
-// A client whose certificate no authority vouches for any more gets one more answer, or
-// none if it asks nothing; one of an authority that stays notices nothing.
+// A client whose certificate is no longer vouched for gets one more answer, or none if it asks nothing; one of an
+// authority that stays notices nothing.
 func TestServer_UncoveredClients(t *testing.T) {
 	t.Parallel()
 	stays, goes := certstest.NewAuthority(t, "stays"), certstest.NewAuthority(t, "goes")

@@ -25,7 +25,7 @@ type attempt struct {
 	state     lines.State
 	extends   extends
 	leaseLost atomic.Bool // an extend was refused for the claim, or none got through in time
-	letGo     atomic.Bool // the claim must not be extended any more
+	letGo     atomic.Bool // the claim must no longer be extended
 
 	mu        sync.Mutex // guards the fields below; a handler that was left behind may still set them
 	result    []byte

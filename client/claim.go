@@ -67,7 +67,7 @@ func checkLimit(limit int) error {
 type Claim struct {
 	Task  *Task
 	Token int64 // grows with every claim of the task; pass it to the systems that the work writes to
-	// Deadline is when the lease ends unless it is extended, by this process's monotonic clock. It is counted from
+	// Deadline is the end of the lease unless it is extended, by this process's monotonic clock. It is counted from
 	// before the request was sent, less 0.1 % because clocks differ. If the claim waited, that is the request that
 	// got the task, one of several. It does not move when the claim is extended; LeaseEndsAt does.
 	Deadline time.Time

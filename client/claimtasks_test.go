@@ -126,7 +126,7 @@ func TestClaimNext_endsAfterItsWait(t *testing.T) {
 			}
 		})
 	})
-	// The same if no answer comes any more.
+	// The same if no further answer comes.
 	t.Run("with ctx", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			o := newOffice()

@@ -40,7 +40,7 @@ type FinalizationAttempt struct {
 	ProcessorID      string
 	Claimed          bool
 	AlreadyClaimedBy string // the processor that had the claim; "": none
-	// Reason is why it was not claimed: already_claimed, already_complete, not_ready or another; "" if it was
+	// Reason says why it was not claimed: already_claimed, already_complete, not_ready or another; "" if it was
 	// claimed.
 	Reason      string
 	State       FinalizationState
@@ -181,7 +181,7 @@ type FinalizationClaim struct {
 	// Token is the claim's token, 0 unless Claimed. It grows with every claim; pass it to the systems that the
 	// processor writes to.
 	Token int64
-	// Deadline is when the claim ends unless it is extended, counted as Claim.Deadline; zero unless Claimed.
+	// Deadline is the end of the claim unless it is extended, counted as Claim.Deadline; zero unless Claimed.
 	Deadline time.Time
 }
 

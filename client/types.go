@@ -141,8 +141,7 @@ type ServerDefaults struct {
 	Backoff         *Backoff      // nil: none
 	Retention       time.Duration // as Task.Retention
 	FailedRetention time.Duration // for failed tasks
-	// Limits are what the nodes take. nil: they are of an earlier version, or it is the
-	// answer of SetDefaults.
+	// Limits are the nodes' limits. nil: they are of an earlier version, or it is the answer of SetDefaults.
 	Limits *Limits
 }
 

@@ -29,8 +29,8 @@ type Server struct {
 	// JoinTokenFile is a file with a join token on one line, with which the cluster of Join admits the node without
 	// an operator's call. It is read when the node joins.
 	JoinTokenFile string
-	// InitialCluster lists all nodes of a new cluster as ID=HOST:PEERPORT, the same list on each of them. A node with data
-	// ignores it, like Bootstrap and Join.
+	// InitialCluster lists all nodes of a new cluster as ID=HOST:PEERPORT, the same list on each of them. A node with
+	// data ignores it, like Bootstrap and Join.
 	InitialCluster []string
 	// JoinKeyFile is a file with the secret by which nodes recognize each other: a line of at least 32 characters, or
 	// several while it is exchanged (ReadJoinKeys). It is read again when it changes. A cluster of several nodes
@@ -99,7 +99,7 @@ type Key struct {
 	RateLimitPerMinute *int64
 	// TaskTypes are the types that it may submit, claim and change; empty: all.
 	TaskTypes []string
-	// ExpiresAt is when it expires; zero: never.
+	// ExpiresAt is its expiry; zero: never.
 	ExpiresAt time.Time
 	// Addresses are those that it may be used from; empty: all.
 	Addresses []netip.Prefix

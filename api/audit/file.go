@@ -14,8 +14,8 @@ import (
 	"github.com/claimq/claimq/fsm/event"
 )
 
-// tailMax is how much of an audit file's end is examined when it is opened: more than a loss of power can have
-// damaged.
+// tailMax bounds the part of an audit file's end that is examined when it is opened: more than a loss of power can
+// have damaged.
 const tailMax = 2 * syncBytes
 
 // fileMode is restrictive because an audit file tells who did what.

@@ -8,8 +8,8 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// Schedules appends the answer with a page of schedules. next is the name after which the next page begins, "" if this is
-// the last one.
+// Schedules appends the answer with a page of schedules. next is the name after which the next page begins, or ""
+// after the last page.
 func Schedules(b []byte, views []*fsm.ScheduleView, next string) []byte {
 	b = jsonout.List(b, `{"success":true,"schedules":`, len(views), func(b []byte, i int) []byte { return Schedule(b, views[i]) })
 	return append(jsonout.StringOrNull(b, `,"next":`, next), '}')

@@ -35,7 +35,7 @@ type Config struct {
 	Zones           *zones.Source // nil: those in the binary
 }
 
-// Host is what all requests of a server share. It is safe for concurrent use.
+// Host holds what all requests of a server share. It is safe for concurrent use.
 type Host struct {
 	Cfg     Config
 	Node    Node

@@ -15,8 +15,8 @@ func (r *Request) Tell(kind event.Kind, what string) {
 	r.Server.Tell(command.Tell{Kind: kind, By: r.By(), What: what}, r.keyText())
 }
 
-// Tell records an action for which no request is waiting any more; key is the operator's API key. The node bounds how
-// long it takes.
+// Tell records an action for which no request waits now; key is the operator's API key. The node bounds how long it
+// takes.
 func (s *Host) Tell(cmd command.Tell, key string) {
 	if err := s.Node.Tell(context.Background(), cmd, key); err != nil {
 		s.Logger.Warn("an operator's act is not in the trail", "event", cmd.Kind.String(), "what", cmd.What, "by", cmd.By, "error", err)

@@ -11,7 +11,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// target is what a request is about.
+// target is the object of a request.
 type target struct {
 	call  *Call // never nil after the lookup
 	ID    uint64

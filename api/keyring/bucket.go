@@ -10,8 +10,8 @@ import (
 type bucket struct {
 	PerMinute int64
 	interval  int64 // nanoseconds
-	// full is when it will be full again, in nanoseconds of the server's clock; this alone represents its content. A
-	// time before now means that it is full.
+	// full is the time at which it is full again, in nanoseconds of the server's clock; this alone represents its
+	// content. A time before now means that it is full.
 	full atomic.Int64
 }
 
@@ -20,7 +20,7 @@ func newBucket(perMinute int64) *bucket {
 	return &bucket{PerMinute: perMinute, interval: int64(time.Minute) / perMinute}
 }
 
-// Quota is what a request found in its key's bucket.
+// Quota is the state of a key's bucket at a request.
 type Quota struct {
 	Limit     int64 // of a full bucket; 0 = the request was not counted
 	Remaining int64

@@ -56,7 +56,7 @@ type Key struct {
 	RateLimitPerMinute *int64
 	// TaskTypes are the types that it may submit, claim, change and see; empty: all.
 	TaskTypes []string
-	// ExpiresAt is when the key expires, by the clock of the node that it reaches and of the leader; zero: never.
+	// ExpiresAt is the key's expiry, by the clock of the node that it reaches and of the leader; zero: never.
 	ExpiresAt time.Time
 	// Addresses are those that it may be used from; empty: all.
 	Addresses []netip.Prefix

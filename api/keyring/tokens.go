@@ -63,7 +63,7 @@ type TokenRing struct {
 	Refused *atomic.Uint64   // requests over a subject's rate, of all subjects
 }
 
-// tokenUse is what a caller by token keeps of its token.
+// tokenUse is the part of a token that is kept for its caller.
 type tokenUse struct {
 	issuer *oidc.Issuer // that verified it
 	claim  string       // the claim of the groups

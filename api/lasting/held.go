@@ -85,7 +85,7 @@ func (s *Shares) Look() {
 	}
 }
 
-// ends returns why a request's key is invalid, or nil; then expires is when it expires (zero: never).
+// ends returns why a request's key is invalid, or nil; then expires is its expiry (zero: never).
 func (s *Shares) ends(h *held, now time.Time) (ended *Ended, expires time.Time) {
 	t := s.Keys.Load()
 	if t == nil && h.who == nobody {

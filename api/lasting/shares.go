@@ -11,7 +11,7 @@ import (
 // One key gets at most half of what a node has in total of each kind, so that others always get something. Without
 // keys all clients count as one, without a bound.
 
-// nobody stands for the clients of a server without keys. Their requests end when the server gets keys.
+// nobody represents the clients of a server without keys. Their requests end when the server gets keys.
 var nobody = &keyring.Caller{}
 
 // Shares counts what each key holds. The zero value is ready once Most and Keys are set, which must not change
@@ -24,7 +24,7 @@ type Shares struct {
 	shares map[[sha256.Size]byte]*share
 }
 
-// share is what one key holds.
+// share holds the counts for one key.
 type share struct {
 	count [kinds]int
 	held  map[*held]struct{} // its waits and streams
@@ -72,7 +72,7 @@ func (s *Shares) Enter(c *Conn, who *keyring.Caller) (ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.over {
-		return true // the answer cannot be read any more
+		return true // the answer can no longer be read
 	}
 	if _, ok = s.enterLocked(Connection, who); ok {
 		c.who = who

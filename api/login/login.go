@@ -27,7 +27,7 @@ const (
 type Login struct {
 	Name  string    // the key's name
 	Begun time.Time // precise to a second
-	// Expires is when it ends, precise to a second.
+	// Expires is its end, precise to a second.
 	Expires time.Time
 	// Number is the half that is not in the cookie; the page keeps it and sends it in a header.
 	Number string

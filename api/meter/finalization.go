@@ -33,7 +33,8 @@ type Finalizations struct {
 
 	mu         sync.Mutex
 	processors map[string]*processorMetrics // guarded by mu
-	// fullUntil is when a processor may next have been idle for long enough, if there is no room; guarded by mu.
+	// fullUntil is the time at which a processor may next have been idle for long enough, if there is no room;
+	// guarded by mu.
 	fullUntil time.Time
 	others    *processorMetrics
 }

@@ -54,8 +54,8 @@ func newStateCollector(of *Sources) *stateCollector {
 // typesPage is the number of types read under one lock; each takes about a microsecond.
 const typesPage = 200
 
-// stateView is what was read of the state: each type as of some moment of the scrape, everything else as of its
-// beginning.
+// stateView is the part of the state that was read: each type as of some moment of the scrape, everything else as of
+// its beginning.
 type stateView struct {
 	counts               [fsm.StatusCancelled + 1]int64 // by Status
 	types                []fsm.TypeView

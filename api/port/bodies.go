@@ -13,8 +13,8 @@ import (
 // largest bodies would exceed a machine's memory. What connections have read of requests that are not answered yet is
 // therefore bounded in total.
 
-// BodyFreeBytes is what each connection may read outside of that bound. Claims, settles and most submits are smaller,
-// and so continue when large bodies are refused.
+// BodyFreeBytes is the amount that each connection may read outside of that bound. Claims, settles and most submits
+// are smaller, and so continue when large bodies are refused.
 const BodyFreeBytes = 32 << 10
 
 // BodyCopies is the factor with which a large body counts: until it is answered there are also its values, and the
@@ -24,8 +24,8 @@ const BodyCopies = 3
 // ErrBodiesFull is returned by a Read when there is no room for a body.
 var ErrBodiesFull = errors.New("the requests that are being received take too much memory")
 
-// bodyShare is what one connection has read of a request that it has not begun to answer. Only the goroutine that
-// serves the connection reads and answers; any goroutine may close.
+// bodyShare is the part that one connection has read of a request that it has not begun to answer. Only the goroutine
+// that serves the connection reads and answers; any goroutine may close.
 type bodyShare struct {
 	read int // bytes since the last answer
 	// expected is the length of the body according to its header, 0: not known.

@@ -42,7 +42,7 @@ func (b *Buffers) take() []byte {
 	return buffer
 }
 
-// Put keeps the buffer, which must not be used any more, if there is room for it.
+// Put keeps the buffer, which must no longer be used, if there is room for it.
 func (b *Buffers) Put(buffer []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

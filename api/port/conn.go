@@ -39,11 +39,11 @@ type Conn struct {
 	known            bool         // it is not a stranger
 	place            strangerPlace
 	share            lasting.Conn // of its key's connections
-	uncovered        atomic.Bool  // no authority vouches any more for its client's certificate
+	uncovered        atomic.Bool  // no authority now vouches for its client's certificate
 	tls              *tls.Conn    // before the TLS handshake; nil afterwards, or without TLS
 }
 
-// Head is what was decided from the head of a request, before its body.
+// Head holds the decisions made from the head of a request, before its body.
 type Head struct {
 	Crowded bool // its key has too many connections
 	// Refusal is the refusal of its body; nil: the body is too large in any case.
@@ -74,10 +74,10 @@ func (c *Conn) Received() { c.body.due = false }
 // Unsent returns where to put the claims of the answer that is about to be written; they are released if that fails.
 func (c *Conn) Unsent() *Unsent { return &c.unsent }
 
-// Known reports whether the connection is not a stranger any more.
+// Known reports whether the connection is no longer a stranger.
 func (c *Conn) Known() bool { return c.known }
 
-// Admit notes that the connection is not a stranger any more.
+// Admit notes that the connection is no longer a stranger.
 func (c *Conn) Admit() {
 	c.known = true
 	c.port.strangers.leave(c)

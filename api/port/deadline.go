@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// deadlineSlack is how late a deadline of a client's connection may be.
+// deadlineSlack bounds how late a deadline of a client's connection may be.
 const deadlineSlack = time.Second
 
 // lazyDeadline is a connection's deadline for reading or for writing. The HTTP server moves deadlines three times per

@@ -121,6 +121,5 @@ func (p *Port) EndUncovered(now time.Time) {
 	}
 }
 
-// Uncovered reports whether no authority vouches any more for the connection's client; then the next answer is its
-// last.
+// Uncovered reports whether no authority now vouches for the connection's client; then the next answer is its last.
 func (c *Conn) Uncovered() bool { return c.uncovered.Load() }

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watchAfter is how long a request has to wait before its connection is watched. On a busy system most claims are
-// answered sooner, so that they cost only a timer.
+// watchAfter is the time that a request has to wait before its connection is watched. On a busy system most claims
+// are answered sooner, so that they cost only a timer.
 const watchAfter = 20 * time.Millisecond
 
 // ErrGone is the cause of a caller's context when its connection, or at least the client's sending side, is closed.

@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// askedWindowMS is how recently a worker must have asked for a type to count as one that takes its tasks. Claims
-	// do not wait longer than that, and count once more when their wait ends.
+	// askedWindowMS is the time within which a worker must have asked for a type to count as one that takes its tasks.
+	// Claims do not wait longer than that, and count once more when their wait ends.
 	askedWindowMS = bound.WaitMSMax
-	// HeardWindow is how long a worker without claims is shown after its last request.
+	// HeardWindow is the time for which a worker without claims is shown after its last request.
 	HeardWindow = 10 * time.Minute
 )
 
@@ -22,7 +22,8 @@ type Board struct {
 	workers *times
 	types   *times
 	anyType atomic.Int64 // when a claim last asked for any type, 0 = never
-	// elsewhere is when this node last forwarded a request, 0 = never; before that, other nodes may have been asked.
+	// elsewhere is the time at which this node last forwarded a request, 0 = never; before that, other nodes may have
+	// been asked.
 	elsewhere atomic.Int64
 }
 
@@ -77,7 +78,7 @@ func (b *Board) noteAsked(types []string, now int64) {
 func (b *Board) NoteElsewhere(at time.Time) { b.elsewhere.Store(b.clock(at)) }
 
 // Asked returns how long ago, in milliseconds, a claim last asked for tasks of that type. known is false if no claim
-// did since this node became the one that is asked; lately says whether that is recent enough to count. Only the
+// did since this node became the node that workers ask; lately says whether that is recent enough to count. Only the
 // leader is asked, so only its board is meaningful.
 func (b *Board) Asked(taskType string, now time.Time) (agoMS int64, known, lately bool) {
 	last := max(b.types.last(taskType), b.anyType.Load())

@@ -29,7 +29,7 @@ const (
 	endTimeout = 250 * time.Millisecond
 )
 
-// errStarting is why a node that does not serve yet is not ready.
+// errStarting is the reason why a node that does not serve yet is not ready.
 var errStarting = errors.New("it is starting, or waits for other nodes or to be let in")
 
 // Answers answers the probes of one node. Its methods are safe for concurrent use.

@@ -28,8 +28,8 @@ type Answer struct {
 	NextCursor string `json:"next_cursor,omitempty"`
 }
 
-// Claimed is what a complete with a claim took: Tasks if the claim had a limit, otherwise Task, nil if nothing was
-// claimed.
+// Claimed holds the tasks that a complete with a claim took: Tasks if the claim had a limit, otherwise Task, nil if
+// nothing was claimed.
 type Claimed struct {
 	Task  *Task  `json:"task,omitempty"`
 	Tasks []Task `json:"tasks,omitempty"`
@@ -125,7 +125,7 @@ type Member struct {
 	Node    Node `json:"node"`
 }
 
-// JoinToken is what the cluster knows of a token that lets nodes join, without the token itself.
+// JoinToken is the cluster's record of a token that lets nodes join, without the token itself.
 type JoinToken struct {
 	ID        string    `json:"id"`   // the first 12 digits of its SHA-256
 	Uses      int       `json:"uses"` // how many nodes may join with it

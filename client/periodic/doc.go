@@ -15,9 +15,9 @@
 // # Once
 //
 // The idempotency key of a task consists of the schedule's name and its time, the slot. The first replica that
-// submits it creates the task, and the others find it. All replicas must compute the same slots, which is why Every
-// counts from the beginning of 1970 and not from the program's start. If a replica's clock is ahead of the server's,
-// the task waits for its slot (Task.RunAt).
+// submits it creates the task, and the others find it. All replicas must compute the same slots. For that reason
+// Every counts from the beginning of 1970 and not from the program's start. If a replica's clock is ahead of the
+// server's, the task waits for its slot (Task.RunAt).
 //
 // The key is known as long as the task exists: for its retention after its end, by default a day. The retention has
 // to be longer than Config.CatchUp plus the difference between the replicas' clocks. A task whose own Retention is

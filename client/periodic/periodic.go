@@ -16,7 +16,7 @@ const (
 	catchUpMax     = 12 * time.Hour
 	// catchUpSlots bounds how many slots of a schedule are caught up on.
 	catchUpSlots = 100
-	// keptLonger is how much longer than Config.CatchUp a task has to be kept.
+	// keptLonger is added to Config.CatchUp for the time that a task has to be kept.
 	keptLonger = 10 * time.Minute
 	// waitMax bounds the sleep of Run before it reads the clock again, because the clock may have been set.
 	waitMax = time.Minute
@@ -34,7 +34,7 @@ type Schedule struct {
 	Name string
 	// Slots returns the times: Every, Cron, or the program's own function.
 	Slots Slots
-	// Since is when the schedule begins; earlier slots do not count. Zero: it always existed.
+	// Since is the start of the schedule; earlier slots do not count. Zero: it always existed.
 	Since time.Time
 	// Task returns the task for a slot. The schedule sets its IdempotencyKey, Unique and two labels, and its RunAt if
 	// it is zero. If Task returns an error, it is reported and the slot is skipped.

@@ -20,7 +20,7 @@ import (
 	"github.com/claimq/claimq/config"
 )
 
-// The output of key generate fits into a server's file unchanged, and its hash is that of the key.
+// The output of key generate fits into a server's file unchanged, and its hash belongs to the key.
 func TestKeyGenerate(t *testing.T) {
 	t.Parallel()
 	var out, errs bytes.Buffer

@@ -93,8 +93,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return fmt.Errorf("%q is none of submit, work, book and sink", args[0])
 }
 
-// submit is what a shop does for a new order. The shop may repeat it, after a double click or a lost answer: the key
-// makes it one task.
+// submit is the call of a shop for a new order. The shop may repeat it, after a double click or a lost answer: the
+// key makes it one task.
 func submit(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) != 2 {
 		return errors.New("usage: submit ORDER ADDRESS")

@@ -21,7 +21,7 @@ type Call[R any] struct {
 	Item []byte
 	// Weight is the call's size in bytes: of its item, or of its answer if that is likely to be longer.
 	Weight int
-	// Until is when the caller leaves, if no context has ended before; zero: never.
+	// Until is the time at which the caller leaves, if no context has ended before; zero: never.
 	Until  time.Time
 	Result R
 	// Unread, if not nil, is called once there is a Result that the caller did not wait for. It must return at once.

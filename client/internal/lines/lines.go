@@ -41,7 +41,7 @@ type Lines[A Attempt] struct {
 }
 
 // Begin adds an attempt whose handler is about to run. It calls its Extend at extendAt, unless the attempt ends
-// before. It returns false if the handler must not run any more.
+// before. It returns false if the handler must no longer run.
 func (l *Lines[A]) Begin(a A, extendAt time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -68,7 +68,7 @@ func (n *Nodes) Pick(now time.Time) (base string, redirect bool) {
 }
 
 // nextLocked returns the index of the first endpoint, starting with the current one, that can be asked, or else of
-// the one that can be asked soonest. The caller holds the lock.
+// the one that can be asked first. The caller holds the lock.
 func (n *Nodes) nextLocked(now time.Time) int {
 	best, soonest := n.current, time.Time{}
 	for i := range n.endpoints {

@@ -13,7 +13,7 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// historyMinutesMax is how many minutes a node remembers.
+// historyMinutesMax bounds the minutes that a node remembers.
 const historyMinutesMax = 360
 
 // NewHistoryCommand returns the command `claimq history`.

@@ -30,7 +30,7 @@ limit, for others of its group, for the steps before it, or for a worker.`,
 				if len(why.Reasons) > 0 {
 					return showReasons(a, id, why.Reasons)
 				}
-				// The task does not wait, so the answer is what it does.
+				// The task does not wait, so the answer describes its state.
 				var answer wire.Answer
 				if _, err := s.Do(cmd.Context(), session.Get(session.TaskPath(id, "")), &answer); err != nil {
 					return err

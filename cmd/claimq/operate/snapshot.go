@@ -20,8 +20,8 @@ func NewSnapshotCommand(a *term.App) *cobra.Command {
 	}, newSnapshotTakeCommand(a), newSnapshotSaveCommand(a), newSnapshotInspectCommand(a), newSnapshotRestoreCommand(a))
 }
 
-// takeTimeout is how long take tries unless --timeout says otherwise. Nodes write a snapshot at only 25 MiB per
-// second, so that requests need not wait.
+// takeTimeout is the time for which take tries unless --timeout says otherwise. Nodes write a snapshot at only 25 MiB
+// per second, so that requests need not wait.
 const takeTimeout = 10 * time.Minute
 
 func newSnapshotTakeCommand(a *term.App) *cobra.Command {

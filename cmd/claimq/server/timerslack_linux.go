@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// timerSlack is how late the kernel may wake a server's sleeping threads.
+// timerSlack bounds how late the kernel may wake a server's sleeping threads.
 //
 // Go's runtime has a thread that looks every 20 µs, while there is something to do, for threads that are blocked in a
 // system call. Every fsync is such a call, so on a busy node that thread never rests: with the kernel's usual slack

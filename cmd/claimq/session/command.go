@@ -8,7 +8,7 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// Act is what a command does with the nodes.
+// Act is the work of a command with the nodes.
 type Act func(s Talk) error
 
 // Acts gives cmd the common flags and makes it run the Act that act returns, unless act rejects the arguments or

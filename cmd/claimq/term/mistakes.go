@@ -60,7 +60,7 @@ func formOf(flagType string) string {
 	return ""
 }
 
-// slipMax is how many letters of a name may be wrong for a suggestion.
+// slipMax bounds the wrong letters of a name for a suggestion.
 const slipMax = 2
 
 // didYouMean asks whether the user meant one of the names. It returns "" if there are none.

@@ -89,7 +89,7 @@ func (a *App) whatNext(t *wire.Task) string {
 	return ""
 }
 
-// AllEnded reports whether no step can change any more.
+// AllEnded reports whether all steps have ended.
 func AllEnded(steps []wire.Step) bool {
 	for i := range steps {
 		if !client.TaskStatus(steps[i].Status).Ended() {

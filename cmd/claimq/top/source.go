@@ -21,7 +21,7 @@ const (
 	looksTimeouts = 3
 	// putOff is the pause before a node that did not answer is scraped again.
 	putOff = 10 * time.Second
-	// requestsMax is how many requests a look makes if all goes well: cluster, types, workers, and the metrics of the
+	// requestsMax bounds the requests of a look if all goes well: cluster, types, workers, and the metrics of the
 	// leader and of one other node.
 	requestsMax = 5
 	// learnedMax bounds the addresses kept in addition to the endpoints.

@@ -73,8 +73,8 @@ func (t *terminal) leave() error {
 	return errors.Join(err, unix.IoctlSetTermios(int(t.in.Fd()), setTermios, &t.saved))
 }
 
-// keyWait is how often the reader checks whether it must end. It is also the longest time for a sequence to be
-// completed.
+// keyWait is the interval at which the reader checks whether it must end. It is also the longest time for a sequence
+// to be completed.
 const keyWait = 200 * time.Millisecond
 
 // read sends the typed keys until stop is closed or the terminal is gone.
