@@ -36,7 +36,7 @@ func readAlerts(t *testing.T) []alert {
 	return alerts
 }
 
-// readYAML reads a file that has no other fields than those of into.
+// readYAML reads a file that has no fields but those of into.
 func readYAML(t *testing.T, path string, into any) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -61,15 +61,15 @@ func promtool(t *testing.T, args ...string) {
 	}
 }
 
-// Prometheus takes the files, and the alerts come when alerts_test.yml says.
+// Prometheus accepts the files, and the alerts fire as alerts_test.yml says.
 func TestAlerts_promtool(t *testing.T) {
 	t.Parallel()
-	promtool(t, "check", "config", filepath.Join("prometheus", "prometheus.yml")) // the rules too
+	promtool(t, "check", "config", filepath.Join("prometheus", "prometheus.yml")) // includes the rules
 	promtool(t, "test", "rules", filepath.Join("prometheus", "alerts_test.yml"))
 }
 
-// Each alert says how bad it is, what is the matter and what to do, and has its
-// time and its row among the runbooks.
+// Each alert states its severity, the problem and what to do, and has a duration and a row
+// among the runbooks.
 func TestAlerts_say(t *testing.T) {
 	t.Parallel()
 	runbooks, err := os.ReadFile("../docs/operations.md")
@@ -125,7 +125,7 @@ func TestAlerts_tested(t *testing.T) {
 	fires := make(map[string]bool)
 	well := make(map[string]bool) // metrics of the test in which nothing fires
 	for _, test := range file.Tests {
-		before := make(map[string]bool) // seen not to fire
+		before := make(map[string]bool) // alerts that were seen not to fire
 		for _, look := range test.Looks {
 			if look.Expr != `count by (alertname) (ALERTS{alertstate="firing"})` {
 				t.Errorf("%q at %s asks %s", test.Name, look.At, look.Expr)

@@ -16,7 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// manifest is the part of a Kubernetes object that the tests look at.
+// manifest is the part of a Kubernetes object that the tests check.
 type manifest struct {
 	Kind     string
 	Metadata struct{ Name string }
@@ -54,7 +54,7 @@ type manifest struct {
 	}
 }
 
-// ingressRule lets somebody in.
+// ingressRule permits incoming connections.
 type ingressRule struct {
 	From  []map[string]any
 	Ports []struct {
@@ -63,7 +63,7 @@ type ingressRule struct {
 	}
 }
 
-// chartTool makes what renders the chart, and returns its path.
+// chartTool builds the tool that renders the chart, and returns its path.
 func chartTool(t *testing.T) string {
 	t.Helper()
 	if out, err := exec.CommandContext(t.Context(), "make", "-s", "-C", "..", "bin/chart").CombinedOutput(); err != nil {
@@ -76,7 +76,7 @@ func chartTool(t *testing.T) string {
 	return path
 }
 
-// render renders the chart with values, and has what comes read as Kubernetes reads it.
+// render renders the chart with values, and parses the result as Kubernetes does.
 func render(t *testing.T, sets ...string) (objects map[string]manifest, text string, err error) {
 	t.Helper()
 	args := []string{"template", "q", "helm/claimq", "--namespace", "prod", "--kube-version", "1.30.0"}
@@ -106,11 +106,11 @@ func render(t *testing.T, sets ...string) (objects map[string]manifest, text str
 	}
 }
 
-// secrets are values with which the chart is installed as it should be.
+// secrets are values for a proper installation of the chart.
 var secrets = [...]string{"joinKey.existingSecret=join", "keys.existingSecret=keys"}
 
-// chart checks the Helm chart: Kubernetes takes what it makes, and nodes take the
-// settings that it gives them.
+// chart checks the Helm chart: Kubernetes accepts its objects, and nodes accept its
+// settings.
 func (p packages) chart(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), chartTool(t), "lint", "--set", "insecure=true", "helm/claimq").CombinedOutput(); err != nil {
 		t.Errorf("lint: %v\n%s", err, out)
@@ -181,7 +181,7 @@ func (p packages) chart(t *testing.T) {
 			if file := objects["ConfigMap q-claimq"].Data["q-claimq-0.yaml"]; !strings.Contains(file, fmt.Sprintf("drain_time: %ds\n", seconds)) {
 				t.Errorf("nodes drain otherwise than %d s:\n%s", seconds, file)
 			}
-			// A stop takes up to 10 s twice, and 5 s for what is not waited for.
+			// A stop takes up to 10 s twice, and 5 s for everything else.
 			if grace := objects["StatefulSet q-claimq"].Spec.Template.Spec.Grace; grace < seconds+25 {
 				t.Errorf("pods that drain for %d s are killed after %d s", seconds, grace)
 			}
@@ -207,8 +207,8 @@ func (p packages) chart(t *testing.T) {
 	}
 }
 
-// networkPolicy checks who reaches the pods: the peer port the release's own, the
-// API everybody, or those of the values.
+// networkPolicy checks who reaches the pods: the release's own pods reach the peer port,
+// and everybody, or those in the values, the API.
 func (p packages) networkPolicy(t *testing.T) {
 	labels := map[string]any{"matchLabels": map[string]any{"app.kubernetes.io/name": "claimq", "app.kubernetes.io/instance": "q"}}
 	own := []map[string]any{{"podSelector": labels}}
@@ -245,8 +245,8 @@ func (p packages) networkPolicy(t *testing.T) {
 	}
 }
 
-// checkChart renders the chart, checks what holds for all values, and returns
-// the objects.
+// checkChart renders the chart, checks what must hold for all values, and returns the
+// objects.
 func (p packages) checkChart(t *testing.T, nodes int, sets ...string) map[string]manifest {
 	t.Helper()
 	objects, text, err := render(t, sets...)

@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// dashboard is what the tests look at of grafana/claimq.json.
+// dashboard holds the parts of grafana/claimq.json that the tests check.
 type dashboard struct {
 	UID           string `json:"uid"`
 	Title         string `json:"title"`
@@ -56,7 +56,7 @@ type panel struct {
 
 type source struct{ Type, UID string }
 
-// fromVariable is the data source that a person chooses above the dashboard.
+// fromVariable is the data source that the user chooses above the dashboard.
 var fromVariable = source{Type: "prometheus", UID: "${datasource}"}
 
 func readDashboard(t *testing.T) dashboard {
@@ -72,13 +72,13 @@ func readDashboard(t *testing.T) dashboard {
 	return d
 }
 
-// leaves returns the panels that show something.
+// leaves returns the panels that show data.
 func (d dashboard) leaves() []panel {
 	return slices.DeleteFunc(slices.Clone(d.Panels), func(p panel) bool { return p.Type == "row" })
 }
 
-// The dashboard is one of Grafana 10 or later, and each panel says what it shows,
-// in which unit, from the data source that was chosen.
+// The dashboard is for Grafana 10 or later, and each panel has a description and a unit,
+// and uses the chosen data source.
 func TestDashboard_panels(t *testing.T) {
 	t.Parallel()
 	d := readDashboard(t)
@@ -111,7 +111,7 @@ func TestDashboard_panels(t *testing.T) {
 	}
 }
 
-// No two panels have the same id, or lie upon each other.
+// No two panels have the same id or overlap.
 func TestDashboard_layout(t *testing.T) {
 	t.Parallel()
 	ids := make(map[int]string)
@@ -136,7 +136,7 @@ func TestDashboard_layout(t *testing.T) {
 	}
 }
 
-// Prometheus understands what the panels ask, with any value of the variables.
+// Prometheus understands the panels' queries with any value of the variables.
 func TestDashboard_promtool(t *testing.T) {
 	t.Parallel()
 	type rule struct{ Record, Expr string }

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// checkDocumented checks that docs/metrics.md lists exactly what nodes tell, with
-// its type and labels. What Go's runtime and the process tell is listed in part.
+// checkDocumented checks that docs/metrics.md lists exactly the metrics of nodes, with
+// their types and labels. Those of Go's runtime and the process are listed in part.
 func checkDocumented(t *testing.T, all scrape) {
 	listed := readDocumented(t)
 	for name, m := range all {
@@ -34,8 +34,8 @@ func checkDocumented(t *testing.T, all scrape) {
 	}
 }
 
-// readDocumented reads the tables of docs/metrics.md: rows of a name, a type,
-// labels and a meaning.
+// readDocumented reads the tables of docs/metrics.md: rows of a name, a type, labels and a
+// meaning.
 func readDocumented(t *testing.T) map[string]*metric {
 	t.Helper()
 	text, err := os.ReadFile("../docs/metrics.md")

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// scaledObject is the fields of KEDA's object that the example has.
+// scaledObject has the fields of KEDA's object that the example uses.
 type scaledObject struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string
@@ -43,8 +43,8 @@ func readScaledObject(t *testing.T) scaledObject {
 	return o
 }
 
-// The example's query is the backlog of its type as the leader tells it, 0 of a type
-// without tasks, and no answer where there is no leader.
+// The example's query returns the backlog of its type at the leader, 0 for a type without
+// tasks, and nothing without a leader.
 func TestKEDA_query(t *testing.T) {
 	t.Parallel()
 	tests := "tests:\n"

@@ -13,10 +13,10 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// packages are what users install, held against the binary in them.
+// packages checks the files that users install against the binary.
 type packages struct{ binary string }
 
-// What is installed starts the server that it is for.
+// Each way of installing starts a working server.
 func TestPackages(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -33,7 +33,7 @@ func TestPackages(t *testing.T) {
 	t.Run("chart", p.chart)
 }
 
-// checkSettings has claimq check the settings that a package starts it with.
+// checkSettings lets claimq check the settings with which a package starts it.
 func (p packages) checkSettings(t *testing.T, environ []string, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), p.binary, append([]string{"config", "show"}, args...)...)
@@ -43,8 +43,8 @@ func (p packages) checkSettings(t *testing.T, environ []string, args ...string) 
 	}
 }
 
-// checkHealth has claimq take what a package asks a server's health with. Whether
-// something listens where it asks is of no matter.
+// checkHealth checks that claimq accepts the command of a package's health check. It does not
+// matter whether something listens.
 func (p packages) checkHealth(t *testing.T, environ, command []string) {
 	t.Helper()
 	if len(command) < 2 || command[0] != "/usr/bin/claimq" || command[1] != "health" {
@@ -57,7 +57,7 @@ func (p packages) checkHealth(t *testing.T, environ, command []string) {
 	}
 }
 
-// noKeys is a keys_file for settings that name one that is not here.
+// noKeys returns a keys_file for settings that name a missing one.
 func noKeys(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "keys.yaml")
@@ -77,8 +77,8 @@ func read(t *testing.T, path string) string {
 	return string(content)
 }
 
-// The unit is one that systemd takes, exposed to little, and starts a server that
-// its example of a configuration suits.
+// systemd accepts the unit, which is little exposed, and the server that it starts accepts the
+// example of a configuration.
 func (p packages) systemd(t *testing.T) {
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
 		t.Fatal("systemd-analyze is missing: .ci/tools installs it")
@@ -101,8 +101,8 @@ func (p packages) systemd(t *testing.T) {
 	p.workUnit(t)
 }
 
-// workUnit checks the unit of workers: systemd signals the worker first, and waits for longer than
-// that lets its commands finish.
+// workUnit checks the unit of workers: systemd signals the worker first, and then waits for longer
+// than the worker lets its commands finish.
 func (p packages) workUnit(t *testing.T) {
 	unit := read(t, "systemd/claimq-work@.service")
 	for _, line := range []string{"KillMode=mixed", "TimeoutStopSec=45", "ExecStart=/usr/bin/claimq work --type %i $WORK_FLAGS -- $WORK_COMMAND"} {
@@ -113,11 +113,11 @@ func (p packages) workUnit(t *testing.T) {
 	p.verifyUnit(t, "claimq-work@mail.service", unit)
 }
 
-// verifyUnit has systemd take the unit.
+// verifyUnit lets systemd verify the unit.
 func (p packages) verifyUnit(t *testing.T, name, unit string) {
 	t.Helper()
 	path := p.unitFile(t, name, unit)
-	// verify goes on after what it does not know, and only warns.
+	// verify only warns about things that it does not know, and goes on.
 	if out := p.analyze(t, "verify", "--man=no", path); strings.Contains(out, path) {
 		t.Errorf("systemd-analyze says of %s:\n%s", name, out)
 	}
@@ -144,15 +144,15 @@ func (p packages) analyze(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// readDockerfile returns what a Dockerfile says, line by line, continued lines joined.
+// readDockerfile returns the lines of a Dockerfile, with continued lines joined.
 func readDockerfile(t *testing.T) []string {
 	t.Helper()
 	text := regexp.MustCompile(`(?m)^#.*\n`).ReplaceAllString(read(t, "../Dockerfile"), "")
 	return strings.Split(strings.TrimSpace(regexp.MustCompile(`\\\n\s*`).ReplaceAllString(text, "")), "\n")
 }
 
-// What the image is made of is there, it runs without rights, and its entry
-// point is a command of the binary.
+// The files of the image exist, it runs without privileges, and its entry point is a command of
+// the binary.
 func (p packages) dockerfile(t *testing.T) {
 	known := regexp.MustCompile(`^(FROM|WORKDIR|COPY|RUN|ARG|LABEL|USER|ENV|VOLUME|EXPOSE|STOPSIGNAL|HEALTHCHECK|ENTRYPOINT|CMD) `)
 	stage, user := "", ""
@@ -202,7 +202,7 @@ func (p packages) dockerfile(t *testing.T) {
 	p.checkHealth(t, environ, command)
 }
 
-// composeFile is the part of a compose file that ours is made of.
+// composeFile has the parts of a compose file that ours uses.
 type composeFile struct {
 	Name        string
 	Node        any `yaml:"x-node"`
@@ -232,8 +232,8 @@ type composeFile struct {
 	Secrets map[string]struct{ File string }
 }
 
-// The compose file starts three nodes that know each other by settings that
-// claimq takes, lets nobody in from elsewhere, and watches them with our rules.
+// The compose file starts three nodes that know each other, with settings that claimq accepts, is
+// not reachable from elsewhere, and monitors the nodes with our rules.
 func (p packages) compose(t *testing.T) {
 	var file composeFile
 	readYAML(t, "compose/compose.yaml", &file)
@@ -290,8 +290,8 @@ func (p packages) compose(t *testing.T) {
 	checkComposePrometheus(t)
 }
 
-// checkComposePrometheus has promtool check the configuration with its rules and
-// its key where it looks for them.
+// checkComposePrometheus lets promtool check the configuration, with its rules and its key where
+// it expects them.
 func checkComposePrometheus(t *testing.T) {
 	dir := t.TempDir()
 	config := strings.ReplaceAll(read(t, "compose/prometheus.yml"), "/run/secrets/prometheus_key", filepath.Join(dir, "key"))
@@ -303,7 +303,7 @@ func checkComposePrometheus(t *testing.T) {
 	promtool(t, "check", "config", filepath.Join(dir, "prometheus.yml"))
 }
 
-// The script makes secrets that nodes take.
+// The script makes secrets that nodes accept.
 func (p packages) composeSecrets(t *testing.T) {
 	dir := t.TempDir()
 	script := filepath.Join(dir, "secrets.sh")

@@ -24,17 +24,17 @@ import (
 // patience bounds every wait for the nodes.
 const patience = 3 * time.Minute
 
-// metric is what nodes tell of one metric.
+// metric is one metric of the nodes.
 type metric struct {
 	kind   string          // as in its TYPE line
-	labels map[string]bool // but le and quantile
+	labels map[string]bool // except le and quantile
 	values map[string]bool // of its labels, as label=value
 }
 
-// scrape is what nodes tell, by name.
+// scrape holds the metrics of the nodes, by name.
 type scrape map[string]*metric
 
-// What the metrics are held against: nodes under a little load.
+// Everything that uses the metrics is checked against nodes under a little load.
 func TestScrape(t *testing.T) {
 	t.Parallel()
 	all := scrapeNodes(t)
@@ -60,14 +60,14 @@ func TestScrape(t *testing.T) {
 	t.Run("keda", func(t *testing.T) { all.check(t, "the trigger", readScaledObject(t).Spec.Triggers[0].Metadata.Query) })
 }
 
-// watched is three nodes that take the tokens of an issuer.
+// watched is a cluster of three nodes that accept the tokens of an issuer.
 type watched struct {
 	*procs.Cluster
 	token string // an operator's
-	hasty string // of somebody who may make one request a minute
+	hasty string // of a user who may make one request a minute
 }
 
-// startWatched starts them. They end with the test.
+// startWatched starts the cluster, which ends with the test.
 func startWatched(ctx context.Context, t *testing.T) *watched {
 	t.Helper()
 	binary, err := procs.Build(ctx, t.TempDir())
@@ -99,7 +99,7 @@ func startWatched(ctx context.Context, t *testing.T) *watched {
 	return w
 }
 
-// scrapeNodes works with three nodes, and returns what they tell.
+// scrapeNodes lets three nodes work, and returns their metrics.
 func scrapeNodes(t *testing.T) scrape {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -130,7 +130,7 @@ func scrapeNodes(t *testing.T) scrape {
 	return all
 }
 
-// work gives the nodes something to tell of.
+// work makes the nodes do things that show in metrics.
 func work(t *testing.T, c *watched) {
 	for i, n := range c.Nodes {
 		tasks := n.URL() + "/api/tasks"
@@ -150,7 +150,8 @@ func work(t *testing.T, c *watched) {
 	finalize(t, c)
 }
 
-// finalize has three processors at a parent, through each node: the first gets it.
+// finalize lets three processors claim the finalization of a parent, through each node: the
+// first gets it.
 func finalize(t *testing.T, c *watched) {
 	var parent struct{ Task struct{ ID int } }
 	submitted := c.request(t, "POST", c.Nodes[0].URL()+"/api/tasks", `{"steps":[{"step":"a","task_type":"scan","params":{}}],"finalize":"claim"}`)
@@ -169,7 +170,7 @@ func finalize(t *testing.T, c *watched) {
 	}
 }
 
-// request is requestBy of the operator.
+// request makes a request as the operator.
 func (c *watched) request(t *testing.T, method, url, body string) string {
 	t.Helper()
 	return c.requestBy(t, c.token, method, url, body)
@@ -202,7 +203,7 @@ var (
 	labelPattern  = regexp.MustCompile(`([a-z_]+)="((?:[^"\\]|\\.)*)"`)
 )
 
-// read adds what a node tells, in Prometheus's text format.
+// read adds a node's metrics in Prometheus's text format.
 func (s scrape) read(t *testing.T, r io.Reader) {
 	t.Helper()
 	lines := bufio.NewScanner(r)
@@ -233,8 +234,7 @@ func (s scrape) read(t *testing.T, r io.Reader) {
 	}
 }
 
-// of returns the metric that a series of that name belongs to, nil if there is
-// none.
+// of returns the metric of a series, or nil.
 func (s scrape) of(series string) *metric {
 	if m := s[series]; m != nil {
 		return m
@@ -257,17 +257,17 @@ var (
 	groupingPattern = regexp.MustCompile(`\b(?:by|on|without|ignoring|group_left|group_right) *\(([^)]*)\)`)
 )
 
-// seriesOf returns the names of the series that an expression asks for.
+// seriesOf returns the names of the series in an expression.
 func seriesOf(expr string) []string {
 	bare := groupingPattern.ReplaceAllString(stringPattern.ReplaceAllString(matchersPattern.ReplaceAllString(expr, ""), ""), "")
 	return seriesPattern.FindAllString(bare, -1)
 }
 
-// check checks that all that an expression asks for is there: its metrics, and
-// the labels that it selects and groups by.
+// check checks that everything in an expression exists: its metrics, and the labels that it
+// selects and groups by.
 func (s scrape) check(t *testing.T, where, expr string) {
 	t.Helper()
-	// What Prometheus adds, or histograms and summaries have.
+	// Labels that Prometheus adds, or that histograms and summaries have.
 	always := map[string]bool{"job": true, "instance": true, "le": true, "quantile": true}
 	known := maps.Clone(always)
 	series := seriesOf(expr)
@@ -278,7 +278,7 @@ func (s scrape) check(t *testing.T, where, expr string) {
 		if name == "up" {
 			continue // Prometheus's own
 		}
-		if name == "ALERTS" { // that too, with the labels of the alerts
+		if name == "ALERTS" { // also Prometheus's, with the labels of the alerts
 			for _, l := range []string{"alertname", "severity", "node_id", "task_type"} {
 				known[l] = true
 			}

@@ -10,12 +10,12 @@ import (
 	"testing"
 )
 
-// CI looks for known vulnerabilities where it reaches their database, and says so
-// where it does not.
+// CI checks for known vulnerabilities where it can reach their database, and says so where
+// it cannot.
 func TestVuln(t *testing.T) {
 	t.Parallel()
 	bin := t.TempDir()
-	// In the place of make: it tells what it is to make, and finds something.
+	// A fake make reports its target and claims to have found something.
 	if err := os.WriteFile(filepath.Join(bin, "make"), []byte("#!/bin/sh\necho made $1 by $GOVULNDB\nexit 3\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}

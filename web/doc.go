@@ -1,5 +1,4 @@
-// Package web is the page that every node serves: ES modules and CSS as they are written,
-// with preact, htm and uplot as npm has them (vendor/README.md). It knows which files there
-// are, under which addresses, and what must be said with them; it knows no HTTP library and
-// nothing of the cluster.
+// Package web contains the page that every node serves: unbundled ES modules and CSS, with
+// preact, htm and uplot from npm (vendor/README.md). It knows which files exist, at which
+// addresses, and their headers; it is independent of HTTP libraries and the cluster.
 package web

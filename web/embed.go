@@ -10,5 +10,5 @@ import (
 //go:embed *.html *.js *.css *.svg parts views vendor
 var files embed.FS
 
-// Built returns the page of this binary. The first call makes it.
+// Built returns the page in this binary. The first call prepares it.
 var Built = sync.OnceValues(func() (*Site, error) { return New(files) })

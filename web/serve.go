@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// types are the types of the files that are served, by their extension. It is never changed.
+// types maps the extensions of files that are served to their types. It is never changed.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".js":   "text/javascript; charset=utf-8",
@@ -22,19 +22,19 @@ var types = map[string]string{
 	".svg":  "image/svg+xml",
 }
 
-// The documents: the page, and what stands in its place in a build without libraries.
+// The documents: the page, and its replacement in a build without libraries.
 const (
 	pageName = "index.html"
 	bareName = "bare.html"
 )
 
-// libraries are the files without which there is no page. It is never changed.
+// libraries lists the files that the page needs. It is never changed.
 var libraries = [...]string{"vendor/preact.mjs", "vendor/htm.mjs", "vendor/uPlot.esm.js", "vendor/uPlot.min.css"}
 
-// folder is what stands for the folder of the files in the documents.
+// folder is the placeholder in the documents for the folder of the files.
 const folder = "a/HASH/"
 
-// Headers are those of every answer with a file, beside its type. They are never changed.
+// Headers are sent with every file, in addition to its type. They are never changed.
 var Headers = [...][2]string{
 	{"Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"},
@@ -44,30 +44,30 @@ var Headers = [...][2]string{
 	{"Cross-Origin-Resource-Policy", "same-origin"},
 }
 
-// The values of Cache-Control: of a file under the address that has its hash, and of all else.
+// Values of Cache-Control: for files at an address with the hash, and for all others.
 const (
 	forever   = "public, max-age=31536000, immutable"
 	askAgain  = "no-cache"
 	hashBytes = 8
 )
 
-// File is what is answered at an address. It is never changed.
+// File is the answer at an address. It is never changed.
 type File struct {
 	Type   string // of its content
 	Cache  string // the value of Cache-Control
 	Plain  []byte
-	Zipped []byte // by gzip
+	Zipped []byte // with gzip
 }
 
-// Site is a page with all its files, each under an address with the hash of all of them. It
-// is never changed.
+// Site is a page with all its files, each at an address with the hash of all of them. It is
+// never changed.
 type Site struct {
 	hash     string
 	document File
-	files    map[string]File // by their path, with the Cache of the address that has the hash
+	files    map[string]File // by path, with the Cache for the address with the hash
 }
 
-// New returns the site of the files of a folder.
+// New returns the site made of the files in a folder.
 func New(from fs.FS) (*Site, error) {
 	contents := make(map[string][]byte)
 	err := fs.WalkDir(from, ".", func(name string, d fs.DirEntry, err error) error {
@@ -108,7 +108,7 @@ func New(from fs.FS) (*Site, error) {
 	return s, nil
 }
 
-// hashOf returns the hash of all files: where each begins and ends is part of it.
+// hashOf returns the hash of all files, including their boundaries.
 func hashOf(contents map[string][]byte) string {
 	h := sha256.New()
 	names := make([]string, 0, len(contents))
@@ -138,12 +138,12 @@ func zipped(content []byte) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Hash says which page this is: two that differ in any file have different ones.
+// Hash identifies the page: two pages that differ in any file have different hashes.
 func (s *Site) Hash() string { return s.hash }
 
 // Find returns the file at an address below the page's own, "" for the page itself. ok is
-// false if there is none. Under the hash of another page there are this page's files: its
-// node may have been upgraded, or be one that was not yet.
+// false if there is no such file. Under the hash of another page it returns this page's files,
+// because nodes may be in the middle of an upgrade.
 func (s *Site) Find(address string) (f File, ok bool) {
 	if address == "" {
 		return s.document, true

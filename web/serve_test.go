@@ -10,7 +10,7 @@ import (
 	"testing/fstest"
 )
 
-// folderOf is a page with its libraries, and what is not served.
+// folderOf returns a page with its libraries, and files that are not served.
 func folderOf(t *testing.T, changed ...string) *Site {
 	t.Helper()
 	from := fstest.MapFS{}
@@ -76,7 +76,7 @@ func unzip(t *testing.T, content []byte) string {
 	return string(all)
 }
 
-// Whatever changes, the hash does; and what is not served changes nothing.
+// Every change of a served file changes the hash; other files do not matter.
 func TestSite_Hash(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{folderOf(t).Hash(): 0}
@@ -99,7 +99,7 @@ func TestSite_Hash(t *testing.T) {
 	}
 }
 
-// Without any one of the libraries there is the other document in the page's place.
+// Without any one of the libraries the other document replaces the page.
 func TestSite_Bare(t *testing.T) {
 	t.Parallel()
 	for _, library := range libraries {
@@ -114,7 +114,7 @@ func TestSite_Bare(t *testing.T) {
 	}
 }
 
-// What the documents of this page name is there.
+// The files that the documents name exist.
 func TestBuilt(t *testing.T) {
 	t.Parallel()
 	s, err := Built()
@@ -139,8 +139,8 @@ func TestBuilt(t *testing.T) {
 	}
 }
 
-// javaScriptMax is how much JavaScript is written for the page, its comments too: whoever
-// looks at a page in a browser reads all of it.
+// javaScriptMax bounds the JavaScript written for the page, including comments, because
+// every browser reads all of it.
 const javaScriptMax = 204 << 10
 
 // The page's JavaScript stays within its budget.

@@ -14,13 +14,13 @@ import (
 // file is one file of an archive.
 type file struct {
 	name    string // below the archive's one folder
-	path    string // where its content is; "": content
+	path    string // of its content; "": content
 	content []byte
 	mode    int64
 }
 
-// writeArchive writes a .tar.gz with the files in the folder of that name. Its
-// bytes depend on nothing but the arguments.
+// writeArchive writes a .tar.gz with the files in the folder of that name. Its bytes depend
+// only on the arguments.
 func writeArchive(path, folder string, files []file, at time.Time) error {
 	out, err := os.Create(path)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// release is one that was built for the machine that the test runs on.
+// release is a release for the machine that runs the test.
 type release struct {
 	dir, name     string // name: of the archive, without .tar.gz
 	archive, bill []byte
@@ -73,8 +73,8 @@ func unpack(t *testing.T, archive []byte) (files map[string][]byte, headers []*t
 	}
 }
 
-// An archive has the binary of that version, the texts and everybody's licences,
-// and is the same when it is made again.
+// An archive contains the binary of that version, the texts and all licences, and is the
+// same when it is built again.
 func TestBuild(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1_700_000_000, 0).UTC()
@@ -130,7 +130,7 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// checkNotices looks for each module that the binary itself says it is made of.
+// checkNotices looks for each module that the binary itself lists.
 func checkNotices(t *testing.T, notices string, binary []byte) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "claimq")
@@ -164,8 +164,8 @@ func checkNotices(t *testing.T, notices string, binary []byte) {
 	}
 }
 
-// What cannot be built is refused with its reason, before anything is built: in the folder
-// of this package nothing could be.
+// Mistakes are refused with their reason before anything is built: in the folder of this
+// package nothing could be.
 func TestBuild_Mistakes(t *testing.T) {
 	const epoch = "1"
 	for _, c := range []struct {

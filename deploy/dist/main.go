@@ -1,6 +1,6 @@
-// Command dist builds what a release consists of: for each target an archive of
-// the static binary with its man pages and licences, a bill of materials, the SHA-256 sums of
-// both, and a signature of the sums. The same commit, Go and version give the same bytes.
+// Command dist builds a release: for each target an archive of the static binary with its man
+// pages and licences, and a bill of materials; and the SHA-256 sums of all of them with a
+// signature. The same commit, Go and version give the same bytes.
 //
 //	go run ./deploy/dist --version v1.2.3 --out dist --sign-key release.key
 package main
@@ -22,10 +22,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// allTargets are what a release is for.
+// allTargets lists the platforms of a release.
 var allTargets = [...]string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64"}
 
-// options say what is built.
+// options say what to build.
 type options struct {
 	root    string // the checkout
 	out     string
@@ -65,8 +65,8 @@ func run(ctx context.Context, args []string) error {
 
 var versionPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.+-]*$`)
 
-// build makes an archive and a bill of materials for each target, and SHA256SUMS of
-// all of them, which it signs if it has a key.
+// build makes an archive and a bill of materials for each target, and SHA256SUMS of all of
+// them, which it signs if it has a key.
 func (o *options) build(ctx context.Context) error {
 	if !versionPattern.MatchString(o.version) {
 		return fmt.Errorf("version %q: it must be letters, digits, dots, + and - alone", o.version)
@@ -109,7 +109,7 @@ func (o *options) build(ctx context.Context) error {
 	return o.sign(ctx)
 }
 
-// checkTargets refuses what Go does not build for, before anything is built.
+// checkTargets refuses targets that Go does not support, before anything is built.
 func (o *options) checkTargets(ctx context.Context) error {
 	for _, target := range o.targets {
 		goos, arch, ok := strings.Cut(target, "/")
@@ -123,8 +123,8 @@ func (o *options) checkTargets(ctx context.Context) error {
 	return nil
 }
 
-// packed are the files beside the binary and the notices, by their place in an
-// archive.
+// packed lists the files in an archive, except for the binary and the notices, by their place
+// in it.
 var packed = [...][2]string{
 	{"LICENSE", "LICENSE"},
 	{"README.md", "README.md"},
@@ -136,16 +136,16 @@ var packed = [...][2]string{
 	{"systemd/claimq.yaml", "deploy/systemd/claimq.yaml"},
 }
 
-// buildTarget returns the paths of the archive that it made, which has the pages
-// too, and of the bill of materials.
+// buildTarget returns the paths of the archive, which includes pages, and of the bill of
+// materials.
 func (o *options) buildTarget(ctx context.Context, goos, arch string, pages []file) ([]string, error) {
 	dir, err := os.MkdirTemp("", "claimq-dist")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // what is left in a temporary folder harms nobody
+	defer func() { _ = os.RemoveAll(dir) }() // leftovers in a temporary folder do no harm
 	binary := filepath.Join(dir, "claimq")
-	// Without the checkout's state, which a tarball of the source does not have.
+	// Without the state of the checkout, which a source tarball lacks.
 	if _, err := o.goTool(ctx, goos, arch, "build", "-trimpath", "-buildvcs=false",
 		"-ldflags", "-s -w -X main.version="+o.version, "-o", binary, "./cmd/claimq"); err != nil {
 		return nil, err
@@ -175,14 +175,14 @@ func (o *options) buildTarget(ctx context.Context, goos, arch string, pages []fi
 	return []string{path, billPath}, writeArchive(path, name, files, o.time)
 }
 
-// manPages are the man pages, the same for all targets: they are written by a build
-// for the machine that this runs on.
+// manPages returns the man pages, which are the same for all targets: a build for this
+// machine writes them.
 func (o *options) manPages(ctx context.Context) ([]file, error) {
 	dir, err := os.MkdirTemp("", "claimq-man")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // what is left in a temporary folder harms nobody
+	defer func() { _ = os.RemoveAll(dir) }() // leftovers in a temporary folder do no harm
 	if _, err := o.goTool(ctx, runtime.GOOS, runtime.GOARCH, "run", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.version="+o.version, "./cmd/claimq", "man", dir); err != nil {
 		return nil, fmt.Errorf("write the man pages: %w", err)
 	}
@@ -201,11 +201,11 @@ func (o *options) manPages(ctx context.Context) ([]file, error) {
 	return pages, nil
 }
 
-// goTool runs the go command for a target and returns what it printed.
+// goTool runs the go command for a target and returns its output.
 func (o *options) goTool(ctx context.Context, goos, arch string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = o.root
-	// The baseline of each architecture, whatever the builder's own machine has.
+	// The baseline of each architecture, regardless of the builder's machine.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=-mod=readonly")
 	var stderr strings.Builder
 	cmd.Stderr = &stderr

@@ -15,15 +15,14 @@ import (
 	"strings"
 )
 
-// module is one that the binary has packages of.
+// module is a module of which the binary contains packages.
 type module struct {
 	path, version, dir string
-	folders            map[string]bool // of its packages that are in the binary, and those above
+	folders            map[string]bool // of its packages in the binary, and those above
 }
 
-// notices returns the licences of all that is in the binary beside our own
-// code: of the modules, of Go, those of single folders, and of the page's libraries. A module
-// without a licence is an error.
+// notices returns the licences of everything in the binary that is not ours: the modules, Go,
+// single folders, and the page's libraries. A module without a licence is an error.
 func (o *options) notices(ctx context.Context, goos, arch string) ([]byte, error) {
 	modules, err := o.modules(ctx, goos, arch)
 	if err != nil {
@@ -59,7 +58,7 @@ func (o *options) notices(ctx context.Context, goos, arch string) ([]byte, error
 	return b.Bytes(), nil
 }
 
-// modules returns those that the binary has packages of, by path, without our own.
+// modules returns the modules of the packages in the binary, by path, without our own.
 func (o *options) modules(ctx context.Context, goos, arch string) ([]module, error) {
 	listed, err := o.goTool(ctx, goos, arch, "list", "-deps", "-json=Dir,Module", "./cmd/claimq")
 	if err != nil {
@@ -96,8 +95,8 @@ func (o *options) modules(ctx context.Context, goos, arch string) ([]module, err
 
 var noticeName = regexp.MustCompile(`(?i)^(licen[sc]e|copying|notice|patents)([._-].*)?$`)
 
-// write writes the module's notices: those at its root, and those of the folders
-// that the binary has something of.
+// write writes the module's notices: those at its root, and those of folders with packages in
+// the binary.
 func (m *module) write(b *bytes.Buffer) error {
 	where := "https://pkg.go.dev/" + m.path + "@" + m.version
 	if m.path == "Go" {

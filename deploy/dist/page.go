@@ -16,17 +16,17 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// library is one of the page's, as web/package-lock.json has it.
+// library is one of the page's libraries in web/package-lock.json.
 type library struct {
 	name      string
 	Version   string
 	Integrity string // "sha512-" and a SHA-512 in base64, of npm's archive
 	License   string
-	Dev       bool // is for the checks of the page alone, and in no build
+	Dev       bool // used only to check the page, in no build
 }
 
-// fetchLibraries has the page's libraries put where the build takes them from: a release
-// without a page would not be the same bytes as one with it.
+// fetchLibraries puts the page's libraries where the build expects them, because a release
+// without them would have other bytes.
 func (o *options) fetchLibraries(ctx context.Context) error {
 	if out, err := exec.CommandContext(ctx, filepath.Join(o.root, "web", "libraries"), "--need").CombinedOutput(); err != nil {
 		return fmt.Errorf("fetch the page's libraries: %w\n%s", err, out)
@@ -34,7 +34,7 @@ func (o *options) fetchLibraries(ctx context.Context) error {
 	return nil
 }
 
-// libraries returns the page's, by name.
+// libraries returns the page's libraries, by name.
 func (o *options) libraries() ([]library, error) {
 	content, err := os.ReadFile(filepath.Join(o.root, "web", "package-lock.json"))
 	if err != nil {
@@ -66,7 +66,7 @@ func (o *options) writeLibrary(b *bytes.Buffer, l *library) error {
 	return nil
 }
 
-// component returns the library as the bill of materials has it.
+// component returns the library for the bill of materials.
 func (l *library) component() (cdx.Component, error) {
 	encoded, ok := strings.CutPrefix(l.Integrity, "sha512-")
 	hash, err := base64.StdEncoding.DecodeString(encoded)

@@ -15,10 +15,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// sbom returns the bill of materials of a binary, CycloneDX in JSON: what it is
-// made of by its own account, each module with its version and its sum of go.sum,
-// and the standard library, and the libraries of its page. Its bytes depend on nothing but
-// these, version and time.
+// sbom returns the bill of materials of a binary, CycloneDX in JSON: the modules that the
+// binary itself lists, each with its version and its sum in go.sum, the standard library,
+// and the libraries of its page. Its bytes depend only on these, version and time.
 func sbom(binary string, libraries []library, version string, at time.Time) ([]byte, error) {
 	built, err := buildinfo.ReadFile(binary)
 	if err != nil {
@@ -64,7 +63,8 @@ func sbom(binary string, libraries []library, version string, at time.Time) ([]b
 	if err != nil {
 		return nil, err
 	}
-	// A number of its own, as CycloneDX wants, and the same when it is made again.
+	// CycloneDX requires a unique number. It is derived, so that it is the same when built
+	// again.
 	bom.SerialNumber = uuid.NewHash(sha256.New(), uuid.NameSpaceURL, unnamed, 8).URN()
 	return encodeSBOM(bom)
 }
@@ -82,7 +82,7 @@ func component(path, version string) cdx.Component {
 	return cdx.Component{BOMRef: purl, Type: cdx.ComponentTypeLibrary, Name: path, Version: version, PackageURL: purl}
 }
 
-// buildProperties say what the binary was built for.
+// buildProperties describes the binary's target and build settings.
 func buildProperties(built *buildinfo.BuildInfo) *[]cdx.Property {
 	var properties []cdx.Property
 	for _, s := range built.Settings {
@@ -94,8 +94,8 @@ func buildProperties(built *buildinfo.BuildInfo) *[]cdx.Property {
 	return &properties
 }
 
-// moduleHash returns what go.sum has of a module, "h1:" and a SHA-256 in base64, as
-// CycloneDX has it.
+// moduleHash converts a module's hash in go.sum, "h1:" and a SHA-256 in base64, for
+// CycloneDX.
 func moduleHash(sum string) (*[]cdx.Hash, error) {
 	encoded, ok := strings.CutPrefix(sum, "h1:")
 	hash, err := base64.StdEncoding.DecodeString(encoded)

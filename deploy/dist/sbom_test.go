@@ -19,15 +19,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// pageLibraries are those that were decided on, by their names, with the SHA-512 of npm's
-// archives: a release has no other.
+// pageLibraries are the libraries that were decided on, by name, with the SHA-512 of npm's
+// archives: a release has no others.
 var pageLibraries = map[string]struct{ version, sum, says string }{
 	"preact": {"11.2.0", "fc77c723fecdf387ba1ab581277276f34cf798b6912620dc4af8ff03ecbfe006cb9cd0ffd549461ded6c47aa18b931b021dd273fb76a0d4f4e9cbc4c3d9ef106", "The MIT License"},
 	"htm":    {"3.1.1", "f7cdd5ca0f0dc1413b26467a3663aaa4267eb21d5b2afda2613954933956980e490f669c2a8c5de0a5716cc9b15fff399ad7dd9c399316834a720e43180bf135", "Apache License"},
 	"uplot":  {"1.6.32", "2883159c6ebccefbb95d751b0b82d010f9e1c0ec41b8bc96d401eda66e882935c89a46cb824332fa369b8cb8122cc6ac36e186cd09bf7a9ded3a4c93c6989023", "MIT License"},
 }
 
-// checkSBOM holds a bill of materials against go.mod, go.sum and the binary.
+// checkSBOM compares a bill of materials with go.mod, go.sum and the binary.
 func checkSBOM(t *testing.T, bill, binary []byte, at time.Time) {
 	t.Helper()
 	var bom cdx.BOM
@@ -71,8 +71,8 @@ func checkSBOM(t *testing.T, bill, binary []byte, at time.Time) {
 	}
 }
 
-// wantModules returns the sums of go.sum, in hexadecimal, of the modules that the
-// command is built from by go.mod, and the standard library.
+// wantModules returns the sums in go.sum, in hexadecimal, of the modules that the command
+// is built from by go.mod, and the standard library.
 func wantModules(t *testing.T) map[string]string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}", "./cmd/claimq")

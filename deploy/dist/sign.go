@@ -15,16 +15,16 @@ import (
 const (
 	sumsName      = "SHA256SUMS"
 	signatureName = sumsName + ".sig"
-	// signatureNamespace keeps what is signed here from being taken for anything
-	// else that the same key signs.
+	// signatureNamespace ensures that these signatures are not valid for anything else that
+	// the same key signs.
 	signatureNamespace = "claimq-release"
 )
 
 var ed25519Key = regexp.MustCompile(`\(ED25519(-SK)?\)\n$`)
 
-// sign writes an OpenSSH signature of the sums beside them, with the key of the
-// file: a private key, or the public half of one that an agent or a token has. It
-// must be Ed25519. Without a key there is no signature, not an older one either.
+// sign writes an OpenSSH signature of the sums next to them, with the key in the file: a
+// private key, or the public half of one in an agent or a token. It must be Ed25519.
+// Without a key it removes any older signature.
 func (o *options) sign(ctx context.Context) error {
 	path := filepath.Join(o.out, signatureName)
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -49,7 +49,7 @@ func (o *options) sign(ctx context.Context) error {
 	return nil
 }
 
-// checkSignKey refuses a file that is no Ed25519 key, before anything is built.
+// checkSignKey refuses a file that is not an Ed25519 key, before anything is built.
 func (o *options) checkSignKey(ctx context.Context) error {
 	if o.signKey == "" {
 		return nil
@@ -64,7 +64,7 @@ func (o *options) checkSignKey(ctx context.Context) error {
 	return nil
 }
 
-// sshKeygen runs ssh-keygen with input and returns what it printed.
+// sshKeygen runs ssh-keygen with input and returns its output.
 func sshKeygen(ctx context.Context, input []byte, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "ssh-keygen", args...)
 	cmd.Stdin = bytes.NewReader(input)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// makeKey makes a key of ssh-keygen and returns its file.
+// makeKey creates a key with ssh-keygen and returns its file.
 func makeKey(t *testing.T, kind string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "release.key")
@@ -19,8 +19,8 @@ func makeKey(t *testing.T, kind string) string {
 	return path
 }
 
-// verify does what docs/install.md says: it checks the signature of sums in a
-// folder against the public half of a key.
+// verify does what docs/install.md says: it checks the signature of the sums in a folder
+// against the public half of a key.
 func verify(t *testing.T, dir, key string, sums []byte) error {
 	t.Helper()
 	public, err := os.ReadFile(key + ".pub")
@@ -45,7 +45,7 @@ func verify(t *testing.T, dir, key string, sums []byte) error {
 	return cmd.Run()
 }
 
-// checkSignature holds the signature of a release against its key, another key, and
+// checkSignature checks the signature of a release with its key, with another key, and for
 // other sums.
 func checkSignature(t *testing.T, dir, key string) {
 	t.Helper()
@@ -62,7 +62,7 @@ func checkSignature(t *testing.T, dir, key string) {
 	}
 }
 
-// A release without a key takes away the signature of the one before it.
+// A release without a key removes the signature of an earlier one.
 func TestSign_none(t *testing.T) {
 	t.Parallel()
 	o := options{out: t.TempDir()}

@@ -1,5 +1,5 @@
-// Command mac checks the types of packages and of their tests as a Mac would have them.
-// It says what a compiler would, and compiles nothing.
+// Command mac type-checks packages and their tests as on a Mac. It reports the errors of a
+// compiler without compiling anything.
 package main
 
 import (

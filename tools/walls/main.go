@@ -1,5 +1,5 @@
-// Command walls counts what shares a room: the files of a folder, tests aside, and those of
-// a package that use the fields of one struct. Too many of either fail.
+// Command walls fails if too many files share a folder, tests aside, or if too many files
+// of a package use the fields of the same struct.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	filesMax   = 35 // of a folder
+	filesMax   = 35 // in a folder
 	sharersMax = 25 // files of a package that use the fields of one struct
 )
 
@@ -52,15 +52,15 @@ func main() {
 	}
 }
 
-// filesIn returns how many Go files beside tests a folder has, whatever they are built for.
+// filesIn returns the number of Go files in a folder except tests, for all platforms.
 func filesIn(dir string) int {
 	all, _ := filepath.Glob(filepath.Join(dir, "*.go"))
 	tests, _ := filepath.Glob(filepath.Join(dir, "*_test.go"))
 	return len(all) - len(tests)
 }
 
-// structsOf returns the structs whose fields the file uses: that which has the field, where
-// it is one of a struct within another.
+// structsOf returns the structs whose fields the file uses. For a field of an embedded
+// struct that is the struct that declares it.
 func structsOf(f *ast.File, info *types.Info) map[string]bool {
 	used := make(map[string]bool)
 	ast.Inspect(f, func(n ast.Node) bool {
@@ -81,7 +81,7 @@ func structsOf(f *ast.File, info *types.Info) map[string]bool {
 	return used
 }
 
-// pointed returns what t points to, t itself if that is no pointer.
+// pointed returns the type that t points to, or t itself if it is not a pointer.
 func pointed(t types.Type) types.Type {
 	if p, ok := types.Unalias(t).(*types.Pointer); ok {
 		return types.Unalias(p.Elem())

@@ -13,14 +13,14 @@ import (
 	"testing"
 )
 
-// axe is what looks whether a page is of use to everybody. It is for tests alone.
+// axe checks whether everybody can use a page. Only tests use it.
 const (
 	axePackage   = "axe-core@4.14.1"
 	axeFile      = "axe-core-4.14.1.tgz"
 	axeIntegrity = "FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ=="
 )
 
-// axeSource returns axe-core as npm has it, and as it was when it was chosen.
+// axeSource returns axe-core from npm, pinned to the version that was chosen.
 func axeSource(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -57,13 +57,13 @@ func axeSource(t *testing.T) string {
 	}
 }
 
-// What axe looks for: all that WCAG 2.2 AA has, or of that what a theme can change.
+// The rules for axe: everything in WCAG 2.2 AA, or only what a theme can change.
 const (
 	axeAll     = `["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]`
 	axeColours = `{type: "rule", values: ["color-contrast", "link-in-text-block"]}`
 )
 
-// accessible fails the test for what axe finds of what it is to look for.
+// accessible fails the test if axe finds a violation of the rules.
 func (b tab) accessible(where, axe, what string) {
 	b.t.Helper()
 	if !eval[bool](b, `"axe" in window`) {

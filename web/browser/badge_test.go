@@ -7,11 +7,11 @@ import (
 	"github.com/claimq/claimq/internal/testwait"
 )
 
-// badge is what stands beside the trail in the menu.
+// badge reads the number next to the trail in the menu.
 const badge = `(document.querySelector(".badge")?.innerText.trim() ?? "")`
 
-// What happens and is worth a look is counted in the menu and in the tab's title, but what is
-// not is not, until the trail is looked at.
+// Events that matter are counted in the menu and in the tab's title until the trail is looked
+// at; others are not.
 func TestBadge(t *testing.T) {
 	n := cluster(t).Nodes[0]
 	d := openDoor(t, n, "")
@@ -38,7 +38,7 @@ func TestBadge(t *testing.T) {
 	b.clean("the badge")
 }
 
-// A key of some types may not see what happens to all: nothing is followed, nor counted.
+// A key limited to some types may not see all events: the page follows and counts none.
 func TestBadge_ofTypes(t *testing.T) {
 	n := cluster(t).Nodes[0]
 	d := openDoor(t, n, "")

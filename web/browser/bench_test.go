@@ -23,22 +23,22 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// shown is when the first view was there, painted, in the time of performance.now().
+// shown resolves to the time (of performance.now()) at which the first view was painted.
 const shown = `window.shown = new Promise((done) => new MutationObserver((_, self) => {
 	if (!document.querySelector(".view table tbody tr")) return;
 	self.disconnect();
 	requestAnimationFrame(() => setTimeout(() => done(performance.now())));
 }).observe(document, {childList: true, subtree: true}))`
 
-// What the overview and the types are looked at with.
+// Conditions for the overview and the types to be shown.
 const (
 	largeTasks = 1_000_000
 	largeTypes = 5000
 	largeBatch = 1000
 )
 
-// The first load of the overview and of the types with a million tasks of 5,000 types: how
-// long after the last answer they are painted, and how long the node took for the types.
+// The first load of the overview and of the types with a million tasks of 5,000 types: the
+// time from the last answer until they are painted, and the node's time for the types.
 func BenchmarkLarge(b *testing.B) {
 	n := cluster(b).Nodes[0]
 	for at := 0; at < largeTasks; at += largeBatch {
@@ -72,16 +72,16 @@ func BenchmarkLarge(b *testing.B) {
 	}
 }
 
-// How large the heap of a live overview may be at the end, against that of its beginning.
+// Bounds of the heap of a live overview at the end, compared with its beginning.
 const (
 	heapGrowth = 1.1
 	heapNoise  = 1 << 20
-	heapFirst  = 3 // looks after which it is warm
+	heapFirst  = 3 // looks until it is warm
 	heapAsks   = 20
 )
 
-// A live overview of a cluster in which things happen: each look is after 20 refreshes, and
-// by the end the heap must not have grown.
+// A live overview of a busy cluster: each look is after 20 refreshes, and by the end the heap
+// must not have grown.
 func BenchmarkHeap(b *testing.B) {
 	n := cluster(b).Nodes[0]
 	d := openDoor(b, n, "")
@@ -108,19 +108,20 @@ func BenchmarkHeap(b *testing.B) {
 	}
 }
 
-// The work of one measurement of BenchmarkPairs: some seconds on two cores.
+// pairLoad is the work of one measurement of BenchmarkPairs: some seconds on two cores.
 var pairLoad = bench.Config{Mode: bench.Lifecycle, Conns: 64, Tasks: 30_000, Payload: 256, Batch: 1, RequestIDs: true, WarmUp: time.Second}
 
-// pageCall is a call that a page has made: what it asked for, how many ms after it was opened.
+// pageCall is a call that a page made: its target, and the milliseconds since the page was
+// opened.
 type pageCall struct {
 	Name string
 	At   float64
 }
 
-// What a load loses by a page that is open on the overview, of the node that leads. Each round
-// measures it without a page, with one, and with the calls alone that it made, as by a browser
-// on another machine; which comes first changes. What is with a page is told by what is
-// without: the tasks a second, and the nodes' CPU time for one.
+// The cost of a page that is open on the leader's overview for a load. Each round measures the
+// load without a page, with one, and with only the calls that it made, as if the browser were
+// on another machine; the order varies. Results are compared with those without a page: tasks
+// per second, and the nodes' CPU time per task.
 func BenchmarkPairs(b *testing.B) {
 	c, dir, err := start(false)
 	b.Cleanup(func() {
@@ -128,7 +129,7 @@ func BenchmarkPairs(b *testing.B) {
 			c.Close()
 		}
 		if dir != "" {
-			_ = os.RemoveAll(dir) // it is a folder for temporary files
+			_ = os.RemoveAll(dir) // a folder for temporary files
 		}
 	})
 	if err != nil {
@@ -187,7 +188,7 @@ func BenchmarkPairs(b *testing.B) {
 	}
 }
 
-// replay makes the calls of a page as it made them, again and again until ctx ends.
+// replay makes a page's calls with their timing, again and again until ctx ends.
 func replay(ctx context.Context, calls []pageCall) {
 	for len(calls) > 0 {
 		begin := time.Now()
@@ -199,10 +200,10 @@ func replay(ctx context.Context, calls []pageCall) {
 			}
 			req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Name, nil)
 			if err != nil {
-				panic(err) // a browser has asked for it
+				panic(err) // a browser has asked for it before
 			}
 			if resp, err := http.DefaultClient.Do(req); err == nil {
-				_, _ = io.Copy(io.Discard, resp.Body) // what counts is that it was asked for
+				_, _ = io.Copy(io.Discard, resp.Body) // only the request matters
 				_ = resp.Body.Close()
 			}
 		}

@@ -17,14 +17,14 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// patience bounds how long a test waits for the page: a machine may be busy.
+// patience bounds the waits of tests for the page, because a machine may be busy.
 const patience = 60 * time.Second
 
-// pollPause is how often a tab is looked at again. At each of its frames, as is the default,
-// it would paint all the time.
+// pollPause is the interval between looks at a tab. With the default, at each frame, it
+// would paint all the time.
 const pollPause = 20 * time.Millisecond
 
-// watcher notes in each document what must not happen in it.
+// watcher records in each document the errors that must not happen in it.
 const watcher = `window.bad = [];
 addEventListener("securitypolicyviolation", (e) => bad.push("CSP: " + e.violatedDirective + " " + e.blockedURI));
 addEventListener("error", (e) => bad.push("error: " + e.message));
@@ -37,8 +37,8 @@ type tab struct {
 	ctx context.Context
 }
 
-// launched is the browser of all tests, Chromium without what is around a page: to paint its
-// tool bar takes more than the page. The first that asks for it starts it.
+// launched is the browser of all tests, Chromium without its window: painting the tool bar
+// costs more than the page. The first test that needs it starts it.
 var launched struct {
 	once sync.Once
 	ctx  context.Context
@@ -47,12 +47,13 @@ var launched struct {
 	err  error
 }
 
-// launch starts the browser. For it, claimq.test is this machine, and no loopback address.
+// launch starts the browser. For the browser, claimq.test is this machine, but not a
+// loopback address.
 func launch() {
 	if launched.dir, launched.err = os.MkdirTemp("", "claimq-browser-"); launched.err != nil {
 		return
 	}
-	// As root there is no sandbox. The rest keeps it from calling home.
+	// Root has no sandbox. The other flags keep it from calling home.
 	alloc, _ := chromedp.NewExecAllocator(context.Background(), chromedp.ExecPath("/usr/bin/chromium-headless-shell"), chromedp.NoSandbox, chromedp.UserDataDir(launched.dir),
 		chromedp.Flag("headless", true), chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-quic", true), chromedp.Flag("no-first-run", true),
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
@@ -61,18 +62,17 @@ func launch() {
 	_, launched.err = chromedp.Run(launched.ctx, chromedp.Navigate("about:blank"))
 }
 
-// quit ends the browser, if there is one.
+// quit ends the browser if it was started.
 func quit() {
 	if launched.stop != nil {
 		launched.stop()
 	}
 	if launched.dir != "" {
-		_ = os.RemoveAll(launched.dir) // it is a folder for temporary files
+		_ = os.RemoveAll(launched.dir) // a folder for temporary files
 	}
 }
 
-// open opens a tab of a person who has not used the browser before: no other knows its
-// cookies and what it keeps.
+// open opens a tab of a new user of the browser, with separate cookies and storage.
 func open(t testing.TB) tab {
 	t.Helper()
 	launched.once.Do(launch)
@@ -82,7 +82,7 @@ func open(t testing.TB) tab {
 	return tab{t, launched.ctx}.another(chromedp.WithNewBrowserContext())
 }
 
-// another opens another tab of the same person.
+// another opens another tab of the same user.
 func (b tab) another(options ...chromedp.ContextOption) tab {
 	b.t.Helper()
 	ctx, end := chromedp.NewContext(b.ctx, options...)
@@ -100,7 +100,7 @@ func send[P, R any](b tab, command cdp.Command[P, R], params P) R {
 	}))
 }
 
-// do does something in the tab.
+// do runs an action in the tab.
 func do[T any](b tab, a chromedp.Action[T]) T {
 	b.t.Helper()
 	v, err := chromedp.Run(b.ctx, a)
@@ -116,7 +116,7 @@ func eval[T any](b tab, expression string) T {
 	return do(b, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 }
 
-// until waits until an expression is true, over loads of the page.
+// until waits until an expression is true, even if the page reloads meanwhile.
 func (b tab) until(expression string) {
 	b.t.Helper()
 	for {
@@ -130,7 +130,7 @@ func (b tab) until(expression string) {
 	}
 }
 
-// clean fails the test for what must not have happened in the document.
+// clean fails the test if the watcher recorded an error in the document.
 func (b tab) clean(where string) {
 	b.t.Helper()
 	for _, bad := range eval[[]string](b, `window.bad`) {
@@ -138,11 +138,11 @@ func (b tab) clean(where string) {
 	}
 }
 
-// forced is the theme of a system that takes its own colours for everything.
+// forced is the theme of a system that overrides all colours.
 const forced = "forced"
 
-// size sets the width of the window, and the theme of the system, and waits until it shows.
-// Nothing moves: what is on its way from one colour to the other has neither.
+// size sets the width of the window and the theme of the system, and waits until they show.
+// Animations are off, because a colour that is still changing belongs to neither theme.
 func (b tab) size(width int64, theme string) {
 	b.t.Helper()
 	do(b, chromedp.EmulateViewport(width, 900))
@@ -155,7 +155,7 @@ func (b tab) size(width int64, theme string) {
 	eval[bool](b, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`)
 }
 
-// enter opens the page at an address and logs somebody in by its form.
+// enter opens the page at an address and logs a user in with its form.
 func (b tab) enter(address, name string) {
 	b.t.Helper()
 	do(b, chromedp.Navigate(address+"/ui/"))
@@ -163,11 +163,11 @@ func (b tab) enter(address, name string) {
 	do(b, chromedp.SendKeys("#key", keyOf(name)+"\r"))
 	const in, leaderless = `document.querySelector("#key") === null && document.querySelector("h1") !== null`, `document.querySelector("dialog[open] [role=alert]")?.innerText.includes("no leader")`
 	for b.until(in + " || " + leaderless); !eval[bool](b, in); b.until(in + " || " + leaderless) {
-		do(b, chromedp.SendKeys("#key", "\r")) // on a busy machine there is none for a moment
+		do(b, chromedp.SendKeys("#key", "\r")) // a busy machine may have no button for a moment
 	}
 }
 
-// goTo goes to a view and waits until it shows what it loaded.
+// goTo opens a view and waits until it shows its data.
 func (b tab) goTo(hash string) {
 	b.t.Helper()
 	eval[bool](b, `import(new URL("store.js", document.querySelector("script[type=module]").src)).then(({ state }) => {
@@ -178,14 +178,14 @@ func (b tab) goTo(hash string) {
 	b.until(`store.state.place !== store.from && (store.state.view.data || store.state.view.error) && document.querySelector("main h1") !== null && document.querySelector(".skeleton, [aria-busy=true]") === null`)
 }
 
-// says waits until the page says something.
+// says waits until the page contains the text.
 func (b tab) says(text string) {
 	b.t.Helper()
 	b.until(`document.body.innerText.includes(` + quote(text) + `)`)
 }
 
-// press presses keys, one after the other: texts, or names of chromedp's kb. What the page
-// does with a key itself is not typed, as with a keyboard.
+// press presses keys, one after the other: texts, or names of chromedp's kb. As with a real
+// keyboard, keys that the page handles are not typed.
 func (b tab) press(keys ...string) {
 	b.t.Helper()
 	for _, k := range strings.Join(keys, "") {
@@ -199,7 +199,7 @@ func (b tab) press(keys ...string) {
 	}
 }
 
-// tabTo presses Tab until something is focused whose text or name begins so.
+// tabTo presses Tab until an element with that beginning of its text or name has the focus.
 func (b tab) tabTo(text string) {
 	b.t.Helper()
 	const most = 40
@@ -215,8 +215,8 @@ func (b tab) tabTo(text string) {
 	b.t.Fatalf("Tab does not lead to %q, but to %q", text, passed)
 }
 
-// quote returns a text as JavaScript has it.
+// quote returns a text as a JavaScript literal.
 func quote(text string) string {
-	b, _ := json.Marshal(text) // a text always can be
+	b, _ := json.Marshal(text) // a text cannot fail
 	return string(b)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// On the page of a follower, a form that is being filled in stays as it is while the leader
-// is killed and another one leads, and is sent to that one then.
+// On a follower's page, a half-filled form stays as it is while the leader is killed and
+// another one is elected, and is then sent to that one.
 func TestLeaderKilled(t *testing.T) {
 	nodes, n := cluster(t), follower(t)
 	leader, err := nodes.WaitLeader(t.Context())
@@ -61,7 +61,8 @@ func (b tab) leads(n *procs.Node) {
 }
 
 // With two of three nodes gone the page says that nothing can be changed, and whose state it
-// shows as of when; it offers no change, and goes on by itself when there is a leader again.
+// shows, as of when. It offers no changes, and recovers by itself when there is a leader
+// again.
 func TestNoQuorum(t *testing.T) {
 	nodes := cluster(t)
 	n := nodes.Nodes[0]
@@ -92,9 +93,9 @@ func TestNoQuorum(t *testing.T) {
 	b.clean("the page without a quorum")
 }
 
-// A node that is behind says that it is not ready, by the code of a cluster without a leader.
-// The page says it in the node's words, and that there is no leader only where a call of the
-// API has found none: until one is answered, though nobody asks for anything.
+// A node that is behind answers that it is not ready, with the code of a cluster without a
+// leader. The page shows the node's text. It only says that there is no leader after a call of
+// the API has found none, and until a call succeeds, even if the user does nothing.
 func TestNoLeader(t *testing.T) {
 	const behind, leaderless = "this node is catching up", "The cluster has no leader"
 	refusal := func(text string) string { return `{"success":false,"code":"no_leader","error":` + quote(text) + `}` }
@@ -113,7 +114,7 @@ func TestNoLeader(t *testing.T) {
 	b.until(`document.querySelector(".banners").innerText === ""`)
 }
 
-// How far the node is behind is said on every view, until it has caught up.
+// Every view shows how far the node is behind, until it has caught up.
 func TestBehind(t *testing.T) {
 	d := openDoor(t, cluster(t).Nodes[0], "")
 	b := open(t)
@@ -131,8 +132,8 @@ func TestBehind(t *testing.T) {
 	b.clean("a node that is behind")
 }
 
-// The overview of an operator has what the leader's state takes and what is free on the
-// fullest disk, and says so first when there is no room.
+// An operator's overview shows the memory of the leader's state and the free space of the
+// fullest disk, and warns at the top if there is no room.
 func TestRoom(t *testing.T) {
 	n := cluster(t).Nodes[0]
 	call(t, n, "POST", "/api/tasks", `{"task_type":"mail","params":1}`)
@@ -166,8 +167,8 @@ func TestRoom(t *testing.T) {
 	b.clean("the overview without room")
 }
 
-// A page that is older than its node, behind a door with a path of its own, says that there is
-// a newer one, and works on until somebody reloads it.
+// A page that is older than its node, behind a proxy under a path of its own, says that there
+// is a newer one, and keeps working until the user reloads it.
 func TestOlderPage(t *testing.T) {
 	d := openDoor(t, cluster(t).Nodes[0], "/queue")
 	b := open(t)

@@ -12,18 +12,18 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// door is what stands between a browser and a node, as a proxy does: under a path of its own,
-// and it counts what is asked.
+// door is a proxy between a browser and a node: it adds a path of its own and counts
+// requests.
 type door struct {
 	URL    string
 	prefix string
 
-	mu      sync.Mutex        // guards what follows
-	page    string            // what the node's page is said to be, if it is not what it is
-	refused map[string]string // what is answered with status 503 in the node's place, by path
+	mu      sync.Mutex        // guards the fields below
+	page    string            // the version of the node's page to report; "": the real one
+	refused map[string]string // paths answered with this and status 503 instead of by the node
 	said    map[string]string // the same with status 200
-	asked   map[string]int    // how often, by path
-	open    map[string]int    // how many are being answered, by path
+	asked   map[string]int    // requests, by path
+	open    map[string]int    // requests under way, by path
 }
 
 // openDoor opens a door to a node.
@@ -65,7 +65,7 @@ func openDoor(t testing.TB, n *procs.Node, prefix string) *door {
 			return
 		}
 		if said != "" {
-			_, _ = w.Write([]byte(said)) // a browser that is gone asks no more
+			_, _ = w.Write([]byte(said)) // the browser may be gone
 			return
 		}
 		proxy.ServeHTTP(w, r)
@@ -78,20 +78,20 @@ func openDoor(t testing.TB, n *procs.Node, prefix string) *door {
 	return d
 }
 
-// set changes what mu guards.
+// set changes fields that mu guards.
 func (d *door) set(change func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	change()
 }
 
-// answering returns how many calls of a path are being answered.
+// answering returns the number of calls of a path that are under way.
 func (d *door) answering(path string) (n int) {
 	d.set(func() { n = d.open[path] })
 	return n
 }
 
-// count returns how often a path was asked for.
+// count returns the number of requests for a path.
 func (d *door) count(path string) (n int) {
 	d.set(func() { n = d.asked[path] })
 	return n

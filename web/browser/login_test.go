@@ -11,18 +11,19 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// A login is known at each node, and over a reload. A page at another port of the same
-// host is sent the cookie, and can neither read nor change anything with it, by whatever way
-// a browser has.
+// A login is valid at each node, and survives a reload. A page at another port of the same
+// host is sent the cookie, but can neither read nor change anything with it by any means of
+// a browser.
 //
-// claimq.test is no loopback address for the browser: it sends no Sec-Fetch-Site there.
+// For the browser, claimq.test is not a loopback address, so it sends no Sec-Fetch-Site
+// there.
 func TestLogin_OtherPort(t *testing.T) {
 	for _, name := range []string{"127.0.0.1", "claimq.test"} {
 		t.Run(name, func(t *testing.T) { otherPort(t, name) })
 	}
 }
 
-// otherPort tries it with pages whose host has this name for the browser.
+// otherPort tries this with pages whose host has this name for the browser.
 func otherPort(t *testing.T, name string) {
 	n := cluster(t).Nodes[0]
 	own := "http://" + strings.Replace(n.HTTPAddr, "127.0.0.1", name, 1)
@@ -45,7 +46,7 @@ func otherPort(t *testing.T, name string) {
 		}
 		mu.Unlock()
 		w.Header().Set("Content-Type", "text/html")
-		_, _ = w.Write([]byte("<h1>other</h1>")) // the browser has gone, if it fails
+		_, _ = w.Write([]byte("<h1>other</h1>")) // the browser may be gone
 	}))
 	defer other.Close()
 	do(b, chromedp.Navigate(strings.Replace(other.URL, "127.0.0.1", name, 1)))

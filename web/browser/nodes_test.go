@@ -20,11 +20,11 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// keyOf returns the key of somebody: ops is an operator, makes a producer, works a worker,
+// keyOf returns the key of a user: ops is an operator, makes a producer, works a worker,
 // reads a reader; mails is a producer for tasks of type mail.
 func keyOf(name string) string { return "claimq_the-key-of-" + name }
 
-// keysFile has the keys.
+// keysFile returns the file of the keys.
 func keysFile() string {
 	var b strings.Builder
 	b.WriteString("keys:\n")
@@ -38,10 +38,10 @@ func keysFile() string {
 	return b.String()
 }
 
-// start starts three nodes with the page that is here, with keys or open to everybody.
+// start starts three nodes that serve the current page, with keys or open to everybody.
 func start(withKeys bool) (c *procs.Cluster, dir string, err error) {
-	// The go command is to see the files that the binary is made of: else it would keep the
-	// result of a test over a change of the page.
+	// The go command has to see the files of the binary, otherwise it would keep the cached
+	// test result after a change of the page.
 	err = filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Name() == "node_modules" {
 			return filepath.SkipDir
@@ -77,7 +77,7 @@ func start(withKeys bool) (c *procs.Cluster, dir string, err error) {
 	return c, dir, err
 }
 
-// nodes are started by the first test that asks for them. Each leaves them running.
+// nodes are started by the first test that needs them. Each test leaves them running.
 var nodes = struct {
 	once sync.Once
 	all  *procs.Cluster
@@ -92,7 +92,7 @@ func TestMain(m *testing.M) {
 		nodes.all.Close()
 	}
 	if nodes.dir != "" {
-		_ = os.RemoveAll(nodes.dir) // it is a folder for temporary files
+		_ = os.RemoveAll(nodes.dir) // a folder for temporary files
 	}
 	os.Exit(code)
 }
@@ -110,7 +110,7 @@ func cluster(t testing.TB) *procs.Cluster {
 	return nodes.all
 }
 
-// kill kills a node; it is there again when the test is over.
+// kill kills a node, and starts it again when the test is over.
 func kill(t *testing.T, n *procs.Node) {
 	t.Helper()
 	if err := n.Kill(); err != nil {
@@ -119,7 +119,7 @@ func kill(t *testing.T, n *procs.Node) {
 	t.Cleanup(func() { again(t, n) })
 }
 
-// again starts a node that was killed, if nobody has.
+// again starts a node that was killed, unless it runs already.
 func again(t *testing.T, n *procs.Node) {
 	t.Helper()
 	if n.Running() {
@@ -147,7 +147,7 @@ func follower(t *testing.T) *procs.Node {
 	return c.Nodes[0]
 }
 
-// restart restarts a node with one more flag; when the test is over it is without it again.
+// restart restarts a node with one more flag, and without it again when the test is over.
 func restart(t *testing.T, n *procs.Node, flag string) {
 	t.Helper()
 	args := n.Args
@@ -162,8 +162,8 @@ func restart(t *testing.T, n *procs.Node, flag string) {
 	t.Cleanup(func() { with(args) })
 }
 
-// call makes a call of the API as a program does, again while there is no leader, and fails
-// the test unless it succeeds.
+// call calls the API like a program. It retries while there is no leader, and fails the
+// test unless it succeeds.
 func call(t testing.TB, n *procs.Node, method, target, body string) (answer []byte) {
 	t.Helper()
 	status := 0
@@ -177,7 +177,7 @@ func call(t testing.TB, n *procs.Node, method, target, body string) (answer []by
 	return answer
 }
 
-// try makes a call of the API as a program does.
+// try calls the API like a program.
 func try(t testing.TB, n *procs.Node, method, target, body string) (_ []byte, status int) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, n.URL()+target, bytes.NewReader([]byte(body)))

@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// enabledActs are the buttons of the page that change something and can be pressed.
+// enabledActs lists the enabled buttons of the page that change something.
 const enabledActs = `[...document.querySelectorAll("button")].filter((b) => !b.disabled).map((b) => b.innerText.trim()).filter((text) =>
 	/^(Submit|Retry|Delete|Cancel|Change|Pause|Resume|Take|New schedule|Add a member|Act|Read them again|Save a backup|Write snapshots|Raise|Compare|Count)/.test(text)).join(", ")`
 
-// Each role is offered what it may do, and nothing else: what is there is disabled and says
-// which role it needs, and views that it may not see are not in the menu.
+// Each role is offered exactly what it may do: other buttons are disabled and say which
+// role they need, and views that it may not see are not in the menu.
 func TestRoles(t *testing.T) {
 	n := cluster(t).Nodes[0]
 	call(t, n, "PUT", "/api/schedules/weekly", `{"cron":"0 3 * * 1","task":{"task_type":"mail","params":1}}`)
@@ -44,7 +44,7 @@ func TestRoles(t *testing.T) {
 			}
 			for i, view := range views {
 				b.goTo(view)
-				b.until(`document.querySelector(".banners").innerText === ""`) // a busy machine has no leader for a moment
+				b.until(`document.querySelector(".banners").innerText === ""`) // a busy machine may have no leader for a moment
 				if got := eval[string](b, enabledActs); got != c.acts[i] {
 					t.Errorf("%s offers %q, want %q", view, got, c.acts[i])
 				}
@@ -74,7 +74,7 @@ func TestRoles(t *testing.T) {
 	})
 }
 
-// On a node that has ui.read_only an operator's page changes nothing, and says so.
+// On a node with ui.read_only an operator's page cannot change anything, and says so.
 func TestReadOnly(t *testing.T) {
 	n := follower(t)
 	restart(t, n, "--ui-read-only")

@@ -19,7 +19,7 @@ import (
 // navigate goes to an address.
 func navigate(address string) chromedp.Action[chromedp.Void] { return chromedp.Navigate(address) }
 
-// failedTask makes a task that has failed for good, and returns its id.
+// failedTask creates a task that has finally failed, and returns its id.
 func failedTask(t testing.TB, n *procs.Node, taskType, why string) uint64 {
 	t.Helper()
 	var made struct{ Task struct{ ID uint64 } }
@@ -31,8 +31,9 @@ func failedTask(t testing.TB, n *procs.Node, taskType, why string) uint64 {
 	return made.Task.ID
 }
 
-// From the first load, with keys alone: log in, find the failed tasks of an error, read why,
-// see how many a retry would take, retry them, and ask why one of them does not run.
+// Using only the keyboard from the first load: log in, find the failed tasks of an error, read
+// the reason, see how many a retry would affect, retry them, and find out why one of them does
+// not run.
 func TestKeyboard(t *testing.T) {
 	n := cluster(t).Nodes[0]
 	const many = 7
@@ -80,19 +81,19 @@ func TestKeyboard(t *testing.T) {
 	b.clean("by keys")
 }
 
-// hidden begins what tells a page whether it is out of sight.
+// hidden is the start of a script that tells a page whether it is visible.
 const hidden = `Object.defineProperty(document, "hidden", {configurable: true, value: `
 
-// hide lets the page of the tab be out of sight, or seen again, as the browser tells it:
-// without a screen all of its tabs are in sight.
+// hide hides the page of the tab, or shows it again, by telling it what a browser would tell
+// it: without a screen all tabs are visible.
 func (b tab) hide(out bool) {
 	b.t.Helper()
 	eval[bool](b, fmt.Sprintf(`(%s%v}), document.dispatchEvent(new Event("visibilitychange")))`, hidden, out))
 }
 
-// Eleven tabs: all but the one in sight, those that were opened out of sight too, ask nothing
-// and hold no stream, so that it is answered and has its one; one that is looked at again asks
-// at once.
+// Eleven tabs: all but the visible one, even those that were opened hidden, request nothing
+// and hold no stream, so that the visible one is served and has its stream; a tab that becomes
+// visible makes requests at once.
 func TestTabs(t *testing.T) {
 	const tabs = 10
 	d := openDoor(t, cluster(t).Nodes[0], "")
@@ -130,7 +131,7 @@ func TestTabs(t *testing.T) {
 	testwait.Until(t, "what is looked at again asks", func() bool { return d.count("/api/types") > before["/api/types"] })
 }
 
-// Times are of the browser's zone: what is shown, and what is typed.
+// Times are in the browser's time zone, both when shown and when entered.
 func TestTimeZone(t *testing.T) {
 	n := cluster(t).Nodes[0]
 	zone := time.FixedZone("GMT+5:30", 5*3600+1800)
@@ -153,8 +154,8 @@ func TestTimeZone(t *testing.T) {
 	b.until(`performance.getEntriesByType("resource").some((e) => e.name.includes("created_after=2026-11-21T04%3A30%3A00.000Z"))`)
 }
 
-// The form of a schedule shows when its plan would run next, and what is wrong with it, as
-// the node says; a schedule shows its next ten times.
+// The form of a schedule shows when its plan would run next, or the node's error; a schedule
+// shows its next ten times.
 func TestSchedule(t *testing.T) {
 	n := cluster(t).Nodes[0]
 	b := open(t)

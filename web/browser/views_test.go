@@ -19,14 +19,14 @@ import (
 
 var shots = flag.String("shots", "", "folder for screenshots")
 
-// hostile is what a task may say: markup, quotes, marks that turn the text around, a line
-// that does not end.
+// hostile is the worst text that a task may contain: markup, quotes, marks that reverse the text, a
+// very long line.
 const hostile = `<script>alert(1)</script><img src=x onerror=alert(1)>"'` + "\u202e" + `&lt;{{x}}`
 
-// place is a view: its path, and what it says of what is wrong, if anything is.
+// place is a view: its path, and the error that it shows, if any.
 type place struct{ path, wrong string }
 
-// fill gives the cluster something to look at, and returns all views.
+// fill creates data to look at in the cluster, and returns all views.
 func fill(t testing.TB, n *procs.Node) []place {
 	t.Helper()
 	text := func(s string) string { return quote(s) }
@@ -58,8 +58,8 @@ func fill(t testing.TB, n *procs.Node) []place {
 		place{"/tasks?status=nonsense", "Invalid status"}, place{"/tasks/x", "Invalid id"})
 }
 
-// Every view, in both themes and at three widths: nothing scrolls sideways or runs past the
-// edge of its tile, nothing breaks the policy or throws, and axe finds nothing; what tasks say stays text.
+// Every view, in both themes and at three widths: nothing scrolls sideways or crosses the edge of
+// its tile, nothing breaks the policy or throws, axe finds nothing, and texts of tasks stay text.
 func TestViews(t *testing.T) {
 	n := cluster(t).Nodes[0]
 	places := fill(t, n)
@@ -100,8 +100,8 @@ func TestViews(t *testing.T) {
 	b.clean("the views")
 }
 
-// What is told of types is bounded: the node sorts them and looks for a word, and more of
-// them come when they are asked for.
+// The list of types is bounded: the node sorts and searches it, and more types are loaded on
+// demand.
 func TestTypes(t *testing.T) {
 	const many = 250
 	n := cluster(t).Nodes[0]
@@ -136,7 +136,7 @@ func TestTypes(t *testing.T) {
 	b.clean("the types")
 }
 
-// shot keeps a screenshot, if they are asked for.
+// shot saves a screenshot if that was requested.
 func (b tab) shot(path string, width int64, theme string) {
 	if *shots == "" {
 		return
@@ -147,13 +147,13 @@ func (b tab) shot(path string, width int64, theme string) {
 	}
 }
 
-// What the first load may take: bytes as they come over the wire, and requests.
+// Limits of the first load: bytes as transferred, and requests.
 const (
 	loadBytes    = 90 << 10
 	loadRequests = 40
 )
 
-// The first load is small, and asks no other host.
+// The first load is small, and uses no other host.
 func TestBudget(t *testing.T) {
 	b := open(t)
 	do(b, chromedp.Navigate(cluster(t).Nodes[0].URL()+"/ui/"))

@@ -8,9 +8,9 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// Whoever sees the page for the first time, on a phone and by keys that every page has: a
-// cluster without keys whose leader is killed, a type that fails, why it does, its tasks
-// retried after a count, and why another type's task waits. What leads on is read on the page.
+// A new user, on a phone and with common keys: a cluster without keys whose leader is killed,
+// a failing type and its reason, a retry of its tasks after a count, and the reason why
+// another type's task waits. All of it can be found by reading the page.
 func TestWalk(t *testing.T) {
 	nodes, dir, err := start(false)
 	t.Cleanup(func() {
@@ -18,7 +18,7 @@ func TestWalk(t *testing.T) {
 			nodes.Close()
 		}
 		if dir != "" {
-			_ = os.RemoveAll(dir) // it is a folder for temporary files
+			_ = os.RemoveAll(dir) // a folder for temporary files
 		}
 	})
 	if err != nil {
@@ -88,7 +88,7 @@ func TestWalk(t *testing.T) {
 	b.clean("the walk")
 }
 
-// menu goes to a view by the menu of a small screen.
+// menu opens a view with the menu of a small screen.
 func (b tab) menu(name string) {
 	b.t.Helper()
 	eval[bool](b, `(scrollTo(0, 0), document.activeElement.blur(), true)`)

@@ -1,6 +1,6 @@
-// Command chart does what the tests ask of helm, by Helm's own packages: helm itself, with
-// all that reaches clusters and registries, takes twice as long to compile. And it reads
-// manifests as the API server does.
+// Command chart replaces helm in the tests, by means of Helm's own packages: helm itself,
+// with everything that reaches clusters and registries, takes twice as long to compile. It
+// also reads manifests the way the API server does.
 //
 //	chart lint --set keys.existingSecret=keys helm/claimq
 //	chart template --namespace prod --kube-version 1.30.0 --set replicas=5 q helm/claimq
@@ -57,7 +57,7 @@ func run(args []string) error {
 	}
 }
 
-// lintChart refuses what `helm lint --strict` refuses: what it warns of, too.
+// lintChart refuses what `helm lint --strict` refuses, including warnings.
 func lintChart(folder, namespace string, kube *chartutil.KubeVersion, values map[string]any) error {
 	var found []error
 	for _, m := range lint.AllWithKubeVersion(folder, values, namespace, kube).Messages {

@@ -13,8 +13,8 @@ import (
 	"helm.sh/helm/v3/pkg/releaseutil"
 )
 
-// printTemplates prints what `helm template` prints of the chart in the folder. Values
-// that the chart's schema does not take are an error.
+// printTemplates prints the same as `helm template` for the chart in the folder. Values
+// that the chart's schema does not allow are an error.
 func printTemplates(w io.Writer, folder string, release chartutil.ReleaseOptions, kube *chartutil.KubeVersion, values map[string]any) error {
 	loaded, err := loader.Load(folder)
 	if err != nil {
@@ -38,7 +38,7 @@ func printTemplates(w io.Writer, folder string, release chartutil.ReleaseOptions
 	return nil
 }
 
-// rendered returns the files that the chart's templates make, by name.
+// rendered returns the results of the chart's templates, by name.
 func rendered(c *chart.Chart, release chartutil.ReleaseOptions, kube *chartutil.KubeVersion, values map[string]any) (map[string]string, error) {
 	if v := c.Metadata.KubeVersion; v != "" && !chartutil.IsCompatibleRange(v, kube.String()) {
 		return nil, fmt.Errorf("the chart is for Kubernetes %s, not %s", v, kube)
