@@ -9,7 +9,7 @@ GO      ?= go
 MODULES := . bench/peers client/otel
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test page proof test-kill test-upgrade test-steps test-fuzz test-operations test-workers test-slots test-page test-page-large test-page-soak test-page-pairs test-recipes soak crashes sim jepsen jepsen-long jepsen-selftest jepsen-rules lint mac fmt vuln bench bench-client bench-peers bench-fsm bench-scale bench-overview benchstat fuzz cover clean cluster dist
+.PHONY: help build demo test page python proof test-kill test-upgrade test-steps test-fuzz test-operations test-workers test-slots test-page test-page-large test-page-soak test-page-pairs test-recipes soak crashes sim jepsen jepsen-long jepsen-selftest jepsen-rules lint mac fmt vuln bench bench-client bench-peers bench-fsm bench-scale bench-overview benchstat fuzz cover clean cluster dist
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -55,6 +55,9 @@ test-slots: ## one Worker with 1,000 busy slots, the leader killed 10 times: not
 
 page: ## the page without a browser: its types against api/openapi.yaml, and what its parts compute
 	./.ci/page
+
+python: ## the types of the Python client, strictly, by mypy and pyright
+	./.ci/python
 
 test-page: ## the page in Debian's Chromium, all of it: make test-page SHOTS=/tmp/shots (a folder that is there)
 	$(GO) test -count=1 -timeout 0 -v ./web/browser $(if $(SHOTS),-shots $(SHOTS))

@@ -63,40 +63,6 @@ func TestPytest(t *testing.T) {
 	run(t, ".", env, interpreter, "-X", "dev", "-m", "pytest", "-q", "tests")
 }
 
-// The package is clean for a strict checker, as are the programs that use it, and each line of
-// tests/typing_wrong.py is refused.
-func TestTypes(t *testing.T) {
-	t.Parallel()
-	need(t, "mypy", "mypy")
-	env := []string{"MYPYPATH=" + absolute(t, "src")}
-	cache := "--cache-dir=" + t.TempDir()
-	run(t, ".", env, interpreter, "-m", "mypy", cache, "-p", "claimq")
-	run(t, "tests", env, interpreter, "-m", "mypy", "--strict", cache, "typing_right.py")
-	// A line of it that is not refused has an ignore comment that is not used.
-	run(t, "tests", env, interpreter, "-m", "mypy", "--strict", cache, "typing_wrong.py")
-}
-
-// Pyright, in its strict mode, has nothing to say either. It comes by npm, in the version that
-// package-lock.json pins.
-func TestPyright(t *testing.T) {
-	t.Parallel()
-	if _, err := exec.LookPath("npm"); err != nil {
-		t.Fatalf("npm is not there: install npm and nodejs, or run .ci/tools as root: %v", err)
-	}
-	dir := t.TempDir()
-	for _, name := range []string{"package.json", "package-lock.json"} {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	run(t, dir, nil, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--silent")
-	run(t, ".", nil, "node", filepath.Join(dir, "node_modules/pyright/index.js"), "--project", ".", "--pythonpath", interpreter)
-}
-
 // The packages are the same bytes whenever they are built, and an environment that has nothing
 // but the wheel can import it.
 func TestPackages(t *testing.T) {

@@ -33,7 +33,7 @@ def program() -> None:
     with Client() as client:
         task: types.Task = client.get(submitted.id)
         status: types.Status = task["status"]
-        print(status, task["params"], task.get("error"))
+        print(status, task.get("params"), task.get("error"))
         for listed in client.tasks(status="failed"):
             print(listed["id"])
         client.submit_many([new_task("a", 1), send_mail.new("ada")])
