@@ -88,6 +88,7 @@ type Workload struct {
 	working sync.WaitGroup // those who end by Drain
 	limited atomic.Bool    // the limit of limitedType is set
 	drain   atomic.Bool    // workers complete what they claim, and nothing else
+	early   atomic.Int64   // workers at something that they began before: it may still submit a task
 	drained chan struct{}  // closed: workers end
 }
 
@@ -145,7 +146,7 @@ func (w *Workload) start(group *sync.WaitGroup, count int, nodes []string, do fu
 }
 
 // Drain is called after the ctx of Start has ended. It ends the pause of a type, waits
-// until every task has ended, then stops the workers.
+// until nobody submits any more and every task has ended, then stops the workers.
 func (w *Workload) Drain(ctx context.Context) error {
 	w.asking.Wait()
 	w.drain.Store(true)
@@ -178,12 +179,28 @@ func (w *Workload) resume(ctx context.Context) error {
 
 func (w *Workload) waitEmpty(ctx context.Context) error {
 	return pause.Until(ctx, 2*idlePause, func() error {
+		if early := w.early.Load(); early > 0 {
+			return fmt.Errorf("%d workers are at what they began before", early)
+		}
 		open, err := w.rec.OpenCount(ctx, w.cfg.Nodes)
 		if err == nil && open > 0 {
 			err = fmt.Errorf("%d tasks have not ended", open)
 		}
 		return err
 	})
+}
+
+// counted does something that a worker does, and counts it as long as it lasts if it began before
+// the drain.
+func (w *Workload) counted(do func()) {
+	w.early.Add(1)
+	if w.drain.Load() { // looked at after it was counted: Drain sets it before it looks
+		w.early.Add(-1)
+		do()
+		return
+	}
+	defer w.early.Add(-1)
+	do()
 }
 
 // countInterval is how often the open tasks are counted.
@@ -304,7 +321,7 @@ func (c *client) untilDrained(do func(context.Context)) {
 			return
 		default:
 			c.breathe(ctx)
-			do(ctx)
+			c.w.counted(func() { do(ctx) })
 		}
 	}
 }
