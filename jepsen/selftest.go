@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -159,7 +160,7 @@ func (c *catching) byRuns(ctx context.Context) error {
 		}
 		verdict, err := oneRun(ctx, runner.Config{
 			Binary: binary, Nodes: plants.Nodes, Time: c.length, Faults: faultNames(p.Faults), Seed: seed, Plant: p.Name,
-			Clients: p.Clients, Rate: p.Rate, Readers: neighbours.Readers, Out: io.Discard,
+			Clients: p.Clients, Rate: p.Rate, Readers: cmp.Or(p.Readers, neighbours.Readers), Out: io.Discard,
 		}, dir)
 		if err != nil {
 			return err

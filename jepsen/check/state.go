@@ -65,7 +65,11 @@ func processes(h *history.History) Part {
 			p.Violate(RuleInternal, op.TaskID, []int{i}, "an answer that is a bug: %s", op.Code)
 		}
 	}
-	var most history.Sample
+	filesMax, goroutinesMax := filesMax, goroutinesMax
+	if n := h.Run.Neighbours; n != nil {
+		filesMax, goroutinesMax = filesMax+ofReader*n.Readers, goroutinesMax+ofReader*n.Readers
+	}
+	var most history.Sample // At is when a bound was first exceeded, 0 = never
 	last := map[string]*history.Sample{}
 	for i := range h.Samples {
 		s := &h.Samples[i]
@@ -73,17 +77,16 @@ func processes(h *history.History) Part {
 			continue
 		}
 		most.Bytes, most.Files, most.Goroutines = max(most.Bytes, s.Bytes), max(most.Files, s.Files), max(most.Goroutines, s.Goroutines)
+		if most.At == 0 && (s.Bytes > bytesMax || s.Files > filesMax || s.Goroutines > goroutinesMax) {
+			most.At = s.At
+		}
 		last[s.Node] = s
 		if s.Panics > 0 {
 			p.Violate(RuleInternal, 0, nil, "%s has panicked %d times while answering", s.Node, s.Panics)
 		}
 	}
-	filesMax, goroutinesMax := filesMax, goroutinesMax
-	if n := h.Run.Neighbours; n != nil {
-		filesMax, goroutinesMax = filesMax+ofReader*n.Readers, goroutinesMax+ofReader*n.Readers
-	}
-	if most.Bytes > bytesMax || most.Files > filesMax || most.Goroutines > goroutinesMax {
-		p.Violate(RuleBounds, 0, nil, "a node had %d MiB, %d files, %d goroutines; %d MiB, %d, %d are the most allowed",
+	if most.At != 0 {
+		p.ViolateAt(most.At, RuleBounds, "a node had %d MiB, %d files, %d goroutines; %d MiB, %d, %d are the most allowed",
 			most.Bytes>>20, most.Files, most.Goroutines, bytesMax>>20, filesMax, goroutinesMax)
 	}
 	for _, s := range last {

@@ -10,6 +10,7 @@
 //	plant NAME: what is wrong, in a sentence
 //	faults a,b                       of a run that brings it to light
 //	load 60 clients, 1200 calls a second   of that run, where it takes more than usual
+//	readers 120                      connections of heavy reads in that run, where it takes more than usual
 //	operations                       a run of package operations finds it, in place of one under faults
 //	test PACKAGE REGEXP              tests that find it, too
 //	soak MIX                         the mix of faults with which the soak of package cluster finds it

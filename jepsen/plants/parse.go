@@ -53,6 +53,9 @@ func (p *Plant) add(line string) (ok bool) {
 	case "load":
 		_, err := fmt.Sscanf(rest, "%d clients, %d calls a second", &p.Clients, &p.Rate)
 		return err == nil
+	case "readers":
+		_, err := fmt.Sscanf(rest, "%d", &p.Readers)
+		return err == nil
 	case "test":
 		p.Package, p.Test, _ = strings.Cut(rest, " ")
 	case "soak":

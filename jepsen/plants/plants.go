@@ -19,6 +19,9 @@ type Plant struct {
 	Faults string
 	// Clients and Rate are more than usual where it takes many; 0 = as usual.
 	Clients, Rate int
+	// Readers is how many connections of heavy reads there are where it takes more than usual;
+	// 0 = as usual.
+	Readers int
 	// Operations says that a run of package operations brings it to light.
 	Operations bool
 	// Rows is a row of the contract that shows the bug, of Rules.

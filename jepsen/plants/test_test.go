@@ -47,13 +47,14 @@ func TestParse_refuses(t *testing.T) {
 		"plant a: b\n-x\n",
 		"plant a: b\nin f.go\n*x\n",
 		"plant a: b\nload many\n",
+		"plant a: b\nreaders many\n",
 	} {
 		if plants, err := parse(text); err == nil {
 			t.Errorf("%q gives %+v, want an error", text, plants)
 		}
 	}
-	plants, err := parse("# of a\n\nplant a: b\nin f.go\n x\n-y\n+z\n")
-	if err != nil || len(plants) != 1 || plants[0].edits[0] != (procs.Edit{File: "f.go", Old: "x\ny\n", New: "x\nz\n"}) {
+	plants, err := parse("# of a\n\nplant a: b\nreaders 120\nin f.go\n x\n-y\n+z\n")
+	if err != nil || len(plants) != 1 || plants[0].Readers != 120 || plants[0].edits[0] != (procs.Edit{File: "f.go", Old: "x\ny\n", New: "x\nz\n"}) {
 		t.Errorf("%+v, %v", plants, err)
 	}
 }
