@@ -2,9 +2,56 @@ package check
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/claimq/claimq/jepsen/history"
 )
+
+// What reads take in the rushes says something of the turns of keys if there are so many of them,
+// in the crowd and beside it. A read of the crowd waits for half of the crowd and more, one beside
+// it for some two reads, if keys take turns; else it takes as long. Other work on the machine makes
+// both longer.
+const (
+	crowdMin, aloneMin = 50, 15
+	aloneShare         = 2
+)
+
+// turns checks that reads by a key of its own did not wait for those of many with another key, in
+// the rushes in which nothing was done to the nodes. It returns how long each of them took.
+func turns(h *history.History, p *Part) (crowd, alone time.Duration) {
+	var all history.Rush
+	for _, r := range h.Run.Neighbours.Rushes {
+		if !faultBetween(h, r.At, r.To) {
+			all.To, all.Crowd, all.Alone = r.To, append(all.Crowd, r.Crowd...), append(all.Alone, r.Alone...)
+		}
+	}
+	crowd, alone = median(all.Crowd), median(all.Alone)
+	if len(all.Crowd) >= crowdMin && len(all.Alone) >= aloneMin && alone*aloneShare > crowd && !h.Run.Shared {
+		p.ViolateAt(all.To, RuleTurns, "with a key of its own one waited for %v, and %d with another key for %v: keys do not take turns",
+			alone, h.Run.Neighbours.Readers, crowd)
+	}
+	return crowd, alone
+}
+
+// median returns the median, 0 of none.
+func median(all []int64) time.Duration {
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return time.Duration(all[len(all)/2]).Round(100 * time.Microsecond)
+}
+
+// faultBetween reports whether a fault was under way at any time from then to then.
+func faultBetween(h *history.History, from, to int64) bool {
+	for i := range h.Events {
+		if e := &h.Events[i]; e.Kind == history.Injected && e.At <= to && h.Over(i, never) >= from {
+			return true
+		}
+	}
+	return false
+}
 
 // readers checks what heavy reads were answered, and that they took no leader away: other work on
 // the machine may.
@@ -39,6 +86,9 @@ func readers(h *history.History) Part {
 	}
 	n := h.Run.Neighbours
 	p.Summary = fmt.Sprintf("%d heavy reads over %d connections answered, %d refused for load or want of a leader, %d not answered", n.Answered, n.Readers, n.Refused, n.Unanswered)
+	if crowd, alone := turns(h, &p); crowd > 0 {
+		p.Summary += fmt.Sprintf("; %v each in rushes, %v beside them", crowd, alone)
+	}
 	return p
 }
 

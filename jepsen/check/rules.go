@@ -64,6 +64,7 @@ const (
 	RuleInternal   Rule = "internal"    // no answer is a bug's
 	RuleReads      Rule = "reads"       // heavy reads are answered, or refused by name
 	RuleKeeps      Rule = "keeps"       // the leader stays while nothing is done to the nodes
+	RuleTurns      Rule = "turns"       // who reads alone waits for few of those that crowd with another key
 	RuleBeside     Rule = "beside"      // no answer to a tenant has a mark of another caller
 )
 

@@ -18,6 +18,11 @@ const (
 // and one worker dies.
 func goodRun() *history.History {
 	h := &history.History{Run: &history.Run{Nodes: 2, Seconds: 60, Drained: true, Neighbours: &history.Neighbours{Readers: 40, Tenants: 2}}}
+	for at := range int64(5) {
+		h.Run.Neighbours.Rushes = append(h.Run.Neighbours.Rushes, history.Rush{
+			At: (6*at + 3) * sec, To: (6*at + 4) * sec, Crowd: slices.Repeat([]int64{60 * ms, 90 * ms, 120 * ms}, 7), Alone: slices.Repeat([]int64{10 * ms}, 7),
+		})
+	}
 	for at := int64(0); at < 60*sec; at += 200 * ms {
 		id := uint64(at/(200*ms)) + 1
 		name := fmt.Sprint(id)
@@ -52,6 +57,46 @@ func goodRun() *history.History {
 	}
 	h.Dumps = []history.Dump{{Node: "n1", Index: 9, Tasks: 1, Hash: "a"}, {Node: "n2", Index: 9, Tasks: 1, Hash: "a"}}
 	return h
+}
+
+// waitAlone has the one that reads alone wait in the rushes as long as the others.
+func waitAlone(h *history.History, rushes ...int) {
+	for _, i := range rushes {
+		h.Run.Neighbours.Rushes[i].Alone = slices.Repeat([]int64{46 * ms}, 7)
+	}
+}
+
+// Rushes say nothing of turns if a fault was under way, or few reads were made, and one alone of
+// several says nothing of the run.
+func TestJudge_rushes(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(h *history.History, all []history.Rush){
+		"one of three": func(h *history.History, _ []history.Rush) { waitAlone(h, 0) },
+		"in a fault": func(_ *history.History, all []history.Rush) {
+			all[1].Alone = slices.Repeat([]int64{46 * ms}, 50)
+		},
+		"few reads": func(h *history.History, all []history.Rush) {
+			waitAlone(h, 0, 3, 4)
+			all[0].Alone, all[3].Alone = nil, nil
+		},
+		"no crowd": func(h *history.History, all []history.Rush) {
+			waitAlone(h, 0, 3, 4)
+			all[0].Crowd, all[3].Crowd = nil, nil
+		},
+		"a busy machine": func(h *history.History, _ []history.Rush) {
+			waitAlone(h, 0, 3, 4)
+			h.Run.Shared = true
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := goodRun()
+			change(h, h.Run.Neighbours.Rushes)
+			if v := Judge(h); !v.OK() {
+				t.Error(v)
+			}
+		})
+	}
 }
 
 func TestJudge_passesAGoodRun(t *testing.T) {
@@ -105,6 +150,7 @@ func TestJudge_findsWhatIsBroken(t *testing.T) {
 		{"a disk that failed without a fault", RuleExit, func(h *history.History) {
 			h.Events = append(h.Events, history.Event{At: 30 * sec, Kind: history.Exited, Node: "n1", Code: 70})
 		}},
+		{"one that reads alone waits as long as a crowd", RuleTurns, func(h *history.History) { waitAlone(h, 0, 3, 4) }},
 		{"too much memory", RuleBounds, func(h *history.History) { h.Samples[3].Bytes = 513 << 20 }},
 		{"goroutines that stay", RuleBounds, func(h *history.History) { h.Samples[len(h.Samples)-1].Goroutines = 900 }},
 		{"a panic", RuleInternal, func(h *history.History) { h.Samples[3].Panics = 1 }},

@@ -29,6 +29,17 @@ type Neighbours struct {
 	Tenants    int   `json:"tenants"`              // keys of some task types alone
 	Looked     int64 `json:"looked"`               // answers to them that were searched for others' marks
 	Bytes      int64 `json:"bytes"`                // of these
+	// Rushes are the times when all readers asked one node for the same.
+	Rushes []Rush `json:"rushes,omitempty"`
+}
+
+// Rush tells how long the same read took that was made again and again from At until To, by many
+// with one key and by one who has a key of its own.
+type Rush struct {
+	At    int64   `json:"at"` // ns of the recorder's clock
+	To    int64   `json:"to"`
+	Crowd []int64 `json:"crowd,omitempty"` // ns of each read of the many
+	Alone []int64 `json:"alone,omitempty"` // and of the one
 }
 
 // Sample is what a node said of itself when it was asked. A node that did not

@@ -31,24 +31,24 @@ const (
 	notesMax = 100
 )
 
-// Keys are the API keys of a run: of an operator for its own callers, of the heavy readers, and
-// of each tenant.
+// Keys are the API keys of a run: of an operator for its own callers, of the heavy readers, of
+// the one that reads alone, and of each tenant.
 type Keys struct {
-	Operator string
-	readers  string
-	tenants  []string // as names has them
+	Operator       string
+	readers, alone string
+	tenants        []string // as names has them
 }
 
 // NewKeys makes keys, and writes what nodes know of them into a file in dir.
 func NewKeys(dir string) (k Keys, file string, err error) {
-	const operator, readers = "run", "readers"
-	may := map[string]string{operator: "role: operator", readers: "role: reader"}
+	const operator, readers, alone = "run", "readers", "alone"
+	may := map[string]string{operator: "role: operator", readers: "role: reader", alone: "role: reader"}
 	for _, name := range names {
 		may[name] = fmt.Sprintf("roles: [producer, worker], task_types: [%s]", typeOf(name))
 	}
 	file = filepath.Join(dir, "keys.yaml")
 	keys, err := procs.WriteKeys(file, may)
-	k = Keys{Operator: keys[operator], readers: keys[readers]}
+	k = Keys{Operator: keys[operator], readers: keys[readers], alone: keys[alone]}
 	for _, name := range names {
 		k.tenants = append(k.tenants, keys[name])
 	}
@@ -75,6 +75,7 @@ type Neighbours struct {
 	large   []uint64      // large tasks that furnish has submitted, 0 = the answer is not known
 	parent  atomic.Uint64 // a parent that a reader has seen, 0 = none
 	tenants []*tenant
+	rush    rush
 
 	answered, refused, unanswered, looked, bytes atomic.Int64
 
@@ -85,12 +86,13 @@ type Neighbours struct {
 // Start has them live beside callers until ctx ends. What they do, and what is wrong with what
 // they are answered, goes into rec.
 func Start(ctx context.Context, rec *recorder.Recorder, cfg Config) *Neighbours {
-	n := &Neighbours{cfg: cfg, rec: rec, began: time.Now(), notes: map[history.EventKind]int{}}
+	n := &Neighbours{cfg: cfg, rec: rec, began: time.Now(), notes: map[history.EventKind]int{}, rush: rush{all: map[int]*history.Rush{}}}
 	n.readers = n.transport()
 	for i := range cfg.Readers {
-		r := &reader{Neighbours: n, at: i, rng: rand.New(rand.NewSource(cfg.Seed*7919 + int64(i)))}
+		r := &reader{Neighbours: n, key: cfg.Keys.readers, at: i, rng: rand.New(rand.NewSource(cfg.Seed*7919 + int64(i)))}
 		n.moving.Go(func() { r.read(ctx) })
 	}
+	n.moving.Go(func() { (&reader{Neighbours: n, key: cfg.Keys.alone}).readAlone(ctx) })
 	n.moving.Go(func() { n.furnish(ctx) })
 	for i := range names {
 		n.tenants = append(n.tenants, newTenant(n, i))
@@ -121,6 +123,7 @@ func (n *Neighbours) Did() *history.Neighbours {
 	return &history.Neighbours{
 		Readers: n.cfg.Readers, Answered: n.answered.Load(), Refused: n.refused.Load(), Unanswered: n.unanswered.Load(),
 		Tenants: len(n.tenants), Looked: n.looked.Load(), Bytes: n.bytes.Load(),
+		Rushes: n.rush.said(),
 	}
 }
 

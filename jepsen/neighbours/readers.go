@@ -19,6 +19,9 @@ import (
 // heavy is a costly read: target is its path and query, field what its answer has.
 type heavy struct{ target, field string }
 
+// pages goes through the trail page by page.
+const pages = "/api/events?limit=1000&after=%s"
+
 // heavies are the costly reads.
 var heavies = []heavy{
 	{"/api/tasks?limit=1000&label=no:task", "tasks"},
@@ -28,7 +31,7 @@ var heavies = []heavy{
 	{"/api/tasks?limit=1000&parent_id=%d", "tasks"}, // its steps
 	{"/api/failures?limit=1000", "failures"},
 	{"/api/events?limit=1000&after=0&worker_id=not-there", "events"},
-	{"/api/events?limit=1000&after=%s", "events"}, // page by page
+	{pages, "events"},
 	{"/api/stats", "counts"},
 	{"/api/types?limit=1000", "types"},
 	{"/api/workers", "workers"},
@@ -44,9 +47,6 @@ const (
 	readTimeout = 30 * time.Second
 	// readPause is between two reads of a connection, about.
 	readPause = 60 * time.Millisecond
-	// Once in crowdEvery all ask one node for a large page, for as long as crowdFor, and read
-	// it slowly: answers are large in memory until somebody has read them.
-	crowdEvery, crowdFor = 6 * time.Second, time.Second
 	// slowBytes are read at once of such a page, then nothing for slowPause.
 	slowBytes, slowPause = 64 << 10, 15 * time.Millisecond
 	// answerMax bounds an answer.
@@ -56,24 +56,40 @@ const (
 // reader is one connection of heavy reads.
 type reader struct {
 	*Neighbours
+	key   string
 	at    int // the node that it asks
 	rng   *rand.Rand
-	place string // of the trail, to go on after
+	place string        // of the trail, to go on after
+	took  time.Duration // the last read
+	got   int           // bytes of its answer
 }
 
 // read asks until ctx ends.
 func (r *reader) read(ctx context.Context) {
 	r.place = "0"
-	for pause.For(ctx, time.Duration(r.rng.ExpFloat64()*float64(readPause))) {
-		node, ask, slow := r.at, heavies[r.rng.Intn(len(heavies))], false
-		if crowd := time.Since(r.began); crowd%crowdEvery > crowdEvery-crowdFor {
-			node, ask, slow = int(crowd/crowdEvery), heavy{largePage, "tasks"}, true
+	for pause.For(ctx, r.rest()) {
+		good := false
+		switch together, phase := r.phase(); phase {
+		case rushes:
+			good = r.askInRush(ctx, together, true)
+		case crowds:
+			good = r.ask(ctx, together, heavy{largePage, "tasks"}, true)
+		default:
+			good = r.ask(ctx, r.cfg.Nodes[r.at%len(r.cfg.Nodes)], heavies[r.rng.Intn(len(heavies))], false)
 		}
-		if !r.ask(ctx, r.cfg.Nodes[node%len(r.cfg.Nodes)], ask, slow) {
+		if !good {
 			r.at++
 			pause.For(ctx, retryPause+time.Duration(r.rng.Int63n(int64(retryPause))))
 		}
 	}
+}
+
+// rest is how long the reader waits before its next read.
+func (r *reader) rest() time.Duration {
+	if _, phase := r.phase(); phase == rushes {
+		return 0
+	}
+	return time.Duration(r.rng.ExpFloat64() * float64(readPause))
 }
 
 // targetOf is the target of the read now, "" if nothing is known to ask for.
@@ -99,7 +115,9 @@ func (r *reader) ask(ctx context.Context, node string, ask heavy, slow bool) boo
 	}
 	asking, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
+	asked := time.Now()
 	status, raw, err := r.get(asking, node+target, slow)
+	r.took, r.got = time.Since(asked), len(raw)
 	switch {
 	case ctx.Err() != nil:
 		return false
@@ -126,7 +144,7 @@ func (r *reader) get(ctx context.Context, url string, slow bool) (status int, ra
 	if err != nil {
 		return 0, nil, err
 	}
-	req.Header.Set("X-API-Key", r.cfg.Keys.readers)
+	req.Header.Set("X-API-Key", r.key)
 	resp, err := r.readers.RoundTrip(req)
 	if err != nil {
 		return 0, nil, err
@@ -173,7 +191,7 @@ func (r *reader) take(ask heavy, raw []byte) error {
 		if string(fields[ask.field]) != "[]" {
 			return errMatches
 		}
-	case fields["next"] != nil && ask.field == "events":
+	case fields["next"] != nil && ask.target == pages:
 		return json.Unmarshal(fields["next"], &r.place)
 	case ask.field == "tasks":
 		var tasks []struct {
