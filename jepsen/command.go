@@ -18,29 +18,29 @@ import (
 var (
 	// errFails is returned when a run does not pass.
 	errFails = errors.New("the run fails")
-	// errUsage is returned for a command line that says nothing that can be done.
+	// errUsage is returned for a command line that makes no sense.
 	errUsage = errors.New("usage")
 )
 
-// command is one thing that jepsen does.
+// command is a command of jepsen.
 type command struct {
 	name, args string
 	run        func(ctx context.Context, c *call) error
 }
 
-// call is one call of a command: its flags, and what its run stands on.
+// call is a call of a command: its flags, and the folder and nodes of its run.
 type call struct {
 	command
 	*flag.FlagSet
 	out  io.Writer
-	line []string // behind the name
+	line []string // after the name
 
 	binary string // path of claimq; "" before open: it is built
-	dir    string // for data, logs and what else is left; it is there since open
+	dir    string // for data, logs and other files; exists after open
 	nodes  int    // of with
 	seed   int64
 	plant  string // the bug that claimq is built with
-	keep   bool   // the folder was named by the caller, or is to be left
+	keep   bool   // the folder was named by the caller, or should be left
 }
 
 // newCall returns the call of a command whose flags are not defined yet.
@@ -48,21 +48,21 @@ func newCall(cmd command, line []string, out io.Writer) *call {
 	return &call{command: cmd, FlagSet: flag.NewFlagSet(cmd.name, flag.ContinueOnError), out: out, line: line, nodes: 3}
 }
 
-// onNodes defines the flags of a command that starts nodes; plant is the bug that what is
-// tried is built with: claimq, if it is c's.
+// onNodes defines the flags of a command that starts nodes. plant is the bug to build with;
+// that is claimq's if plant is c's.
 func (c *call) onNodes(plant *string) {
 	c.StringVar(&c.binary, "binary", "", "the claimq binary; built if not given")
 	c.StringVar(plant, "plant", "", "build what is tried with this bug in it, which the run must then find")
 	c.Int64Var(&c.seed, "seed", time.Now().Unix(), "of all that is chosen at random")
 }
 
-// leaving defines the flags of a command that leaves what it recorded.
+// leaving defines the flags of a command that leaves its recordings.
 func (c *call) leaving() {
 	c.StringVar(&c.dir, "out", "", "folder for what is recorded; a new one if not given")
 	c.keep = true
 }
 
-// parse reads the flags, which must be fit then, as ok says.
+// parse reads the flags and fails unless ok says that they make sense.
 func (c *call) parse(ok func() bool) error {
 	if err := c.Parse(c.line); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (c *call) parse(ok func() bool) error {
 	return nil
 }
 
-// begin is parse and open.
+// begin calls parse and open.
 func (c *call) begin(ctx context.Context, ok func() bool) error {
 	if err := c.parse(ok); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (c *call) begin(ctx context.Context, ok func() bool) error {
 	return c.open(ctx)
 }
 
-// open makes the folder, and builds the binary into it if there is none.
+// open creates the folder, and builds the binary into it unless there is one.
 func (c *call) open(ctx context.Context) (err error) {
 	if c.dir == "" {
 		c.dir, err = os.MkdirTemp("", "claimq-"+c.name+"-")
@@ -98,14 +98,15 @@ func (c *call) open(ctx context.Context) (err error) {
 	return err
 }
 
-// finding is what a run found.
+// finding is the result of a run.
 type finding interface {
 	fmt.Stringer
 	// OK reports whether the run passes.
 	OK() bool
 }
 
-// show prints the report of a run that ended with err, and says whether it passes.
+// show prints the report of a run that ended with err, and returns an error unless it
+// passes.
 func (c *call) show(r finding, err error) error {
 	fmt.Fprintf(c.out, "\n%s", r)
 	if err == nil && !r.OK() {
@@ -114,8 +115,8 @@ func (c *call) show(r finding, err error) error {
 	return err
 }
 
-// end prints the report of a run, if there is one, and removes the folder of one that
-// passes; of another it says where its folder is and how it is made again.
+// end prints the report of a run, if any, and removes the folder of one that passes.
+// Otherwise it prints where the folder is and how to repeat the run.
 func (c *call) end(r finding, err error) error {
 	if r != nil {
 		err = c.show(r, err)
@@ -129,7 +130,7 @@ func (c *call) end(r finding, err error) error {
 	return os.RemoveAll(c.dir)
 }
 
-// again is the command line that does the same.
+// again returns the command line that repeats the run.
 func (c *call) again() string {
 	line := []string{"go run ./jepsen", c.name}
 	c.VisitAll(func(f *flag.Flag) {
@@ -140,7 +141,7 @@ func (c *call) again() string {
 	return strings.Join(line, " ")
 }
 
-// with calls do with nodes that run for it alone, if the flags are fit.
+// with calls do with nodes of its own, if the flags make sense.
 func (c *call) with(ctx context.Context, ok func() bool, do func(*procs.Cluster) error, nodeFlags ...string) error {
 	if err := c.begin(ctx, ok); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 // demoTimeout bounds the whole demo.
 const demoTimeout = 2 * time.Minute
 
-// runDemo tells what claimq is, by three nodes at work whose leader is killed.
+// runDemo demonstrates claimq with three nodes at work whose leader is killed.
 func runDemo(ctx context.Context, c *call) error {
 	cfg := demo.Config{Out: c.out}
 	c.onNodes(&c.plant)

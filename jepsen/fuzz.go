@@ -21,19 +21,20 @@ import (
 
 const (
 	fuzzNodes = 3
-	// fuzzTrailBytes keeps the trail from being what grows.
+	// fuzzTrailBytes bounds the trail, so that it does not count as growth.
 	fuzzTrailBytes = "1048576"
-	// fuzzMemoryLimit is the nodes' memory_limit, and fuzzResidentMaxMB what their
-	// processes may have by it: Go keeps to half as much again, and there are the
-	// binary and files besides.
+	// fuzzMemoryLimit is the nodes' memory_limit, and fuzzResidentMaxMB bounds their
+	// processes' memory: Go uses up to half as much again, and the binary and files come on
+	// top.
 	fuzzMemoryLimit   = "256MiB"
 	fuzzResidentMaxMB = 512
-	// fuzzFoesMin keeps the senders and the guest among the connections of a node.
+	// fuzzFoesMin leaves room for the senders and the guest among the connections of a
+	// node.
 	fuzzFoesMin = 200
 )
 
-// runFuzz sends requests that no client would to three nodes, and says what was
-// answered that must not be.
+// runFuzz sends requests to three nodes that no client would send, and reports forbidden
+// answers.
 func runFuzz(ctx context.Context, c *call) error {
 	to := fuzz.Config{}
 	c.onNodes(&c.plant)
@@ -55,8 +56,7 @@ func runFuzz(ctx context.Context, c *call) error {
 	return c.end(r, err)
 }
 
-// fuzzNodesOf is the run itself, with nodes of their own in dir: with API keys and TLS if
-// it is secure.
+// fuzzNodesOf runs it with nodes of their own in dir: with API keys and TLS if secure.
 func fuzzNodesOf(ctx context.Context, binary, dir string, to fuzz.Config, secure bool) (*fuzz.Report, error) {
 	to.JoinKey, to.ResidentMaxMB = []byte(procs.JoinKey), fuzzResidentMaxMB
 	run := procs.Config{Binary: binary, Dir: dir, Nodes: fuzzNodes, Flags: []string{"--log-level", "warn", "--trail-bytes", fuzzTrailBytes}}
@@ -71,7 +71,7 @@ func fuzzNodesOf(ctx context.Context, binary, dir string, to fuzz.Config, secure
 		run.TLS, run.APIKey, run.Flags = s.tls, s.keys["operator"], append(run.Flags, s.flags...)
 		to.TLS, to.Key, to.FoeKey = s.tls, s.keys["operator"], s.keys["reader"]
 		to.Keys = append(slices.Sorted(maps.Values(s.keys)), "", "claimq_nobody", "x\ty")
-		to.Keys = append(to.Keys, slices.Repeat([]string{to.Key}, len(to.Keys))...) // or most would be refused for their key
+		to.Keys = append(to.Keys, slices.Repeat([]string{to.Key}, len(to.Keys))...) // otherwise most would be refused for their key
 	}
 	starting, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -110,7 +110,7 @@ func fuzzNodesOf(ctx context.Context, binary, dir string, to fuzz.Config, secure
 	return fuzz.Run(ctx, to)
 }
 
-// readNodeKey returns the key by which the others know the node of the data folder.
+// readNodeKey returns the private key of the node with that data folder.
 func readNodeKey(dataDir string) (ed25519.PrivateKey, error) {
 	text, err := os.ReadFile(filepath.Join(dataDir, "node.key"))
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 // runArgs are the arguments of all runs that are judged by their history.
 const runArgs = "[--nodes 3|5] [--time 60s] [--faults LIST|list|none] [--tasks N] [--kills K] [--parents PERCENT] [--steps S] [--clients N] [--rate N] [--plant NAME] [--seed S] [--binary PATH] [--out DIR]"
 
-// commands are all that there is to do.
+// commands lists all commands.
 func commands() []command {
 	return []command{
 		{"demo", "[--tasks N] [--binary PATH]", runDemo},

@@ -15,14 +15,14 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// measuring is the load of `claimq bench` on some nodes, which is measured alone and
-// beside something else.
+// measuring configures the load of `claimq bench` on some nodes, which is measured alone
+// and together with something else.
 type measuring struct {
 	binary string // claimq
 	nodes  *procs.Cluster
 	out    io.Writer
 	pairs  int           // of measurements
-	tasks  int           // of one, each submitted, claimed and completed
+	tasks  int           // in a measurement, each submitted, claimed and completed
 	conns  int           // of the load
 	warmUp time.Duration // of each measurement
 }
@@ -35,7 +35,7 @@ func (m *measuring) flags(c *call, pairs int) {
 	c.DurationVar(&m.warmUp, "warm-up", time.Second, "how long the load goes on before it counts")
 }
 
-// reported is what the load reports.
+// reported holds the results of the load.
 type reported struct {
 	Tasks     int     `json:"tasks"`
 	Rate      float64 `json:"tasks_per_s"`
@@ -49,7 +49,7 @@ type reported struct {
 	} `json:"calls"`
 }
 
-// String says it in lines.
+// String formats them in lines.
 func (f *reported) String() string {
 	s := fmt.Sprintf("%.0f tasks/s, %.1f µs of the servers' CPU a task\n", f.Rate, f.ServerCPU*1e6/float64(max(f.Tasks, 1)))
 	for _, c := range f.Calls {
@@ -58,11 +58,11 @@ func (f *reported) String() string {
 	return s
 }
 
-// begin begins something. What it returns ends it, and says of it in words.
+// begin starts something. end stops it and describes it in words.
 type begin func(context.Context) (end func() (string, error), err error)
 
-// beside measures the load in pairs, alone and beside what begin begins, in turn the one
-// and the other first, and prints it.
+// beside measures the load in pairs, alone and together with what begin starts, in
+// alternating order, and prints the results.
 func (m *measuring) beside(ctx context.Context, what string, begin begin) error {
 	if _, err := m.load(ctx); err != nil { // the first one is slower
 		return err
@@ -94,13 +94,13 @@ func (m *measuring) beside(ctx context.Context, what string, begin begin) error 
 }
 
 const (
-	// countedWait bounds how long what is counted may take to become what it should, and
-	// countedPoll is how often it is looked at.
+	// countedWait bounds the wait for a count, and countedPoll is the interval between
+	// checks.
 	countedWait = 50 * time.Second
 	countedPoll = time.Millisecond
 )
 
-// counted waits until what is counted is so many.
+// counted waits until count returns want.
 func counted(ctx context.Context, what string, want int, count func(context.Context) (float64, error)) error {
 	return pause.Within(ctx, countedWait, func(ctx context.Context) error {
 		return pause.Until(ctx, countedPoll, func() error {
@@ -126,7 +126,7 @@ func (m *measuring) load(ctx context.Context) (*reported, error) {
 	return &found, nil
 }
 
-// bench runs `claimq bench` against the nodes and returns what it printed.
+// bench runs `claimq bench` against the nodes and returns its output.
 func (m *measuring) bench(ctx context.Context, args ...string) (string, error) {
 	return procs.Command(ctx, m.binary, m.nodes.Nodes, append([]string{"bench"}, args...)...)
 }

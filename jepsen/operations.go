@@ -21,8 +21,8 @@ func (c *call) operating(cfg *operations.Config) {
 	c.IntVar(&cfg.Rate, "rate", 500, "calls per second in all, about")
 }
 
-// runOperations does to a cluster what operators do, under load, and says whether
-// anything was lost, doubled or delayed.
+// runOperations performs operators' acts on a cluster under load, and reports whether
+// anything was lost, duplicated or delayed.
 func runOperations(ctx context.Context, c *call) error {
 	cfg := operations.Config{Out: c.out}
 	c.operating(&cfg)
@@ -34,7 +34,7 @@ func runOperations(ctx context.Context, c *call) error {
 	return c.end(operations.Run(ctx, cfg))
 }
 
-// runUpgrade is the long upgrade test: from each of several feature levels.
+// runUpgrade runs the long upgrade test, from each of several feature levels.
 func runUpgrade(ctx context.Context, c *call) error {
 	cfg := operations.Config{NewLevel: fsm.FeatureLevel, Out: c.out}
 	c.operating(&cfg)

@@ -19,7 +19,7 @@ import (
 	"github.com/claimq/claimq/jepsen/runner"
 )
 
-// What a run leaves in its folder.
+// Names in the folder of a run.
 const (
 	historyName = "history.json"
 	reportName  = "report.html"
@@ -27,8 +27,8 @@ const (
 	nodesName   = "nodes" // folder of the nodes' data and logs
 )
 
-// running returns the command that makes one run: cfg, the faults and how many leaders
-// are killed are what it does if the command line says nothing else.
+// running returns the command that makes one run. cfg, the faults and the number of killed
+// leaders are the defaults of its flags.
 func running(cfg runner.Config, names string, kills int) func(context.Context, *call) error {
 	return func(ctx context.Context, c *call) error {
 		cfg := cfg
@@ -67,7 +67,7 @@ func running(cfg runner.Config, names string, kills int) func(context.Context, *
 	}
 }
 
-// faultNames splits the list of a flag.
+// faultNames splits the list in a flag.
 func faultNames(list string) []string {
 	var names []string
 	for name := range strings.SplitSeq(list, ",") {
@@ -78,7 +78,7 @@ func faultNames(list string) []string {
 	return names
 }
 
-// revision names the commit that the source is at, "" if that is not known.
+// revision returns the commit of the source, "" if unknown.
 func revision(ctx context.Context) string {
 	id, err := exec.CommandContext(ctx, "git", "rev-parse", "--short", "HEAD").Output()
 	if err != nil {
@@ -87,7 +87,7 @@ func revision(ctx context.Context) string {
 	return strings.TrimSpace(string(id))
 }
 
-// oneRun makes a run, judges it, and leaves history, report and verdict in dir.
+// oneRun makes a run, judges it, and writes history, report and verdict to dir.
 func oneRun(ctx context.Context, cfg runner.Config, dir string) (check.Verdict, error) {
 	cfg.Dir, cfg.Revision = filepath.Join(dir, nodesName), revision(ctx)
 	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
@@ -112,13 +112,13 @@ func oneRun(ctx context.Context, cfg runner.Config, dir string) (check.Verdict, 
 	return verdict, errors.Join(errs...)
 }
 
-// mix is a cluster and the faults that come to it.
+// mix is a cluster with its faults.
 type mix struct {
 	nodes  int
-	faults string // "" = pairs that the seed draws
+	faults string // "" = pairs drawn by the seed
 }
 
-// pairsOfRun is how many pairs a run draws.
+// pairsOfRun is the number of pairs that a run draws.
 const pairsOfRun = 12
 
 // names returns the faults of a run with the seed.
@@ -133,7 +133,7 @@ func (m mix) names(seed int64) []string {
 	return names
 }
 
-// mixes are what a suite goes through, again and again.
+// mixes returns the mixes that a suite goes through repeatedly.
 func mixes() []mix {
 	return []mix{
 		{3, "kill*,pause*,rolling*,stop*"},
@@ -156,7 +156,7 @@ func mixes() []mix {
 	}
 }
 
-// runSuite makes runs, one after the other, each with a seed of its own.
+// runSuite makes runs one after the other, each with a seed of its own.
 func runSuite(ctx context.Context, c *call) error {
 	c.onNodes(&c.plant)
 	c.leaving()
@@ -192,7 +192,7 @@ func runSuite(ctx context.Context, c *call) error {
 	return nil
 }
 
-// said is the outcome of a run, in a line.
+// said describes the outcome of a run in a line.
 func said(v check.Verdict, err error) string {
 	switch {
 	case err != nil:

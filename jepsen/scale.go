@@ -13,26 +13,26 @@ import (
 )
 
 const (
-	// snapshotWait bounds how long the nodes may take for a snapshot.
+	// snapshotWait bounds the time that the nodes may take for a snapshot.
 	snapshotWait = 10 * time.Minute
-	// snapshotLook is how often a node is asked whether it has. To list its metrics
-	// costs it a millisecond or two, beside which requests are timed.
+	// snapshotLook is the interval between checks whether a node has finished. Listing its
+	// metrics takes the node a millisecond or two, which would disturb timed requests.
 	snapshotLook = 250 * time.Millisecond
-	// scaleLogBytes is how much log makes a snapshot due: so much that all are taken
-	// when they are asked for, and none in a window without.
+	// scaleLogBytes is the amount of log that makes a snapshot due: so large that snapshots
+	// are only taken on request, and none in a window without.
 	scaleLogBytes = "64GiB"
 )
 
-// scaling are nodes that hold many tasks.
+// scaling is a measurement of nodes that hold many tasks.
 type scaling struct {
 	measuring
-	held    int           // tasks that wait
-	reading time.Duration // how long reads are counted
+	held    int           // waiting tasks
+	reading time.Duration // length of the measurement of reads
 }
 
-// runScale fills real nodes with tasks and measures what depends on how many there
-// are: memory, snapshots and what these cost the load beside them, reads, and
-// how long nodes that were killed take to be back.
+// runScale fills real nodes with tasks and measures what depends on their number: memory,
+// snapshots and their cost for the load, reads, and the time that killed nodes take to come
+// back.
 func runScale(ctx context.Context, c *call) error {
 	s := scaling{measuring: measuring{out: c.out}}
 	c.onNodes(&c.plant)
@@ -50,7 +50,7 @@ func runScale(ctx context.Context, c *call) error {
 // measure measures and prints, one thing after the other.
 func (s *scaling) measure(ctx context.Context) error {
 	steps := []func(context.Context) error{s.fill, s.takeSnapshots, s.countReads}
-	if s.pairs > 0 { // which leave log behind the first snapshot
+	if s.pairs > 0 { // they leave log after the first snapshot
 		steps = append(steps, s.besideSnapshots, s.takeSnapshots)
 	}
 	for _, step := range append(steps, s.restart) {
@@ -61,10 +61,10 @@ func (s *scaling) measure(ctx context.Context) error {
 	return nil
 }
 
-// fill submits the tasks that wait.
+// fill submits the waiting tasks.
 func (s *scaling) fill(ctx context.Context) error {
 	begun := time.Now()
-	// It ends when the last is submitted: so there is hardly a warm-up.
+	// The load ends when the last task is submitted, so there is hardly a warm-up.
 	if _, err := s.bench(ctx, "--mode", "submit", "--tasks", strconv.Itoa(s.held), "--batch", "1000", "--conns", "2", "--warm-up", "1ms"); err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (s *scaling) fill(ctx context.Context) error {
 	return nil
 }
 
-// show prints what each node's process takes and has used.
+// show prints the memory and time used by each node's process.
 func (s *scaling) show(ctx context.Context) error {
 	for _, n := range s.nodes.Nodes {
 		v, err := n.Metrics(ctx)
@@ -88,7 +88,7 @@ func (s *scaling) show(ctx context.Context) error {
 	return nil
 }
 
-// takeSnapshots has all nodes write a snapshot, and prints how long that took.
+// takeSnapshots lets all nodes write a snapshot, and prints the time.
 func (s *scaling) takeSnapshots(ctx context.Context) error {
 	begun := time.Now()
 	if err := snapshotNow(ctx, s.nodes); err != nil {
@@ -98,8 +98,8 @@ func (s *scaling) takeSnapshots(ctx context.Context) error {
 	return s.show(ctx)
 }
 
-// snapshotNow has all nodes write a snapshot and waits until they have. A large one
-// takes longer than the call for it may.
+// snapshotNow lets all nodes write a snapshot and waits until they have. A large one takes
+// longer than the call may.
 func snapshotNow(ctx context.Context, c *procs.Cluster) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, snapshotWait, fmt.Errorf("no snapshot after %v", snapshotWait))
 	defer cancel()
@@ -115,7 +115,7 @@ func snapshotNow(ctx context.Context, c *procs.Cluster) error {
 	if err != nil {
 		return err
 	}
-	_ = leader.Ask(ctx, http.MethodPost, "/api/snapshots", struct{}{}, nil) // the nodes tell
+	_ = leader.Ask(ctx, http.MethodPost, "/api/snapshots", struct{}{}, nil) // the metrics show the result
 	for i, n := range c.Nodes {
 		err := pause.Until(ctx, snapshotLook, func() error {
 			count, err := n.Metric(ctx, written)
@@ -131,8 +131,8 @@ func snapshotNow(ctx context.Context, c *procs.Cluster) error {
 	return nil
 }
 
-// countReads reads tasks linearizably at the leader, on as many connections as the
-// load has, one after the other, and prints how many a second that were.
+// countReads reads tasks linearizably at the leader, one after the other on as many
+// connections as the load has, and prints the rate.
 func (s *scaling) countReads(ctx context.Context) error {
 	leader, err := s.nodes.WaitLeader(ctx)
 	if err != nil {
@@ -148,7 +148,7 @@ func (s *scaling) countReads(ctx context.Context) error {
 	return nil
 }
 
-// besideSnapshots measures the load beside snapshots of all nodes, one after the other.
+// besideSnapshots measures the load during snapshots of all nodes, one after the other.
 func (s *scaling) besideSnapshots(ctx context.Context) error {
 	return s.beside(ctx, "the snapshots of all nodes", func(ctx context.Context) (func() (string, error), error) {
 		ctx, stop := context.WithCancel(ctx)
@@ -158,7 +158,7 @@ func (s *scaling) besideSnapshots(ctx context.Context) error {
 			for ; err == nil; err = snapshotNow(ctx, s.nodes) {
 				taken++
 			}
-			if ctx.Err() != nil { // as it should be
+			if ctx.Err() != nil { // as expected
 				err = nil
 			}
 			ended <- err
@@ -171,7 +171,8 @@ func (s *scaling) besideSnapshots(ctx context.Context) error {
 	})
 }
 
-// restart kills all nodes at once, starts them again, and prints how soon they are ready.
+// restart kills all nodes at once, starts them again, and prints the time until they are
+// ready.
 func (s *scaling) restart(ctx context.Context) error {
 	if err := procs.KillAll(s.nodes.Nodes...); err != nil {
 		return err

@@ -17,10 +17,10 @@ import (
 type secrets struct {
 	keys  map[string]string // by role; "narrow" is a worker's for one task type
 	flags []string          // of the nodes
-	tls   *tls.Config       // of those who ask them
+	tls   *tls.Config       // for clients
 }
 
-// newSecrets makes them, in files in dir.
+// newSecrets creates them, in files in dir.
 func newSecrets(dir string) (*secrets, error) {
 	keysFile := filepath.Join(dir, "keys.yaml")
 	keys, err := procs.WriteKeys(keysFile, map[string]string{
@@ -39,8 +39,8 @@ func newSecrets(dir string) (*secrets, error) {
 	return s, nil
 }
 
-// certificate writes the certificate that net/http/httptest has for 127.0.0.1, and its
-// key, and returns how one speaks to who has them.
+// certificate writes net/http/httptest's certificate for 127.0.0.1 and its key, and returns
+// the client's configuration.
 func certificate(certFile, keyFile string) (*tls.Config, error) {
 	server := httptest.NewTLSServer(nil)
 	defer server.Close()

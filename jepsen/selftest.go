@@ -20,27 +20,26 @@ import (
 	"github.com/claimq/claimq/jepsen/runner"
 )
 
-// errNotCaught is returned when nothing noticed a planted bug.
+// errNotCaught is returned when a planted bug is not detected.
 var errNotCaught = errors.New("a planted bug was not caught")
 
-// catching is the search for what notices one plant.
+// catching is the search for a test or run that detects one plant.
 type catching struct {
 	plant plants.Plant
 	dir   string // of the plant
 	out   io.Writer
-	// Of the runs: how long the load lasts, how many there are at most, and the first seed.
+	// For the runs: the length of the load, the maximum number, and the first seed.
 	length time.Duration
 	tries  int
 	seed   int64
 
-	by    string        // the tests, rows, or check and rule, "" = not caught
-	after time.Duration // of the tests, their build with them, or of a run's load until the calls had happened that show it
+	by    string        // tests, rows, or check and rule, "" = not caught
+	after time.Duration // for tests including their build; for runs the load until the calls that show it
 	runs  int           // until it was caught; 0 = by tests
 }
 
-// planting returns the command that shows that each of the bugs is caught: by rows of
-// the contract, by tests of a package or the soak, built with it, or by a run of
-// claimq that is.
+// planting returns the command that shows that each of the bugs is caught: by rows of the
+// contract, by tests of a package or the soak, or by a run, all built with the bug.
 func planting(all func() []plants.Plant) func(context.Context, *call) error {
 	return func(ctx context.Context, c *call) error {
 		c.leaving()
@@ -83,7 +82,7 @@ func planting(all func() []plants.Plant) func(context.Context, *call) error {
 	}
 }
 
-// find tries what notices the bug, which takes the least first.
+// find tries the ways to detect the bug, cheapest first.
 func (c *catching) find(ctx context.Context) error {
 	if err := os.MkdirAll(c.dir, 0o755); err != nil {
 		return err
@@ -105,7 +104,7 @@ func (c *catching) find(ctx context.Context) error {
 	return c.byRuns(ctx)
 }
 
-// byTests runs tests with the bug in.
+// byTests runs tests with the bug.
 func (c *catching) byTests(ctx context.Context, what string, failing func(ctx context.Context, dir string) ([]string, error)) error {
 	started := time.Now()
 	failed, err := failing(ctx, c.dir)
@@ -115,7 +114,7 @@ func (c *catching) byTests(ctx context.Context, what string, failing func(ctx co
 	return err
 }
 
-// byRows runs the contract's rows against a build with the bug. The one that the plant
+// byRows runs the contract's rows against a build with the bug. The row that the plant
 // names must fail.
 func (c *catching) byRows(ctx context.Context) error {
 	started := time.Now()
@@ -174,7 +173,7 @@ func (c *catching) byRuns(ctx context.Context) error {
 	return nil
 }
 
-// What byOperations runs: as much as the short form of make test-operations.
+// Settings of byOperations: the same as the short form of make test-operations.
 const (
 	operationsClients, operationsRate = 36, 200
 	operationsPause                   = 500 * time.Millisecond

@@ -14,8 +14,8 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// runTrail measures on three real nodes what followers of the trail at the leader cost
-// the load beside them.
+// runTrail measures how much followers of the trail at the leader cost the load, on three
+// real nodes.
 func runTrail(ctx context.Context, c *call) error {
 	m := measuring{out: c.out}
 	c.onNodes(&c.plant)
@@ -56,8 +56,8 @@ func runTrail(ctx context.Context, c *call) error {
 	}, "--log-level", "warn")
 }
 
-// follow follows the whole trail at the node from now on, until ctx ends, and returns what
-// comes.
+// follow follows the whole trail at the node from now on, until ctx ends, and returns the
+// stream.
 func follow(ctx context.Context, n *procs.Node, plain bool) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, n.URL()+"/api/events", nil)
 	if err != nil {
@@ -77,7 +77,7 @@ func follow(ctx context.Context, n *procs.Node, plain bool) (io.ReadCloser, erro
 	return resp.Body, nil
 }
 
-// read drops what comes, or counts its events, until it is over.
+// read reads the stream to its end, and counts its events if asked to.
 func read(told io.ReadCloser, counts bool, events *atomic.Int64) {
 	defer func() { _ = told.Close() }()
 	for lines := bufio.NewScanner(told); counts && lines.Scan(); {

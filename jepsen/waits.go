@@ -19,18 +19,18 @@ import (
 )
 
 const (
-	// How long a claim has waited when its task is submitted: long enough to be with
-	// the leader, and so long that the machine's cores have gone to sleep.
+	// The wait of a claim before its task is submitted: long enough to reach the leader, or
+	// so long that the machine's cores have gone to sleep.
 	handoffPause = 2 * time.Millisecond
 	handoffIdle  = 40 * time.Millisecond
-	// crowdPace is between two claims of those that wait: what they cost is asked, not what
-	// it costs that all come at once.
+	// crowdPace is the pause between two waiting claims, because the cost of the waits is
+	// measured, not that of all arriving at once.
 	crowdPace = 200 * time.Microsecond
-	// submitMax is how many tasks are submitted at a time.
+	// submitMax bounds the tasks submitted at a time.
 	submitMax = 1000
 )
 
-// waits shows what waiting claims cost.
+// waits measures the cost of waiting claims.
 type waits struct {
 	nodes  *procs.Cluster
 	leader *procs.Node
@@ -38,13 +38,13 @@ type waits struct {
 	out    io.Writer
 
 	waiting  int           // claims that wait through the followers
-	handoffs int           // tasks that are handed to a waiting worker, for the time it takes
-	idle     time.Duration // that nothing happens
+	handoffs int           // tasks handed to a waiting worker, to measure the time
+	idle     time.Duration // length of the idle time
 }
 
-// runWaits shows on three real nodes what waiting claims cost: how long a
-// submitted task takes to a waiting worker, what many of them cost an idle
-// cluster, and that closed connections are noticed and swallow no task.
+// runWaits measures the cost of waiting claims on three real nodes: the time until a
+// submitted task reaches a waiting worker, the cost of many of them for an idle cluster;
+// and it checks that closed connections are noticed and swallow no task.
 func runWaits(ctx context.Context, c *call) error {
 	w := waits{out: c.out}
 	c.onNodes(&c.plant)
@@ -57,7 +57,7 @@ func runWaits(ctx context.Context, c *call) error {
 		}
 		w.nodes = nodes
 		w.others = slices.DeleteFunc(slices.Clone(nodes.Nodes), func(n *procs.Node) bool { return n == w.leader })
-		// First, because claims that live make the leader log the time.
+		// First, because live claims make the leader log the time.
 		if err := w.crowd(ctx); err != nil {
 			return err
 		}
@@ -72,9 +72,9 @@ func runWaits(ctx context.Context, c *call) error {
 	})
 }
 
-// handOff submits tasks at the leader, one after the other, each so long after a
-// claim for it was sent to node, and tells how long each took from before its
-// submit until the claim's answer.
+// handOff submits tasks at the leader, one after the other, each that long after a claim
+// for it was sent to node, and prints the times from before the submit until the claim's
+// answer.
 func (w *waits) handOff(node *procs.Node, after time.Duration) error {
 	took := make([]float64, w.handoffs) // ms
 	for i := range took {
@@ -99,8 +99,8 @@ func (w *waits) handOff(node *procs.Node, after time.Duration) error {
 	return nil
 }
 
-// post sends a body to the node over a connection that is kept: to make one takes a part of
-// what is measured.
+// post sends a body to the node over a kept-alive connection, because connecting would be
+// part of the measured time.
 func post(n *procs.Node, path, body string) error {
 	resp, err := http.Post(n.URL()+path, "application/json", strings.NewReader(body))
 	if err != nil {
@@ -114,8 +114,8 @@ func post(n *procs.Node, path, body string) error {
 	return err
 }
 
-// crowd lets many claims wait through the followers, half of which are gone before there
-// is a task for each of the others: all must get one, and nobody else.
+// crowd lets many claims wait through the followers, half of which are gone before there is
+// a task for each of the others: all of those must get one, and no others.
 func (w *waits) crowd(ctx context.Context) error {
 	alone, _, err := w.idleCost(ctx)
 	if err != nil {
@@ -164,7 +164,7 @@ func (w *waits) crowd(ctx context.Context) error {
 	return w.serve(ctx, w.waiting-gone, &served)
 }
 
-// serve submits a task for each that still waits.
+// serve submits a task for each waiting claim.
 func (w *waits) serve(ctx context.Context, waiting int, served *atomic.Int64) error {
 	begun := time.Now()
 	for left := waiting; left > 0; left -= submitMax {
@@ -181,15 +181,15 @@ func (w *waits) serve(ctx context.Context, waiting int, served *atomic.Int64) er
 	return nil
 }
 
-// until waits until the leader says that so many claims wait.
+// until waits until the leader reports that number of waiting claims.
 func (w *waits) until(ctx context.Context, waiting int) error {
 	return counted(ctx, "claims wait", waiting, func(ctx context.Context) (float64, error) {
 		return w.leader.Metric(ctx, "claimq_waiting_claims")
 	})
 }
 
-// idleCost lets the cluster be idle and returns what that cost: of a core, all nodes
-// together, in percent, and in log entries.
+// idleCost lets the cluster be idle and returns the cost: percent of a core for all nodes
+// together, and log entries.
 func (w *waits) idleCost(ctx context.Context) (percent, entries float64, err error) {
 	cpu, index, err := w.used(ctx)
 	if err != nil {
@@ -204,7 +204,7 @@ func (w *waits) idleCost(ctx context.Context) (percent, entries float64, err err
 	return 100 * (cpuAfter - cpu) / took.Seconds(), indexAfter - index, err
 }
 
-// used returns the seconds of CPU that the nodes have used, and how far they have applied.
+// used returns the seconds of CPU that the nodes have used, and their applied index.
 func (w *waits) used(ctx context.Context) (cpu, index float64, err error) {
 	for _, n := range w.nodes.Nodes {
 		values, err := n.Metrics(ctx)

@@ -8,11 +8,10 @@ import (
 	"github.com/claimq/claimq/jepsen/workers"
 )
 
-// runWorkers puts worker processes through stops, kills, cuts of their network and
-// leaders that die at their calls, and says whether two of them ever believed to
-// hold one task.
+// runWorkers stops and kills worker processes, cuts their network and kills leaders at
+// their calls, and reports whether two workers ever believed to hold the same task.
 func runWorkers(ctx context.Context, c *call) error {
-	cfg, plant := workers.Config{Out: c.out}, "" // of the workers, not of claimq
+	cfg, plant := workers.Config{Out: c.out}, "" // in the workers, not in claimq
 	c.onNodes(&plant)
 	c.IntVar(&cfg.Nodes, "nodes", 3, "nodes")
 	c.IntVar(&cfg.Workers, "workers", 6, "worker processes")

@@ -15,8 +15,8 @@ var ErrCount = errors.New("it does not add up")
 // failuresMax bounds the failures that are printed.
 const failuresMax = 5
 
-// tally is what producers and workers were told, to be held against what the
-// cluster has at the end.
+// tally records what producers and workers were told, to be compared with the cluster's
+// tasks at the end.
 type tally struct {
 	submitted map[string]int // acknowledged id → number of the text
 	completed map[string]int // id → acknowledged completes
@@ -30,7 +30,7 @@ type sums struct {
 	submitted, completed, wrong, twice, lost, surplus int
 }
 
-// sum holds the tasks that the cluster has against what was acknowledged.
+// sum compares the cluster's tasks with what was acknowledged.
 func (t *tally) sum(tasks []*client.Task) sums {
 	s := sums{submitted: len(t.submitted)}
 	have := map[string]bool{}
@@ -59,18 +59,18 @@ func (t *tally) sum(tasks []*client.Task) sums {
 			s.twice++
 		}
 		if _, acknowledged := t.submitted[id]; acknowledged && !have[id] {
-			s.wrong++ // it was done, and is not there
+			s.wrong++ // it was done, but is missing
 		}
 	}
 	return s
 }
 
-// ok reports whether the sums add up to what was asked for.
+// ok reports whether the sums match the number of tasks.
 func (s sums) ok(tasks int) bool {
 	return s == sums{submitted: tasks, completed: tasks}
 }
 
-// count reads what the cluster has, and prints the sums. Nobody works any more.
+// count reads the cluster's tasks and prints the sums. All work has ended.
 func (d *demo) count(ctx context.Context) error {
 	var tasks []*client.Task
 	for task, err := range d.client.Tasks(ctx, client.Filter{}) {

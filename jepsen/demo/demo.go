@@ -19,14 +19,14 @@ const (
 	producerCount = 4
 	workerCount   = 8
 	startTimeout  = 30 * time.Second
-	// pollInterval is how often a condition is looked at.
+	// pollInterval is the interval between checks of a condition.
 	pollInterval = 5 * time.Millisecond
 )
 
-// Config says what the demo is made of.
+// Config configures the demo.
 type Config struct {
 	Binary string // claimq
-	Dir    string // of the nodes' data; it exists
+	Dir    string // for the nodes' data; it exists
 	Tasks  int
 	Out    io.Writer
 }
@@ -37,19 +37,19 @@ type demo struct {
 	cluster *procs.Cluster
 	client  *client.Client
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	tally tally
-	died  time.Time     // when the leader was killed
+	died  time.Time     // of the killed leader
 	stood time.Duration // from then to the next acknowledged write; 0 = none yet
 }
 
-// say prints a paragraph under the step's number, or under no new one (" ").
+// say prints a paragraph under the step's number, or without one (" ").
 func (d *demo) say(step, format string, args ...any) {
 	fmt.Fprintf(d.Out, "  %s  %s\n", step, fmt.Sprintf(format, args...))
 }
 
-// Run is the story: start, work, kill, go on, come back, count. Errors: ErrCount, or why
-// it could not be told to its end.
+// Run tells the whole story: start, work, kill, go on, come back, count. Errors: ErrCount,
+// or the reason why it could not finish.
 func Run(ctx context.Context, cfg Config) (err error) {
 	began := time.Now()
 	d := demo{Config: cfg, tally: newTally()}
@@ -149,7 +149,7 @@ func (d *demo) locked(do func()) {
 	do()
 }
 
-// wait waits until ready, which looks at the tally, is true.
+// wait waits until ready, which reads the tally, is true.
 func (d *demo) wait(ctx context.Context, ready func() bool) error {
 	return pause.Until(ctx, pollInterval, func() (err error) {
 		d.locked(func() {

@@ -1,4 +1,3 @@
-// Package demo is what `make demo` shows: three claimq processes do real work,
-// the leader is killed in the middle of it, and at the end everything is
-// counted.
+// Package demo implements `make demo`: three claimq processes do real work, the leader is
+// killed in the middle of it, and at the end everything is counted.
 package demo

@@ -19,17 +19,17 @@ import (
 
 const (
 	taskType = "hash"
-	// rounds is how long a task is: how many times a text is hashed.
+	// rounds is the length of a task: the number of times that a text is hashed.
 	rounds = 4000
-	// callPatience is how long the client asks again before a call's outcome is
-	// given up as unknown.
+	// callPatience is the time for which the client retries a call before it gives up on
+	// its outcome.
 	callPatience = 20 * time.Second
 	lease        = 10 * time.Second
-	// idleWait is how long a worker waits for a task.
+	// idleWait bounds a worker's wait for a task.
 	idleWait = time.Second
 )
 
-// hash is the work of a task: the SHA-256 of its text, of that, and so on.
+// hash does the work of a task: it hashes the text, then the hash, and so on.
 func hash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	for range rounds - 1 {
@@ -41,13 +41,14 @@ func hash(text string) string {
 // textOf is the text of a task.
 func textOf(number int) string { return fmt.Sprintf("text number %d", number) }
 
-// work starts producers, which end when all is submitted, and workers; all end with ctx.
+// work starts producers, which end when everything is submitted, and workers; all end with
+// ctx.
 func (d *demo) work(ctx context.Context) (producers, workers *sync.WaitGroup) {
 	producers, workers = &sync.WaitGroup{}, &sync.WaitGroup{}
 	for i := range producerCount {
 		producers.Go(func() {
 			for n := i + 1; n <= d.Tasks && ctx.Err() == nil; n += producerCount {
-				// Half of them are held back until some work is done, so that there is
+				// Half of the tasks are held back until some work is done, so that there is
 				// something to submit when the leader dies.
 				if d.wait(ctx, func() bool { return len(d.tally.completed) >= n-d.Tasks/2 }) == nil {
 					d.write(ctx, func(ctx context.Context) (note func(), err error) { return d.submit(ctx, n) })
@@ -67,8 +68,8 @@ func (d *demo) work(ctx context.Context) (producers, workers *sync.WaitGroup) {
 	return producers, workers
 }
 
-// write makes calls and notes what was acknowledged, or an error that is not for the end
-// of ctx.
+// write makes calls and records what was acknowledged, or an error unless it is caused by
+// the end of ctx.
 func (d *demo) write(ctx context.Context, calls func(context.Context) (note func(), err error)) {
 	asked := time.Now()
 	calling, cancel := context.WithTimeout(ctx, callPatience)
@@ -112,7 +113,7 @@ func (d *demo) process(ctx context.Context, worker string) (note func(), err err
 	return func() { d.tally.completed[claim.Task.ID]++ }, err
 }
 
-// waitDone waits until nothing is left to do.
+// waitDone waits until all tasks are done.
 func (d *demo) waitDone(ctx context.Context) error {
 	return pause.Until(ctx, pollInterval, func() error {
 		var stats wire.Stats

@@ -10,8 +10,8 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// beating lets an act come and go by itself, again and again, until the fault is over: it
-// is on and off for so long at most, drawn by chance.
+// beating turns an act on and off repeatedly until the fault is over. on and off bound the
+// two times, which are drawn at random.
 func beating(do act, on, off time.Duration, words string) act {
 	return func(ctx context.Context, c *Cluster, nodes []*procs.Node, rng *rand.Rand) (undo, error) {
 		draws := rand.New(rand.NewSource(rng.Int63()))
@@ -45,7 +45,7 @@ func beating(do act, on, off time.Duration, words string) act {
 	}
 }
 
-// again has each beat happen to nodes of its own.
+// again picks new nodes for each beat.
 func again(pick picker, do act) act {
 	return func(ctx context.Context, c *Cluster, _ []*procs.Node, rng *rand.Rand) (undo, error) {
 		return do(ctx, c, pick(ctx, c, rng), rng)

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// row is some faults of the catalog that differ in whom they happen to.
+// row describes faults of the catalog that differ only in the nodes that they affect.
 type row struct {
-	name   string // a * in it stands for whom
+	name   string // a * in it stands for the nodes
 	whom   string // keys of pickers
 	act    act
 	traits trait
 }
 
-// rows are all faults. Those that need no root come first.
+// rows returns all faults. Those that do not need root come first.
 func rows() []row {
 	const byOperators = ownHosts | operated
 	return []row{
@@ -61,7 +61,7 @@ func rows() []row {
 		{"disk-hung-*", "one leader", spoiled(hung, "the disk does not answer"), ownDisks},
 		{"disk-rot-*", "one", rotten, byOperators | takesNode},
 
-		// A node that joins is asked for by the address that others reach it at.
+		// A node that joins is reached at the address at which others reach it.
 		{"member-wiped", "one", wiped, byOperators | takesNode},
 		{"member-removed", "one", removed, byOperators | takesNode},
 		{"member-removed-*", "leader", removed, byOperators | takesNode},
@@ -74,7 +74,7 @@ func rows() []row {
 	}
 }
 
-// Catalog returns all faults. Those that need no root come first.
+// Catalog returns all faults. Those that do not need root come first.
 func Catalog() []Fault {
 	var all []Fault
 	for _, r := range rows() {
@@ -94,9 +94,9 @@ func Names() []string {
 	return names
 }
 
-// ByName returns the faults of the catalog with these names, in this order.
-// A name that ends in * stands for all that begin so; names joined with plus
-// signs are one fault, made of several together.
+// ByName returns the faults of the catalog with these names, in this order. A name that
+// ends in * stands for all with that beginning; names joined with plus signs are one
+// combined fault.
 func ByName(names ...string) ([]Fault, error) {
 	var found []Fault
 	for _, name := range names {

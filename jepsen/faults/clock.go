@@ -17,7 +17,7 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// BuildTag is the tag of builds whose wall clocks can be set. Only they do.
+// BuildTag is the tag of builds whose wall clocks can be set.
 const BuildTag = "faults"
 
 // clockEnv names a node's clock file in its environment.
@@ -31,7 +31,7 @@ func canSetClocks(binary string) bool {
 	})
 }
 
-// clockPath returns where the i-th node reads how far its wall clock is ahead.
+// clockPath returns the file in which the i-th node finds how far its wall clock is ahead.
 func clockPath(dir string, i int) string { return filepath.Join(dir, fmt.Sprintf("n%d.clock", i+1)) }
 
 // setWalls sets how far the nodes' wall clocks are ahead.
@@ -45,7 +45,7 @@ func (c *Cluster) setWalls(nodes []*procs.Node, ahead time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// jumped has wall clocks jump by what ahead draws; with a sign of -1 backward.
+// jumped makes wall clocks jump by a drawn time; backward if sign is -1.
 func jumped(draw func(rng *rand.Rand) time.Duration, sign time.Duration) act {
 	return func(_ context.Context, c *Cluster, nodes []*procs.Node, rng *rand.Rand) (undo, error) {
 		ahead := sign * draw(rng)
@@ -60,7 +60,7 @@ func jumped(draw func(rng *rand.Rand) time.Duration, sign time.Duration) act {
 	}
 }
 
-// far draws hours to weeks; near seconds.
+// far draws hours to weeks, near seconds.
 func far(rng *rand.Rand) time.Duration {
 	return time.Hour + time.Duration(rng.Int63n(int64(20*24*time.Hour)))
 }
@@ -69,10 +69,10 @@ func near(rng *rand.Rand) time.Duration {
 	return 2*time.Second + time.Duration(rng.Int63n(int64(6*time.Second)))
 }
 
-// driftBeat is how often a drifting clock is moved.
+// driftBeat is the interval at which a drifting clock is moved.
 const driftBeat = 100 * time.Millisecond
 
-// drifting has wall clocks run too fast, or backward: by so much at each beat.
+// drifting makes wall clocks run too fast, or backward, by moving them at each beat.
 func drifting(by time.Duration) act {
 	return func(ctx context.Context, c *Cluster, nodes []*procs.Node, rng *rand.Rand) (undo, error) {
 		ahead := time.Duration(0)

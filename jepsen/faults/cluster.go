@@ -12,43 +12,41 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// Config says what to run, and where.
+// Config says what to run and where.
 type Config struct {
 	Binary string // path of claimq
 	Dir    string // for data and logs; it exists
 	Nodes  int    // 1 to 9
-	// Seed is of what the network does to packets.
+	// Seed determines what the network does to packets.
 	Seed int64
-	// Hosts gives each node a network namespace, and the callers one, too. It
-	// needs root.
+	// Hosts gives each node, and the callers, a network namespace of their own. It needs
+	// root.
 	Hosts bool
-	// Disks gives each node a FUSE file system that can lose what was not synced.
-	// It needs root.
+	// Disks gives each node a FUSE file system that can lose unsynced data. It needs root.
 	Disks bool
-	// Logs has each node print to a pipe.
+	// Logs makes each node print to a pipe.
 	Logs bool
-	// Flags are given to each node beside its own.
+	// Flags are passed to each node in addition to its own.
 	Flags []string
-	// APIKey is the operator's key that the nodes are asked with, "" if they have no keys.
+	// APIKey is the operator's key for calls to the nodes, "" if they have no keys.
 	APIKey string
-	// Note, if not nil, is told what a fault does to which node, in words. It is
-	// called from the goroutine that injects or recovers.
+	// Note, if not nil, is told in words what a fault does to which node. It is called from
+	// the goroutine that injects or recovers.
 	Note func(format string, args ...any)
-	// Exited, if not nil, is told of each node that has ended as it was asked to, as Note is.
+	// Exited, if not nil, is told of each node that has ended on request, like Note.
 	Exited func(n *procs.Node)
 }
 
-// Cluster is a cluster of real nodes, with all that its faults act on.
+// Cluster is a cluster of real nodes with everything that its faults act on.
 type Cluster struct {
 	// The nodes' processes. n1 is the first; its number in links is 1.
 	*procs.Cluster
-	// Dial connects to a node as a caller does: from the callers' host, where the nodes
-	// have hosts. nil is an ordinary dialer.
+	// Dial connects to a node like a caller: from the callers' host if the nodes have hosts.
+	// nil is an ordinary dialer.
 	Dial procs.DialFunc
-	// Net is between the nodes, nil where they have no hosts of their own.
+	// Net connects the nodes; nil if they have no hosts of their own.
 	Net *hosts.Hosts
-	// Disks are the nodes' disks, by the index of the node; nil where they are
-	// ordinary folders.
+	// Disks are the nodes' disks, by the index of the node; nil if they are ordinary folders.
 	Disks []*lossyfs.FS
 
 	dir    string
@@ -58,7 +56,7 @@ type Cluster struct {
 	exits  func(n *procs.Node)
 }
 
-// New prepares a cluster and starts no node. The caller closes it.
+// New prepares a cluster without starting a node. The caller must close it.
 func New(ctx context.Context, cfg Config) (*Cluster, error) {
 	if (cfg.Hosts || cfg.Disks) && os.Geteuid() != 0 {
 		return nil, fmt.Errorf("hosts and disks of the nodes' own: %w: they need root", ErrNeeds)
@@ -70,8 +68,8 @@ func New(ctx context.Context, cfg Config) (*Cluster, error) {
 	return c, nil
 }
 
-// prepare makes all that the nodes stand on, and the nodes. What it made is
-// there to be closed when it fails.
+// prepare creates what the nodes run on, and the nodes. If it fails, Close cleans up what it
+// made.
 func (c *Cluster) prepare(ctx context.Context, cfg Config) (err error) {
 	p := procs.Config{
 		Binary: cfg.Binary, Dir: cfg.Dir, Nodes: cfg.Nodes, Pipes: cfg.Logs, Flags: cfg.Flags, APIKey: cfg.APIKey,
@@ -101,7 +99,7 @@ func (c *Cluster) prepare(ctx context.Context, cfg Config) (err error) {
 	return err
 }
 
-// Close ends all nodes and takes down all that they stood on.
+// Close ends all nodes and takes down everything that they ran on.
 func (c *Cluster) Close() error {
 	var errs []error
 	if c.Cluster != nil {
@@ -116,14 +114,14 @@ func (c *Cluster) Close() error {
 	return errors.Join(errs...)
 }
 
-// notef tells what happens.
+// notef reports what happens.
 func (c *Cluster) notef(format string, args ...any) {
 	if c.note != nil {
 		c.note(format, args...)
 	}
 }
 
-// exited tells that a node has ended as it was asked to.
+// exited reports that a node has ended on request.
 func (c *Cluster) exited(n *procs.Node) {
 	if c.exits != nil {
 		c.exits(n)

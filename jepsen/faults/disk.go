@@ -11,14 +11,14 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// disk returns the node's disk. There are disks.
+// disk returns the node's disk. It must have one.
 func (c *Cluster) disk(n *procs.Node) *lossyfs.FS { return c.Disks[c.number(n)-1] }
 
-// powerOff is the loss of power of nodes: they end, and their disks lose what was
-// not synced; torn: a random part of it survives.
+// powerOff cuts the power of nodes: they end, and their disks lose unsynced data, or with
+// torn, a random part of it.
 func powerOff(torn bool) act {
 	return func(ctx context.Context, c *Cluster, nodes []*procs.Node, rng *rand.Rand) (undo, error) {
-		// All at once: what a node does from now on it can tell nobody.
+		// All at once, so that none can tell another anything from now on.
 		err := each(nodes, func(n *procs.Node) error { return n.Signal(syscall.SIGKILL) })
 		for _, n := range nodes {
 			var survives *rand.Rand
@@ -28,7 +28,7 @@ func powerOff(torn bool) act {
 			loss := c.disk(n).Cut(survives)
 			c.notef("power off: %s; lost %d pages, %d sizes, %d names; %d pages survived unsynced", n.ID, loss.Pages, loss.Sizes, loss.Names, loss.Survived)
 		}
-		err = errors.Join(err, procs.KillAll(nodes...)) // they are gone then
+		err = errors.Join(err, procs.KillAll(nodes...)) // until they are gone
 		recover := func(context.Context) error {
 			restored := each(nodes, func(n *procs.Node) error { return c.disk(n).Restore() })
 			return errors.Join(restored, c.startNodes(nodes...))
@@ -40,7 +40,7 @@ func powerOff(torn bool) act {
 	}
 }
 
-// spoiled makes the nodes' disks full, slow or failing, or has them not answer.
+// spoiled makes the nodes' disks full, slow, failing or unresponsive.
 func spoiled(spoil func(d *lossyfs.FS, rng *rand.Rand) (repair func()), words string) act {
 	return func(_ context.Context, c *Cluster, nodes []*procs.Node, rng *rand.Rand) (undo, error) {
 		var repairs []func()
@@ -52,28 +52,28 @@ func spoiled(spoil func(d *lossyfs.FS, rng *rand.Rand) (repair func()), words st
 			for _, repair := range repairs {
 				repair()
 			}
-			return c.startNodes(nodes...) // those that ended of it
+			return c.startNodes(nodes...) // those that ended because of it
 		}, nil
 	}
 }
 
-// full leaves no room on the disk.
+// full fills the disk.
 func full(d *lossyfs.FS, _ *rand.Rand) func() {
 	d.Fill(true)
 	return func() { d.Fill(false) }
 }
 
-// hung lets the disk answer nobody.
+// hung makes the disk stop answering.
 func hung(d *lossyfs.FS, _ *rand.Rand) func() { return d.Hang() }
 
-// slowSync makes each sync take 20 to 100 ms longer. A vote takes four syncs, and
-// an election gives up after half a second at the earliest: were all disks much
-// slower, no leader could be elected until they are well again.
+// slowSync makes each sync take 20 to 100 ms longer. A vote takes four syncs, and an
+// election times out after half a second at the earliest: if all disks were much slower, no
+// leader could be elected until they recover.
 func slowSync(d *lossyfs.FS, rng *rand.Rand) func() {
 	return d.SlowSync(slowSyncMin + time.Duration(rng.Intn(80))*time.Millisecond)
 }
 
 const slowSyncMin = 20 * time.Millisecond
 
-// failingSync makes each sync fail with EIO: a node then ends itself.
+// failingSync makes each sync fail with EIO, so that the node ends itself.
 func failingSync(d *lossyfs.FS, _ *rand.Rand) func() { return d.FailSync() }

@@ -15,26 +15,25 @@ import (
 // ErrUnknown is returned for a fault that is not in the catalog.
 var ErrUnknown = errors.New("no such fault")
 
-// ErrNeeds is returned when a fault needs what the machine or the cluster does
-// not have.
+// ErrNeeds is returned when a fault needs something that the machine or the cluster lacks.
 var ErrNeeds = errors.New("not possible here")
 
-// Fault is one thing that can happen to a cluster. It is a value without
-// state: what it did is known to the function that undoes it.
+// Fault is a way to disturb a cluster. It is a value without state: only the function that undoes
+// it knows what it did.
 type Fault struct {
 	name   string
 	traits trait
-	pick   picker // of the nodes that act is given; nil: none
+	pick   picker // chooses the nodes for act; nil: none
 	act    act
 }
 
-// undo ends what a fault began. It is called once, with a context that may be another one.
+// undo ends what a fault began. It is called once, possibly with another context.
 type undo func(context.Context) error
 
-// act makes something happen to the nodes. If it fails nothing is left to undo.
+// act disturbs the nodes. If it fails, nothing is left to undo.
 type act func(ctx context.Context, c *Cluster, nodes []*procs.Node, rng *rand.Rand) (undo, error)
 
-// trait is a set of what faults have in common.
+// trait is a set of properties of faults.
 type trait int
 
 const (
@@ -43,20 +42,19 @@ const (
 	ownLogs                     // the nodes must print to pipes
 	ownClocks                   // the binary must be built with BuildTag
 	powerless                   // a disk comes back only when nothing else holds it
-	operated                    // it is ended by operators' calls: the cluster must work
-	alone                       // it fails where anything else is in the way
+	operated                    // it is ended by operators' calls, so the cluster must work
+	alone                       // it fails together with any other fault
 	takesNode                   // it takes a node's folder, vote or address
 )
 
 func (t trait) has(other trait) bool { return t&other != 0 }
 
-// Name is the fault's name in the catalog, as partition-leader.
+// Name returns the fault's name in the catalog, such as partition-leader.
 func (f Fault) Name() string { return f.name }
 
-// Inject makes it happen, to nodes that rng chooses. recover ends it: it undoes
-// what Inject did and starts the nodes that ended of it, but does not wait until
-// they are ready. It is called once, with a context that may be another one.
-// If Inject fails nothing is left to undo.
+// Inject injects the fault into nodes that rng chooses. recover ends it: it undoes what Inject did
+// and starts the nodes that ended because of it, without waiting until they are ready. It is called
+// once, possibly with another context. If Inject fails, nothing is left to undo.
 func (f Fault) Inject(ctx context.Context, c *Cluster, rng *rand.Rand) (recover func(context.Context) error, err error) {
 	switch {
 	case f.traits.has(ownHosts) && c.Net == nil:
@@ -76,18 +74,17 @@ func (f Fault) Inject(ctx context.Context, c *Cluster, rng *rand.Rand) (recover 
 	return recover, nil
 }
 
-// Ground says what the nodes should stand on for these faults, as in Config:
-// hosts of their own where there are faults of the network or of members, disks of
-// their own where disks are full, slow, fail or lose power, pipes to print to where logs are not read.
+// Ground returns the settings in Config that the faults need: hosts for faults of the network or of
+// members, disks for disks that are full, slow, fail or lose power, pipes for logs that are not
+// read.
 func Ground(faults ...Fault) (hosts, disks, logs bool) {
 	all := Together(faults...).traits
 	return all.has(ownHosts), all.has(ownDisks), all.has(ownLogs)
 }
 
-// Together returns a fault that injects all of these and recovers from the last one first.
-// Those whose recovery needs a cluster that works come first; then losses of power, as a
-// disk comes back only when nothing else holds it. Its name joins theirs with plus signs, as
-// ByName reads them.
+// Together returns a fault that injects all of these, and recovers in reverse order. Those whose
+// recovery needs a working cluster come first, then losses of power, because a disk comes back only
+// when nothing else holds it. Its name joins theirs with plus signs, as in ByName.
 func Together(faults ...Fault) Fault {
 	place := func(f Fault) int {
 		switch {
@@ -123,14 +120,14 @@ func Together(faults ...Fault) Fault {
 	return all
 }
 
-// Clash reports whether one of the faults must come alone, or both take a node's folder, vote
-// or address: at once they may leave no majority that has what was acknowledged, which nothing
-// promises to survive.
+// Clash reports whether one of the faults cannot be combined, or both take a node's folder, vote or
+// address: together they may leave no majority that has what was acknowledged, and nothing promises
+// to survive that.
 func Clash(a, b Fault) bool {
 	return (a.traits | b.traits).has(alone) || (a.traits & b.traits).has(takesNode)
 }
 
-// Pairs draws so many pairs of different faults of the catalog that do not clash.
+// Pairs draws that number of pairs of different faults in the catalog that do not clash.
 func Pairs(count int, rng *rand.Rand) []Fault {
 	all := Catalog()
 	var pairs []Fault
@@ -143,14 +140,13 @@ func Pairs(count int, rng *rand.Rand) []Fault {
 	return pairs
 }
 
-// undoTimeout bounds what is undone of a fault that could not be injected as a
-// whole.
+// undoTimeout bounds undoing the parts of a fault that could not be injected as a whole.
 const undoTimeout = 30 * time.Second
 
-// undos are what is to be undone, in the order in which it was done.
+// undos lists what to undo, in the order in which it was done.
 type undos []undo
 
-// all undoes all, the last first, whatever fails.
+// all undoes everything in reverse order, even after an error.
 func (u undos) all(ctx context.Context) error {
 	var errs []error
 	for _, step := range slices.Backward(u) {

@@ -20,20 +20,21 @@ import (
 )
 
 const (
-	// operatorTimeout bounds one call of an operator; operatorPause is between two tries.
+	// operatorTimeout bounds one call of an operator; operatorPause is the pause between
+	// two tries.
 	operatorTimeout = 15 * time.Second
 	operatorPause   = 200 * time.Millisecond
-	// attemptMax bounds the beginning of a fault that needs a leader.
+	// attemptMax bounds the start of a fault that needs a leader.
 	attemptMax = 10 * time.Second
-	// rotLook is how long a node whose bytes have rotted has to become ready.
+	// rotLook is the time that a node with rotten bytes has to become ready.
 	rotLook = 10 * time.Second
 )
 
 // errNobodyRuns is returned while there is no node to ask.
 var errNobodyRuns = errors.New("no node runs")
 
-// operate makes an operator's call at whichever node answers, again until it
-// succeeds or ctx ends: beside other faults there may be no leader.
+// operate makes an operator's call at any node that answers, and repeats it until it
+// succeeds or ctx ends, because other faults may leave no leader.
 func (c *Cluster) operate(ctx context.Context, path, body string) error {
 	err := pause.Until(ctx, operatorPause, func() error {
 		last := errNobodyRuns
@@ -62,24 +63,24 @@ func operateAt(ctx context.Context, n *procs.Node, path, body string) error {
 	}
 	err := n.Ask(ctx, http.MethodPost, path, raw, nil)
 	if errors.Is(err, procs.ErrRefused) && strings.Contains(err.Error(), "No member is named") {
-		return nil // it was done, and the answer lost
+		return nil // it was done, but the answer was lost
 	}
 	return err
 }
 
-// change asks for a change of a member, or of who leads, for as long as a fault may take to
-// begin. It reports whether it was done.
+// change requests a change of a member, or of the leader, for as long as a fault may take
+// to start. It reports whether it was done.
 func (c *Cluster) change(ctx context.Context, path, body string) bool {
 	ctx, cancel := context.WithTimeout(ctx, attemptMax)
 	defer cancel()
 	return c.operate(ctx, path, body) == nil
 }
 
-// nodeBody is the body of a call about the node.
+// nodeBody returns the body of a call about the node.
 func nodeBody(n *procs.Node) string { return fmt.Sprintf(`{"node_id": %q}`, n.ID) }
 
-// replaced returns what has the node, whose folder is not to be used again, removed, and
-// joins it as a new member with an empty folder: what operators do.
+// replaced returns an undo that does what operators do with a node whose folder must not be
+// used again: it removes the node and lets it join as a new member with an empty folder.
 func (c *Cluster) replaced(n *procs.Node) undo {
 	return func(ctx context.Context) error {
 		if err := procs.KillAll(n); err != nil {
@@ -105,8 +106,8 @@ func (c *Cluster) replaced(n *procs.Node) undo {
 	}
 }
 
-// votes returns nil if another node says that n votes: before that the loss of one more
-// is that of a majority.
+// votes returns nil if another node says that n votes. Before that, the loss of one more
+// node could be the loss of a majority.
 func (c *Cluster) votes(ctx context.Context, n *procs.Node) error {
 	for _, other := range without(c, n) {
 		if !other.Running() {
@@ -120,7 +121,7 @@ func (c *Cluster) votes(ctx context.Context, n *procs.Node) error {
 	return fmt.Errorf("nobody says that %s votes", n.ID)
 }
 
-// removed removes a member that is well; it joins again as a new one.
+// removed removes a healthy member; it joins again as a new one.
 func removed(ctx context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand) (undo, error) {
 	n := nodes[0]
 	c.notef("%s is removed from the cluster", n.ID)
@@ -130,7 +131,7 @@ func removed(ctx context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand)
 	return c.replaced(n), nil
 }
 
-// wiped has a node lose its folder.
+// wiped deletes a node's folder.
 func wiped(_ context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand) (undo, error) {
 	n := nodes[0]
 	c.notef("%s loses its folder", n.ID)
@@ -151,14 +152,14 @@ func demoted(ctx context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand)
 	}, nil
 }
 
-// transferred hands the leadership over.
+// transferred transfers the leadership.
 func transferred(ctx context.Context, c *Cluster, _ []*procs.Node, _ *rand.Rand) (undo, error) {
 	c.notef("the leadership is handed over")
 	c.change(ctx, "/api/cluster/transfer", "")
 	return func(context.Context) error { return nil }, nil
 }
 
-// moved lets a node come back at another peer port.
+// moved restarts a node with another peer port.
 func moved(ctx context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand) (undo, error) {
 	n := nodes[0]
 	if err := c.end(ctx, n); err != nil {
@@ -170,7 +171,7 @@ func moved(ctx context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand) (
 	return func(context.Context) error { return c.startNodes(n) }, c.startNodes(n)
 }
 
-// otherPort returns the address with one of two ports, the one that it has not.
+// otherPort returns the address with the other one of two ports.
 func otherPort(addr string) string {
 	if base, ok := strings.CutSuffix(addr, "1"); ok {
 		return base + "2"
@@ -178,9 +179,9 @@ func otherPort(addr string) string {
 	return addr[:len(addr)-1] + "1"
 }
 
-// rotten flips bytes of a node's files, anywhere in log and snapshots, while it is down.
-// A node that finds it does not start, and is replaced; one whose flipped bytes say
-// nothing (the unused end of a segment) goes on.
+// rotten flips bytes anywhere in the log and snapshots of a node while it is down. If the
+// node notices, it does not start and is replaced; if the flipped bytes do not matter (in
+// the unused end of a segment), it goes on.
 func rotten(_ context.Context, c *Cluster, nodes []*procs.Node, rng *rand.Rand) (undo, error) {
 	n := nodes[0]
 	if err := procs.KillAll(n); err != nil {
@@ -201,7 +202,7 @@ func rotten(_ context.Context, c *Cluster, nodes []*procs.Node, rng *rand.Rand) 
 	}, err
 }
 
-// flip flips one to three bits of one file that holds log, vote or snapshots.
+// flip flips one to three bits of one file of the log, vote or snapshots.
 func flip(dir string, rng *rand.Rand) (what string, err error) {
 	var paths []string
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

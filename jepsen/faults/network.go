@@ -11,13 +11,13 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// links is a shape of the network.
+// links describes the state of the network.
 type links = map[hosts.Link]hosts.Quality
 
-// shape chooses links between nodes, and says in words what happens to them.
+// shape chooses links between nodes, and describes in words what happens to them.
 type shape func(c *Cluster, nodes []*procs.Node) (links, string)
 
-// shaped gives the network a shape. Callers reach all nodes.
+// shaped changes the network to the shape. Callers reach all nodes.
 func shaped(shape shape) act {
 	return func(_ context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand) (undo, error) {
 		now, words := shape(c, nodes)
@@ -33,7 +33,7 @@ func shaped(shape shape) act {
 	}
 }
 
-// between puts the quality on all links from one group to the other.
+// between sets the quality of all links from one group to the other.
 func between(c *Cluster, from, to []*procs.Node, q hosts.Quality, shape links) links {
 	for _, a := range from {
 		for _, b := range to {
@@ -67,8 +67,7 @@ func split(c *Cluster, nodes []*procs.Node) (links, string) {
 	return apart(c, minority, majority, links{}), fmt.Sprintf("%s split from %s", names(minority), names(majority))
 }
 
-// deaf lets the nodes send to the others and hear nothing from them; mute the
-// other way round.
+// deaf lets the nodes send to the others but hear nothing from them; mute is the reverse.
 func deaf(c *Cluster, nodes []*procs.Node) (links, string) {
 	return cut(c, without(c, nodes...), nodes, links{}), names(nodes) + " hears nothing"
 }
@@ -77,14 +76,14 @@ func mute(c *Cluster, nodes []*procs.Node) (links, string) {
 	return cut(c, nodes, without(c, nodes...), links{}), names(nodes) + " is not heard"
 }
 
-// bridge cuts the cluster in two halves that share one node, which sees all.
+// bridge cuts the cluster in two halves that share one node, which sees all others.
 func bridge(c *Cluster, nodes []*procs.Node) (links, string) {
 	middle, rest := nodes[0], nodes[1:]
 	return apart(c, rest[:len(rest)/2], rest[len(rest)/2:], links{}), middle.ID + " alone sees both halves"
 }
 
-// ring lets each node see its two neighbours only. In a ring of three everybody would see
-// everybody: there, it is a bridge.
+// ring lets each node see only its two neighbours. In a ring of three all nodes would see
+// each other, so that becomes a bridge.
 func ring(c *Cluster, nodes []*procs.Node) (links, string) {
 	if len(nodes) < 4 {
 		return bridge(c, nodes)
@@ -106,8 +105,8 @@ func bad(q hosts.Quality, words string) shape {
 	}
 }
 
-// What bad links are like. Elections take about a second: the delays are well
-// below, and above what a write takes.
+// The qualities of bad links. Elections take about a second: the delays are well below
+// that, and above the time of a write.
 var (
 	lossy      = hosts.Quality{Loss: 0.2}
 	slow       = hosts.Quality{Delay: 30 * time.Millisecond, Jitter: 50 * time.Millisecond}
@@ -117,10 +116,10 @@ var (
 	flaky      = hosts.Quality{Loss: 0.05, Delay: 5 * time.Millisecond, Jitter: 20 * time.Millisecond, Duplicate: 0.05, Reorder: 0.1}
 )
 
-// narrowRate is what a node behind a narrow link can send, in bytes per second.
+// narrowRate bounds what a node behind a narrow link can send, in bytes per second.
 const narrowRate = 32 << 10
 
-// narrow bounds what the nodes can send.
+// narrow limits what the nodes can send.
 func narrow(c *Cluster, nodes []*procs.Node) (links, string) {
 	shape := links{}
 	for _, n := range nodes {

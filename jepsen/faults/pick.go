@@ -10,10 +10,10 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// picker chooses the nodes that a fault happens to.
+// picker chooses the nodes that a fault affects.
 type picker func(ctx context.Context, c *Cluster, rng *rand.Rand) []*procs.Node
 
-// pickers are those that the catalog names.
+// pickers maps names in the catalog to pickers.
 var pickers = map[string]picker{"one": one, "leader": leader, "majority": majority, "all": all, "shuffled": shuffled}
 
 // one picks a random node.
@@ -21,7 +21,7 @@ func one(ctx context.Context, c *Cluster, rng *rand.Rand) []*procs.Node {
 	return shuffled(ctx, c, rng)[:1]
 }
 
-// majority picks a random smallest majority.
+// majority picks a smallest majority at random.
 func majority(ctx context.Context, c *Cluster, rng *rand.Rand) []*procs.Node {
 	return shuffled(ctx, c, rng)[:len(c.Nodes)/2+1]
 }
@@ -41,9 +41,9 @@ func shuffled(_ context.Context, c *Cluster, rng *rand.Rand) []*procs.Node {
 // leaderTimeout bounds the search for a leader.
 const leaderTimeout = 3 * time.Second
 
-// leader picks the node that leads, and a random one if none does.
+// leader picks the leader, or a random node if there is none.
 func leader(ctx context.Context, c *Cluster, rng *rand.Rand) []*procs.Node {
-	fallback := one(ctx, c, rng) // drawn always, so that the draws that follow are the same
+	fallback := one(ctx, c, rng) // drawn always, so that the following draws are the same
 	ctx, cancel := context.WithTimeout(ctx, leaderTimeout)
 	defer cancel()
 	if n, err := c.WaitLeader(ctx); err == nil {
@@ -52,7 +52,7 @@ func leader(ctx context.Context, c *Cluster, rng *rand.Rand) []*procs.Node {
 	return fallback
 }
 
-// without returns the nodes of the cluster that are not among these.
+// without returns the cluster's other nodes.
 func without(c *Cluster, nodes ...*procs.Node) []*procs.Node {
 	return slices.DeleteFunc(slices.Clone(c.Nodes), func(n *procs.Node) bool { return slices.Contains(nodes, n) })
 }

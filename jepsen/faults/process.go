@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// stopTimeout bounds an orderly end: handing leadership over takes up to 5 s.
+	// stopTimeout bounds an orderly end: a transfer of the leadership takes up to 5 s.
 	stopTimeout = 20 * time.Second
-	// readyTimeout bounds the wait for a restarted node before the next one goes.
-	// Beside other faults it may not become ready.
+	// readyTimeout bounds the wait for a restarted node before the next one goes. During
+	// other faults it may not become ready.
 	readyTimeout = 20 * time.Second
-	// snapshotKillMax is how long after snapshots are asked for the kill comes at most: what
-	// a snapshot of a run takes, about.
+	// snapshotKillMax bounds the delay of the kill after the request for snapshots: about
+	// the time of a snapshot in a run.
 	snapshotKillMax = 150 * time.Millisecond
 )
 
@@ -33,7 +33,7 @@ func killed(_ context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand) (u
 	return start, nil
 }
 
-// snapshotKilled asks for snapshots of all nodes and kills the nodes in the midst.
+// snapshotKilled requests snapshots of all nodes and kills the nodes meanwhile.
 func snapshotKilled(ctx context.Context, c *Cluster, nodes []*procs.Node, rng *rand.Rand) (undo, error) {
 	after := time.Duration(rng.Int63n(int64(snapshotKillMax)))
 	asking, cancel := context.WithTimeout(ctx, snapshotKillMax+time.Second)
@@ -59,7 +59,7 @@ func paused(ctx context.Context, c *Cluster, nodes []*procs.Node, rng *rand.Rand
 	}, err
 }
 
-// stopped is SIGSTOP and SIGCONT. Again and again it is a node that gets little of a
+// stopped sends SIGSTOP and later SIGCONT. Repeatedly, it simulates a node with little of a
 // processor, as under a quota.
 func stopped(ctx context.Context, _ *Cluster, nodes []*procs.Node, _ *rand.Rand) (undo, error) {
 	resume := func(context.Context) error { return each(nodes, (*procs.Node).Continue) }
@@ -69,7 +69,7 @@ func stopped(ctx context.Context, _ *Cluster, nodes []*procs.Node, _ *rand.Rand)
 	return resume, nil
 }
 
-// restarted restarts one node after the other, each with SIGTERM.
+// restarted restarts one node after the other with SIGTERM.
 func restarted(ctx context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand) (undo, error) {
 	for _, n := range nodes {
 		c.notef("restart %s", n.ID)
@@ -80,7 +80,7 @@ func restarted(ctx context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Ran
 	return func(context.Context) error { return c.startNodes(nodes...) }, nil
 }
 
-// restart ends the node, starts it, and waits a while for it to be ready.
+// restart ends the node, starts it, and waits a while for it to become ready.
 func restart(ctx context.Context, c *Cluster, n *procs.Node) error {
 	if err := errors.Join(c.end(ctx, n), c.startNodes(n)); err != nil {
 		return err
@@ -93,7 +93,7 @@ func restart(ctx context.Context, c *Cluster, n *procs.Node) error {
 	return ctx.Err()
 }
 
-// end ends the node in an orderly way, or by SIGKILL if it does not end.
+// end ends the node in an orderly way, or by SIGKILL if that fails.
 func (c *Cluster) end(ctx context.Context, n *procs.Node) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
@@ -104,8 +104,8 @@ func (c *Cluster) end(ctx context.Context, n *procs.Node) error {
 	return nil
 }
 
-// amid asks a node to end while a client is in the midst of a request, and stays there. The
-// node must end all the same, in time, and as one whose stop is no failure.
+// amid asks a node to end while a client is stuck in the middle of a request. The node must
+// end in time all the same, with the exit code of success.
 func amid(ctx context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand) (undo, error) {
 	n := nodes[0]
 	client, err := c.connect(ctx, n.HTTPAddr)
@@ -125,7 +125,7 @@ func amid(ctx context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand) (u
 		defer cancel()
 		if err := n.WaitExit(patient); err != nil {
 			c.notef("%s does not stop", n.ID)
-			// Its exit code tells it, its log what it did.
+			// Its exit code tells that it hangs, its log where.
 			if err := errors.Join(n.Signal(syscall.SIGQUIT), n.WaitExit(ctx)); err != nil {
 				return err
 			}
@@ -135,8 +135,8 @@ func amid(ctx context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand) (u
 	}, nil
 }
 
-// each does something with all the nodes. It forgives that one does not run: another fault
-// may have ended it.
+// each calls do for all nodes. It ignores nodes that do not run, because another fault may
+// have ended them.
 func each(nodes []*procs.Node, do func(*procs.Node) error) error {
 	var errs []error
 	for _, n := range nodes {
@@ -147,8 +147,8 @@ func each(nodes []*procs.Node, do func(*procs.Node) error) error {
 	return errors.Join(errs...)
 }
 
-// startNodes starts those of the nodes that do not run and have power. Who takes it away
-// gives it back, and starts the node then.
+// startNodes starts those of the nodes that do not run and have power. A fault that takes
+// the power away gives it back, and then starts the node.
 func (c *Cluster) startNodes(nodes ...*procs.Node) error {
 	var errs []error
 	for _, n := range nodes {

@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// fewestFiles is how many files a node may open that has few, and crowdMax how many idle
-	// connections come to it then.
+	// fewestFiles is the number of files that a starved node may open, and crowdMax the number
+	// of idle connections to it.
 	fewestFiles, crowdMax = 256, 300
 	// crowdTimeout bounds the dial of one of them.
 	crowdTimeout = time.Second
-	// electMax is how long a majority may be without a leader though nothing stands in its way.
+	// electMax bounds the time without a leader while a majority is healthy.
 	electMax = 15 * time.Second
 )
 
-// unread has nobody read the nodes' logs.
+// unread stops reading the nodes' logs.
 func unread(_ context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand) (undo, error) {
 	c.notef("nobody reads the log of %s", names(nodes))
 	resume := func(context.Context) error { return each(nodes, (*procs.Node).GoOnReading) }
@@ -30,8 +30,8 @@ func unread(_ context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand) (u
 	return resume, nil
 }
 
-// electing does something to all nodes, and kills the leader: the others must have one all the
-// same, and write of that in their logs.
+// electing applies do to all nodes and kills the leader: the others must elect another one all
+// the same, and write about it in their logs.
 func electing(do act) act {
 	return func(ctx context.Context, c *Cluster, nodes []*procs.Node, rng *rand.Rand) (undo, error) {
 		over, err := do(ctx, c, c.Nodes, rng)
@@ -53,14 +53,14 @@ func electing(do act) act {
 	}
 }
 
-// broken closes the pipes that the nodes print to: they go on, without a log.
+// broken closes the pipes of the nodes' logs. The nodes go on without a log.
 func broken(_ context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand) (undo, error) {
 	c.notef("the log of %s breaks", names(nodes))
 	err := each(nodes, (*procs.Node).BreakLog)
 	return func(context.Context) error { return nil }, err
 }
 
-// fewFiles starts a node that may open few files, and takes them all by connections.
+// fewFiles starts a node with a low limit of open files, and takes them all by connections.
 func fewFiles(ctx context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand) (undo, error) {
 	n := nodes[0]
 	again := func(ctx context.Context, files int) error {
@@ -88,7 +88,7 @@ func fewFiles(ctx context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand
 	}, nil
 }
 
-// crowd connects to the node as often as it takes it, crowdMax times at most.
+// crowd connects to the node as often as it accepts, at most crowdMax times.
 func (c *Cluster) crowd(ctx context.Context, addr string) (crowd []net.Conn) {
 	for range crowdMax {
 		conn, err := c.connect(ctx, addr)
@@ -100,7 +100,7 @@ func (c *Cluster) crowd(ctx context.Context, addr string) (crowd []net.Conn) {
 	return crowd
 }
 
-// connect connects to a node's API as its callers do.
+// connect connects to a node's API like a caller.
 func (c *Cluster) connect(ctx context.Context, addr string) (net.Conn, error) {
 	dial := c.Dial
 	if dial == nil {

@@ -15,29 +15,28 @@ import (
 )
 
 const (
-	// answerTimeout is how long the answer to a well-formed request may take.
+	// answerTimeout bounds the answer to a well-formed request.
 	answerTimeout = 30 * time.Second
-	// oddTimeout is how long an answer is waited for that need not come.
+	// oddTimeout bounds the wait for an answer that need not come.
 	oddTimeout = 250 * time.Millisecond
-	// answerBytesMax bounds an answer's body that is read.
+	// answerBytesMax bounds the part of an answer's body that is read.
 	answerBytesMax = 64 << 20
 )
 
-// answer is what came back.
+// answer is the response to a request.
 type answer struct {
 	status int // 0: nothing, or nothing whole
 	header http.Header
 	body   []byte
-	err    error // why there is none
+	err    error // why there is no answer
 	stream bool  // its body does not end by itself, and was not read to the end
-	closes bool  // it says that the connection is closed behind it
+	closes bool  // the connection closes after it
 }
 
-// conn is a connection to one node, opened again when it has to be. It is for one
-// goroutine.
+// conn is a connection to one node, reopened when necessary. It is for one goroutine.
 type conn struct {
 	addr string
-	tls  *tls.Config // by which it is spoken to; nil: without TLS
+	tls  *tls.Config // nil: without TLS
 	c    net.Conn    // nil: not open
 	r    *bufio.Reader
 }
@@ -47,7 +46,7 @@ func dialTCP(ctx context.Context, addr string) (net.Conn, error) {
 	return d.DialContext(ctx, "tcp", addr)
 }
 
-// overTLS is the connection with TLS over it. Nobody has shaken hands yet.
+// overTLS returns the connection with TLS over it, before the handshake.
 func overTLS(c net.Conn, config *tls.Config) *tls.Conn {
 	config = config.Clone()
 	config.ServerName, _, _ = net.SplitHostPort(c.RemoteAddr().String())
@@ -61,9 +60,9 @@ func (c *conn) close() {
 	}
 }
 
-// exchange sends the request and reads an answer. A node may close a connection
-// behind an answer that says so, and nowhere else: a client would not know whether
-// its next request was done.
+// exchange sends the request and reads an answer. A node may close a connection after an
+// answer that says so, but nowhere else, because a client would not know whether its next
+// request was done.
 func (c *conn) exchange(ctx context.Context, req *request) answer {
 	if c.c == nil {
 		opened, err := dialTCP(ctx, c.addr)
@@ -100,7 +99,7 @@ func (c *conn) exchange(ctx context.Context, req *request) answer {
 	return a
 }
 
-// read reads the answer to a request of that method.
+// read reads the answer to the request.
 func (c *conn) read(req *request) answer {
 	var resp *http.Response
 	for {

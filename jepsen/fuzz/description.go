@@ -13,7 +13,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// operation is one call of the description.
+// operation is a call in the description.
 type operation struct {
 	method string // upper case
 	path   string // with {variables}
@@ -21,18 +21,16 @@ type operation struct {
 	bodies [][]byte // examples, each a JSON object; none: the call has no body
 }
 
-// parameter is a query parameter with values that fit.
+// parameter is a query parameter with valid values.
 type parameter struct {
 	name   string
 	values []string
 }
 
-// errDescription is returned when the description is none that requests can be
-// made from.
+// errDescription is returned when no requests can be derived from the description.
 var errDescription = errors.New("the description of the API")
 
-// describe reads the operations from a node's /openapi.json, in the order of
-// their paths and methods.
+// describe reads the operations from a node's /openapi.json, ordered by path and method.
 func describe(ctx context.Context, node Node) ([]operation, error) {
 	var text json.RawMessage
 	if err := node.Ask(ctx, http.MethodGet, "/openapi.json", nil, &text); err != nil {
@@ -90,7 +88,7 @@ func (o *operation) addBody(example any) {
 	}
 }
 
-// values returns values that fit a parameter.
+// values returns valid values of a parameter.
 func values(p *openapi3.Parameter) []string {
 	schema := p.Schema.Value
 	if schema.Items != nil {

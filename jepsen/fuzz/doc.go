@@ -1,10 +1,9 @@
-// Package fuzz sends nodes what no client would: valid requests with parts
-// changed, random bytes, random methods and headers, broken handshakes and frames
-// on the peer port; and opens connections by the thousand that do next to nothing,
-// with somebody beside them who must be answered. It judges the answers by what the
-// contract allows, and compares what the nodes use before and after.
+// Package fuzz sends nodes what no client would send: valid requests with changed parts,
+// random bytes, random methods and headers, broken handshakes and frames on the peer port.
+// It also opens thousands of connections that do next to nothing while a guest must still
+// be answered. It checks the answers against the contract, and compares the resources of
+// the nodes before and after.
 //
-// All that is sent comes from the seed. What the nodes answer does not, and ids
-// and tokens of answers are used in later requests: two runs of a seed are alike
-// and not the same.
+// Everything that is sent depends on the seed. The nodes' answers do not, and their ids and
+// tokens are used in later requests, so two runs of a seed are similar but not the same.
 package fuzz

@@ -16,24 +16,24 @@ import (
 )
 
 const (
-	// guestPatience is how long a call of the guest may take, with what it
-	// repeats: while the nodes have no leader, and when its connection was cut off,
-	// as those are that wait longest and have not shown their key yet.
+	// guestPatience bounds a call of the guest with its repeats: while the nodes have no
+	// leader, and when its connection was cut off, as happens to the connections that wait
+	// longest without having shown a key.
 	guestPatience = 10 * time.Second
-	// guestBody is large enough to be counted among the bodies of a node.
+	// guestBody is large enough to count among the bodies of a node.
 	guestBody = 40_000
 	listType  = "siege-list"
 	guestType = "siege-guest"
 	guestRest = 10 * time.Millisecond
 )
 
-// guest is who asks the nodes while they are under siege: with a valid key, each
-// call over a connection of its own. It is for one goroutine.
+// guest makes calls to the nodes while they are under siege: with a valid key, each call
+// over a new connection. It is for one goroutine.
 type guest struct {
 	r      *run
-	member *foe  // a member, who shakes hands
-	turn   int   // of the nodes
-	seen   Siege // what it has seen in this siege
+	member *foe  // a member that shakes hands
+	turn   int   // next node
+	seen   Siege // results of this siege
 }
 
 func newGuest(r *run) *guest { return &guest{r: r, member: r.foeOf(0)} }
@@ -41,7 +41,7 @@ func newGuest(r *run) *guest { return &guest{r: r, member: r.foeOf(0)} }
 // begin begins a siege of that name.
 func (g *guest) begin(name string) { g.seen = Siege{Name: name} }
 
-// fill makes the tasks that readers ask for.
+// fill creates the tasks that readers list.
 func (g *guest) fill(ctx context.Context) error {
 	for range listTasks {
 		if err := g.call(ctx, g.r.cfg.Nodes[0], "/api/tasks", submission(listType, listParams), nil); err != nil {
@@ -55,8 +55,8 @@ func submission(taskType string, params int) []byte {
 	return fmt.Appendf(nil, `{"task_type":%q,"params":%q}`, taskType, strings.Repeat("x", params))
 }
 
-// ask makes one round at the next node: it asks for figures, submits a task, claims
-// one and completes it, shakes hands as a member, and looks at the node's memory.
+// ask makes one round at the next node: it reads figures, submits a task, claims and
+// completes one, shakes hands as a member, and checks the node's memory.
 func (g *guest) ask(ctx context.Context) {
 	g.turn = (g.turn + 1) % len(g.r.cfg.Nodes)
 	node := g.r.cfg.Nodes[g.turn]
@@ -90,18 +90,18 @@ func (g *guest) ask(ctx context.Context) {
 		}
 		if err != nil {
 			g.r.violate(ruleGuest, "beside %s the guest %s at node %d: %v", g.seen.Name, call.name, g.turn+1, err)
-			return // what follows may need it
+			return // the next calls may need it
 		}
 		g.seen.Calls++
 		g.seen.Slowest = max(g.seen.Slowest, time.Since(began))
 	}
-	pause.For(ctx, guestRest) // the foes are to come, too
+	pause.For(ctx, guestRest) // gives the foes a turn
 }
 
-// errNoLeader is returned for an answer that is to be asked for again.
+// errNoLeader is returned for an answer after which the call should be repeated.
 var errNoLeader = errors.New("no leader")
 
-// patiently asks until there is an answer that a client would not ask for again.
+// patiently repeats ask until the answer is one that a client would accept.
 func (g *guest) patiently(ctx context.Context, ask func(context.Context) error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, guestPatience)
 	defer cancel()
@@ -119,7 +119,7 @@ func (g *guest) patiently(ctx context.Context, ask func(context.Context) error) 
 	return cmp.Or(err, last)
 }
 
-// call sends a request, GET without a body, and reads a success into to.
+// call sends a request (GET without a body) and decodes a success into to.
 func (g *guest) call(ctx context.Context, node Node, path string, body []byte, to any) error {
 	method, sent := http.MethodGet, any(nil)
 	if body != nil {
@@ -134,7 +134,7 @@ func (g *guest) call(ctx context.Context, node Node, path string, body []byte, t
 	})
 }
 
-// shake shakes hands as a member with the node, if it has the key of another one.
+// shake shakes hands with the node as another member whose key it has, if any.
 func (g *guest) shake(ctx context.Context, node Node) error {
 	g.member.addr = node.PeerAddr
 	as, ok := g.member.member()
@@ -143,7 +143,7 @@ func (g *guest) shake(ctx context.Context, node Node) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, guestPatience)
 	defer cancel()
-	return pause.Until(ctx, trickle, func() error { // the foes may have cut off who was slow
+	return pause.Until(ctx, trickle, func() error { // the foes may have cut off a slow one
 		c, err := dialTCP(ctx, node.PeerAddr)
 		if err != nil {
 			return err
@@ -159,13 +159,14 @@ func (g *guest) shake(ctx context.Context, node Node) error {
 }
 
 const (
-	// memoryPatience is for how long a node's memory may be too much: without a processor
-	// to collect with, Go goes above its limit for a moment. What foes hold stays.
+	// memoryPatience bounds the time for which a node's memory may be too much: without a
+	// processor for collecting, Go exceeds its limit for a moment. Memory that foes hold
+	// stays.
 	memoryPatience = 2 * time.Second
 	memoryLook     = 100 * time.Millisecond
 )
 
-// look notes the node's memory, and says if it is and stays too much.
+// look records the node's memory, and fails if it is and stays too much.
 func (g *guest) look(ctx context.Context, node Node) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, memoryPatience)
 	defer cancel()

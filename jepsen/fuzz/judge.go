@@ -36,7 +36,7 @@ func judge(req *request, a *answer) string {
 	return ""
 }
 
-// show returns a request as one can read it and send it again.
+// show returns a request in a form that can be read and sent again.
 func show(req *request) string {
 	const most = 600
 	text := string(req.raw)

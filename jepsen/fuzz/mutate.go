@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// odd are values that parsers trip over, as JSON.
+// odd lists values that parsers trip over, as JSON.
 var odd = []string{
 	`null`, `true`, `false`, `0`, `-1`, `-0`, `1`, `1.5`, `1e400`, `-1e400`, `9007199254740991`, `9007199254740992`, `18446744073709551616`,
 	`9223372036854775807`, `-9223372036854775808`, `0.1e-999`, `""`, `" "`, `"\u0000"`, `"\ud800"`, `"é"`, `"a/b"`, `"%2e%2e"`, `"` + strings.Repeat("x", 200) + `"`,
@@ -82,7 +82,7 @@ func mutateValue(rng *rand.Rand, v any) any {
 
 func oddValue(rng *rand.Rand) any { return json.RawMessage(odd[rng.Intn(len(odd))]) }
 
-// deep wraps v into as many arrays as the contract allows, or a few more.
+// deep wraps v in as many arrays as the contract allows, or in a few more.
 func deep(rng *rand.Rand, v any) any {
 	for range 50 + rng.Intn(30) {
 		v = []any{v}

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// The handshake of the peer port, as cluster/peer/handshake.go draws it.
+// The handshake of the peer port, see cluster/peer/handshake.go.
 const (
 	preamble     = "CLQ\x02"
 	nonceSize    = 32
@@ -27,10 +27,10 @@ const (
 	purposeCount = 4
 )
 
-// purposes are what connections of the peer port are for.
+// purposes lists the purposes of connections to the peer port.
 const purposes = "rhsm"
 
-// errForged is returned when a node takes somebody for a member whose key he has not.
+// errForged is returned when a node accepts a member without that one's key.
 var errForged = errors.New("a node shook hands with a forged member")
 
 // errShaking is returned when a node does not shake hands.
@@ -40,18 +40,18 @@ var errShaking = errors.New("shake hands")
 type foe struct {
 	rng     *rand.Rand
 	make    *maker
-	members []Node // whom it passes itself off as, with their keys or without
-	joinKey []byte // "" if the nodes have none
+	members []Node // that it pretends to be, with or without their keys
+	joinKey []byte // empty if the nodes have no key
 	addr    string
-	done    int // requests that it passed on and that were done
+	done    int // requests that it forwarded and that were done
 }
 
-// attack opens one connection and sends something over it. What it returns is
-// what is wrong with an answer, "" if nothing.
+// attack opens one connection and sends something over it. It returns what is wrong with an
+// answer, "" if nothing.
 func (f *foe) attack(ctx context.Context) string {
 	c, err := dialTCP(ctx, f.addr)
 	if err != nil {
-		return "" // whether the node still runs is looked at apart
+		return "" // whether the node still runs is checked separately
 	}
 	defer func() { _ = c.Close() }()
 	_ = c.SetDeadline(time.Now().Add(oddTimeout))
@@ -75,7 +75,7 @@ func (f *foe) attack(ctx context.Context) string {
 	return ""
 }
 
-// forgery returns what is wrong with how a node ended a handshake, "" if nothing.
+// forgery returns what is wrong with a node's end of a handshake, "" if nothing.
 func forgery(err error) string {
 	if errors.Is(err, errForged) {
 		return err.Error()
@@ -85,7 +85,7 @@ func forgery(err error) string {
 
 func (f *foe) purpose() byte { return purposes[f.rng.Intn(purposeCount)] }
 
-// throw sends bytes and reads what comes back, if anything.
+// throw sends bytes and reads an answer, if any.
 func (f *foe) throw(c net.Conn, b []byte) {
 	if _, err := c.Write(b); err == nil && f.rng.Intn(4) != 0 {
 		_, _ = io.CopyN(io.Discard, c, 1)
@@ -96,16 +96,16 @@ func frame(kind byte, payload []byte) []byte {
 	return append(binary.BigEndian.AppendUint16([]byte{kind}, uint16(len(payload))), payload...) //nolint:gosec // short
 }
 
-// guise is whom the foe says it is on one connection.
+// guise is the identity that the foe claims on a connection.
 type guise struct {
 	uuid, nodeID string
 	key          ed25519.PrivateKey
 	joinKey      []byte
-	forged       bool // it says it is a member and has another key, or another join key
+	forged       bool // it claims to be a member and has another key, or another join key
 }
 
-// disguise draws a node that nobody knows, a member, or one who says he is that
-// member, now and then without the join key.
+// disguise draws an unknown node, a member, or a node that claims to be that member,
+// sometimes without the join key.
 func (f *foe) disguise() guise {
 	seed := make([]byte, ed25519.SeedSize)
 	_, _ = f.rng.Read(seed)
@@ -123,8 +123,8 @@ func (f *foe) disguise() guise {
 	return g
 }
 
-// member is the guise of another node than the one at the foe's address, which it is
-// to the key.
+// member returns the guise of a node other than the one at the foe's address, with that
+// one's key.
 func (f *foe) member() (g guise, ok bool) {
 	for _, m := range f.members {
 		if m.PeerAddr != f.addr && len(m.Key) > 0 {
@@ -134,8 +134,8 @@ func (f *foe) member() (g guise, ok bool) {
 	return guise{}, false
 }
 
-// replay shakes hands as a member, and says the same on a second connection, which
-// the node must not take for that member.
+// replay shakes hands as a member, and sends the same bytes on a second connection, which
+// the node must not accept as that member.
 func (f *foe) replay(ctx context.Context, c net.Conn) string {
 	g, ok := f.member()
 	if !ok {
@@ -163,7 +163,7 @@ func (f *foe) replay(ctx context.Context, c net.Conn) string {
 	return ""
 }
 
-// hello is the preamble and the hello of g.
+// hello returns the preamble and the hello of g.
 func (f *foe) hello(purpose byte, g guise) []byte {
 	want := ""
 	for _, m := range f.members {
@@ -183,8 +183,8 @@ func (f *foe) hello(purpose byte, g guise) []byte {
 	return append([]byte(preamble+string(purpose)), frame('H', payload)...)
 }
 
-// shake shakes hands as g, and writes what it says into said, too. errForged: a node
-// has taken g for the member that it is not.
+// shake shakes hands as g, and copies what it sends to said. errForged: a node has accepted
+// g as the member that it is not.
 func (f *foe) shake(c net.Conn, purpose byte, g guise, said io.Writer) error {
 	own := f.hello(purpose, g)
 	to := io.MultiWriter(c, said)
@@ -229,7 +229,7 @@ func readFrame(r io.Reader) ([]byte, error) {
 	return b, err
 }
 
-// request sends a request as a node passes one on, or a call between nodes.
+// request sends a request as a node forwards it, or a call between nodes.
 func (f *foe) request(c net.Conn) string {
 	if err := f.shake(c, 'h', f.disguise(), io.Discard); err != nil {
 		return forgery(err)
@@ -244,13 +244,13 @@ func (f *foe) request(c net.Conn) string {
 	if !req.sane {
 		_ = c.SetDeadline(time.Now().Add(oddTimeout))
 	}
-	// As a node passes on the key of who asked it.
+	// Nodes forward the caller's key in this header.
 	if _, err := c.Write(bytes.Replace(req.raw, []byte("X-API-Key:"), []byte("X-Claimq-Key:"), 1)); err != nil {
 		return ""
 	}
 	over := conn{c: c, r: bufio.NewReader(c)}
 	a := over.read(&req)
-	if between || a.status == 0 { // a node may answer another with 500; who forwards judges it
+	if between || a.status == 0 { // a node may answer another with 500; the one that forwards judges it
 		return ""
 	}
 	if a.status/100 == 2 {
@@ -262,8 +262,8 @@ func (f *foe) request(c net.Conn) string {
 	return ""
 }
 
-// frames sends frames of the connection that requests share, or of Raft's, some of
-// them broken. It returns what is wrong, "" if nothing.
+// frames sends frames of the connection for shared requests, or of Raft's, some of them
+// broken. It returns what is wrong, "" if nothing.
 func (f *foe) frames(c net.Conn) string {
 	purpose := []byte{'r', 's', 's', 's'}[f.rng.Intn(4)]
 	if err := f.shake(c, purpose, f.disguise(), io.Discard); err != nil {

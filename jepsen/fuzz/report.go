@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 )
 
-// String is the table, and below it what was found.
+// String formats the report: the table, and below it the findings.
 func (r *Report) String() string {
 	var b strings.Builder
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

@@ -24,7 +24,7 @@ const (
 
 var kindNames = [kindCount]string{"valid", "changed body", "changed target", "odd headers", "no HTTP", "peer port"}
 
-// share is how many of 100 requests are of each kind.
+// share is the number of each kind in 100 requests.
 var share = [kindCount]int{20, 30, 15, 10, 10, 15}
 
 // pick draws a kind.
@@ -38,18 +38,18 @@ func pick(rng *rand.Rand) kind {
 	return kindValid
 }
 
-// request is one request as it is sent.
+// request is a request as it is sent.
 type request struct {
 	kind   kind
-	op     string // the operation that it was made from
+	op     string // the operation that it was derived from
 	method string
 	raw    []byte // head and body
-	sane   bool   // it is well-formed HTTP: it must be answered
-	waits  bool   // it may ask to be answered late, or to be streamed
+	sane   bool   // it is well-formed HTTP, so it must be answered
+	waits  bool   // it may ask for a late answer, or a stream
 }
 
-// rarely are calls that cost so much, or disturb the others so long, that they get
-// one request of rareShare that would be theirs.
+// rarely matches calls that are so expensive, or disturb the others for so long, that only
+// one of rareShare such requests is sent.
 var rarely = regexp.MustCompile(`^/api/(snapshots|snapshots/latest|restore|reload|cluster/(transfer|upgrade|hash))$`)
 
 const rareShare = 40
@@ -62,7 +62,7 @@ type maker struct {
 	seen *seen
 }
 
-// words are what path variables and texts become.
+// words are values for path variables and texts.
 var words = []string{"mail", "t", "default", "type-1", "w1", "nightly", "%2e%2e", "a%2Fb", "%00", "%ff", "key-7", "0", "-1", "9007199254740992", "x y", "é"}
 
 func (m *maker) word() string { return words[m.rng.Intn(len(words))] }
@@ -98,15 +98,14 @@ func (m *maker) make(k kind) request {
 	}
 }
 
-// body returns one of the operation's examples with what it refers to filled in.
+// body returns one of the operation's examples, with references filled in.
 func (m *maker) body(op *operation, about claim) []byte {
 	if len(op.bodies) == 0 {
 		return nil
 	}
 	body := op.bodies[m.rng.Intn(len(op.bodies))]
 	if strings.HasPrefix(op.path, "/api/cluster/") {
-		// No request may take one of the nodes out of the cluster: names of members
-		// are in none.
+		// No request may take a node out of the cluster, so names of members are removed.
 		body = nodeID.ReplaceAll(body, []byte(`"node_id":"nobody"`))
 		return peerAddr.ReplaceAll(body, []byte(`"peer_addr":"127.0.0.1:1"`))
 	}
@@ -203,7 +202,7 @@ func (m *maker) headers(k kind, body []byte) string {
 	return b.String()
 }
 
-// oddHeader writes a header that does something, or looks as if it did.
+// oddHeader writes a header that has an effect, or looks as if it had.
 func (m *maker) oddHeader(b *strings.Builder, k kind) {
 	fine := []string{
 		"X-Claimq-Redirect: 1", "X-Claimq-Min-Index: 1", "Accept: text/event-stream", "Accept-Encoding: gzip", "Accept-Encoding: gzip;q=0, *",
@@ -227,7 +226,7 @@ func (m *maker) oddHeader(b *strings.Builder, k kind) {
 	b.WriteString(bad[m.rng.Intn(len(bad))] + "\r\n")
 }
 
-// raw makes what is no request, or only a part of one.
+// raw returns something that is not a request, or only a part of one.
 func (m *maker) raw() request {
 	r := m.make(kindBody)
 	r.kind, r.sane = kindRaw, false

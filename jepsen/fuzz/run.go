@@ -18,49 +18,48 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// Config says what is sent where.
+// Config says what to send to which nodes.
 type Config struct {
 	Nodes    []Node
-	Requests int // in all, those to the peer ports counted
+	Requests int // in all, including those to the peer ports
 	Seed     int64
-	Senders  int // that send at a time
-	// Keys are the API keys that the nodes know, and others; Key is an operator's.
-	// Both are empty in open mode.
+	Senders  int // concurrent senders
+	// Keys are the API keys that the nodes know, and others; Key is an operator's. Both are
+	// empty in open mode.
 	Keys []string
 	Key  string
-	// FoeKey is a reader's, which some of those who besiege have: one key has its share
-	// of the connections and no more.
+	// FoeKey is a reader's key that some of the foes have: one key has its share of the
+	// connections and no more.
 	FoeKey string
-	// TLS, if any, is how their APIs are spoken to.
+	// TLS, if not nil, is used for their APIs.
 	TLS *tls.Config
 	// JoinKey is the nodes' secret.
 	JoinKey []byte
-	// Foes are the connections of each siege after the requests, and Hold is how
-	// long it lasts. Foes should be about twice the connections that a node
-	// takes. 0: there is no siege.
+	// Foes is the number of connections in each siege after the requests, and Hold its
+	// length. Foes should be about twice the connections that a node accepts. 0: no sieges.
 	Foes int
 	Hold time.Duration
-	// ResidentMaxMB bounds the memory of a node under a siege.
+	// ResidentMaxMB bounds a node's memory during a siege.
 	ResidentMaxMB float64
-	// Running reports whether the node is still the process that it was.
+	// Running reports whether the node is still the same process.
 	Running func(node int) error
 }
 
-// Node is one of the nodes, and how the others know it.
+// Node is one of the nodes, as the others know it.
 type Node struct {
 	*procs.Node
 	UUID string
-	Key  ed25519.PrivateKey // that its UUID is of
+	Key  ed25519.PrivateKey // of its UUID
 }
 
-// Report says what was answered.
+// Report holds the results.
 type Report struct {
-	check.Part // what is wrong
+	check.Part // the problems
 	Seed       int64
 	Requests   map[string]int // by kind
-	Operations int            // of the description
+	Operations int            // in the description
 	Statuses   map[int]int    // 0: no answer
-	Done       map[string]int // answers that are a success, by operation
+	Done       map[string]int // successful answers, by operation
 	PassedOn   int            // requests to the peer ports that were done
 	Sieges     []Siege
 	Before     []Usage // by node
@@ -68,26 +67,26 @@ type Report struct {
 	Seconds    float64
 }
 
-// What is wrong.
+// The rules that may be broken.
 const (
-	ruleAnswer  check.Rule = "answer"  // each answer is one that the contract has
-	rulePeer    check.Rule = "peer"    // nobody is taken for a member that he is not
-	ruleGuest   check.Rule = "guest"   // beside a siege who has a key is answered
+	ruleAnswer  check.Rule = "answer"  // each answer is allowed by the contract
+	rulePeer    check.Rule = "peer"    // a node without a member's key is never accepted as that member
+	ruleGuest   check.Rule = "guest"   // during a siege a caller with a key is answered
 	ruleProcess check.Rule = "process" // no node ends, and nothing panics
-	ruleUsage   check.Rule = "usage"   // nothing that was taken is kept
+	ruleUsage   check.Rule = "usage"   // all resources are given back
 )
 
 const (
-	// warmShare of the requests are sent before what the nodes use is first looked
-	// at: buffers and connections have then been made that stay.
+	// warmShare of the requests are sent before the first measurement, so that buffers and
+	// connections that stay have been made.
 	warmShare = 5
-	// settleTimeout bounds the wait until nodes use no more than before: idle
-	// connections between nodes are kept for a while.
+	// settleTimeout bounds the wait until nodes use no more than before: idle connections
+	// between nodes stay open for a while.
 	settleTimeout = 3 * time.Minute
 	settlePause   = 500 * time.Millisecond
 	postTimeout   = time.Minute
-	// longHold is how long a siege is whose end is waited for until all is given
-	// back: idle goroutines of a server stay for 10 s.
+	// longHold is the length of a siege after which the resources must be given back: idle
+	// goroutines of a server stay for 10 s.
 	longHold = 5 * time.Second
 )
 
@@ -98,12 +97,12 @@ type run struct {
 	seen *seen
 	sent atomic.Int64
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	report Report
 }
 
-// Run sends the requests and reports what came of them. An error says that it
-// could not, not that something was wrong.
+// Run sends the requests and reports the results. An error means that it could not run, not
+// that something was wrong.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	r := &run{cfg: cfg, seen: &seen{}}
 	r.report = Report{Part: check.Part{Name: "fuzz"}, Seed: cfg.Seed, Requests: map[string]int{}, Statuses: map[int]int{}, Done: map[string]int{}}
@@ -139,7 +138,7 @@ func (r *run) violate(rule check.Rule, format string, args ...any) {
 	r.locked(func() { r.report.Violate(rule, 0, nil, format, args...) })
 }
 
-// send sends so many requests, by all senders at once.
+// send sends count requests with all senders.
 func (r *run) send(ctx context.Context, part, count int) {
 	r.sent.Store(0)
 	var sending sync.WaitGroup
@@ -164,7 +163,7 @@ func (r *run) checkRunning() {
 	}
 }
 
-// sender is one goroutine's part of it.
+// sender is one goroutine that sends.
 type sender struct {
 	r     *run
 	rng   *rand.Rand
@@ -238,7 +237,7 @@ func (r *run) count(k kind, status int) {
 	})
 }
 
-// empty deletes what the state holds, so that what nodes use can be compared.
+// empty deletes everything in the state, so that the nodes' resources can be compared.
 func (r *run) empty(ctx context.Context) error {
 	for _, body := range []string{`{"action":"cancel","all":true}`, `{"action":"delete","filter":{"status":"cancelled"}}`, `{"action":"delete","filter":{"status":"completed"}}`, `{"action":"delete","filter":{"status":"failed"}}`} {
 		if err := r.post(ctx, "/api/tasks/actions", body); err != nil {
@@ -248,7 +247,7 @@ func (r *run) empty(ctx context.Context) error {
 	return nil
 }
 
-// post asks the nodes, one after the other, until one does it.
+// post tries the nodes one after the other until one succeeds.
 func (r *run) post(ctx context.Context, path, body string) error {
 	ctx, cancel := context.WithTimeout(ctx, postTimeout)
 	defer cancel()
@@ -262,7 +261,7 @@ func (r *run) post(ctx context.Context, path, body string) error {
 	})
 }
 
-// usage empties the state and returns what each node uses.
+// usage empties the state and returns the resources of each node.
 func (r *run) usage(ctx context.Context) ([]Usage, error) {
 	if err := r.empty(ctx); err != nil {
 		return nil, fmt.Errorf("empty the state: %w", err)
@@ -280,8 +279,8 @@ func (r *run) usage(ctx context.Context) ([]Usage, error) {
 // errGrown is returned while a node uses more than before.
 var errGrown = errors.New("it uses more than before")
 
-// settle waits until each node uses no more than before, and tells of one that does
-// not come to that, and of panics.
+// settle waits until each node uses no more than before, and reports nodes that do not, and
+// panics.
 func (r *run) settle(ctx context.Context) error {
 	waiting, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
@@ -305,12 +304,12 @@ func (r *run) settle(ctx context.Context) error {
 	return err
 }
 
-// grown compares what the nodes use with what they used. Errors: errGrown.
+// grown compares the nodes' resources with the earlier ones. Errors: errGrown.
 func (r *run) grown() error {
 	var errs []error
 	for i, u := range r.report.After {
 		most := 0.0
-		if len(r.report.Sieges) > 0 { // what large lists leave is collected late
+		if len(r.report.Sieges) > 0 { // memory of large lists is collected late
 			most = r.cfg.ResidentMaxMB
 		}
 		if what := u.grown(r.report.Before[i], most); what != "" {

@@ -10,15 +10,15 @@ import (
 // seenMax bounds the claims that are remembered.
 const seenMax = 256
 
-// seen are tasks and claims that answers have named, so that later requests are
-// about something that is there. It is safe for concurrent use.
+// seen remembers tasks and claims from answers, so that later requests are about existing
+// ones. It is safe for concurrent use.
 type seen struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	claims []claim
-	next   int // of claims, to be replaced
+	next   int // the claim to replace next
 }
 
-// claim is a task, and who holds it if anybody does.
+// claim is a task with its claim, if any.
 type claim struct {
 	id, token uint64
 	worker    string
@@ -29,7 +29,7 @@ var (
 	answeredClaim = regexp.MustCompile(`"worker_id":"([^"]+)","claim_token":(\d+)`)
 )
 
-// note remembers what an answer names.
+// note remembers the tasks and claims in an answer.
 func (s *seen) note(body []byte) {
 	task := answeredTask.FindSubmatch(body)
 	if task == nil {
@@ -51,7 +51,7 @@ func (s *seen) note(body []byte) {
 	s.next = (s.next + 1) % seenMax
 }
 
-// claim returns one of them, or what may be none.
+// claim returns one of them, or one that may not exist.
 func (s *seen) claim(rng *rand.Rand) claim {
 	s.mu.Lock()
 	defer s.mu.Unlock()

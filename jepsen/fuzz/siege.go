@@ -13,45 +13,43 @@ import (
 )
 
 const (
-	// readersPart of the foes are those who have a key and ask for long lists:
-	// they are not to be more than the connections that a node takes, for those
-	// with a key are no strangers.
+	// readersPart of the foes have a key and request long lists. They must be fewer than
+	// the connections that a node accepts, because callers with a key are no strangers.
 	readersPart = 4
-	// listParams is what each of listTasks tasks has, so that a list is as long as
-	// one may be.
+	// listParams is the size of each of listTasks tasks, which makes a list as long as
+	// possible.
 	listParams = 1_000_000
 	listTasks  = 9
-	// trickle is how often a slow reader reads a byte, and a slow sender sends one.
+	// trickle is the interval at which slow readers and senders read or send a byte.
 	trickle = 50 * time.Millisecond
-	// smallWindow is all that the system takes for somebody who reads nothing.
+	// smallWindow is the receive buffer of a foe that does not read.
 	smallWindow = 4096
-	// foeHosts are the addresses of 127.0.0.0/8 that foes come from, so that the
-	// bound of one address is not what keeps them out.
+	// foeHosts is the number of addresses in 127.0.0.0/8 that foes use, so that the bound
+	// per address does not keep them out.
 	foeHosts = 200
 )
 
-// Siege is what came of many connections at once that do little or nothing, with
-// somebody beside them who is to be answered all the while.
+// Siege is the result of many concurrent connections that do little or nothing, while a
+// guest has to be answered.
 type Siege struct {
 	Name       string
-	Foes       int           // connections that were opened
-	Calls      int           // of the one beside them, answered
-	Cut        int           // of its connections that were closed before it had shown its key
+	Foes       int           // opened connections
+	Calls      int           // answered calls of the guest
+	Cut        int           // its connections that were closed before it had shown its key
 	Slowest    time.Duration // of those calls
-	ResidentMB float64       // the most that a node's process had
+	ResidentMB float64       // the most that a node's process used
 }
 
-// siege is a kind of them.
+// siege is a kind of siege.
 type siege struct {
 	name string
 	foes int
 	peer bool // at the peer port
-	// lay does what the foe of that number does on its connection, until that is
-	// closed or ctx ends.
+	// lay does what the i-th foe does on its connection, until that is closed or ctx ends.
 	lay func(ctx context.Context, c net.Conn, i int)
 }
 
-// sieges are all kinds that this run can lay.
+// sieges returns all kinds that are possible in this run.
 func (r *run) sieges() []siege {
 	key := "X-API-Key: " + r.cfg.FoeKey + "\r\n"
 	list := "GET /api/tasks?task_type=" + listType + "&include=params HTTP/1.1\r\nHost: x\r\n" + key + "\r\n"
@@ -64,7 +62,7 @@ func (r *run) sieges() []siege {
 		{name: "forged members", foes: r.cfg.Foes, peer: true, lay: r.forge},
 	}
 	if r.cfg.Key == "" {
-		return all // who has sent a head is no stranger to nodes without keys
+		return all // without keys, a caller that has sent a head is no stranger
 	}
 	return append(all,
 		siege{name: "bodies that do not end", foes: r.cfg.Foes, lay: says("POST /api/tasks HTTP/1.1\r\nHost: x\r\nContent-Length: 30000\r\n\r\n{", true)},
@@ -72,8 +70,8 @@ func (r *run) sieges() []siege {
 	)
 }
 
-// besiege lays one siege after the other to the first node, and judges what the
-// guest saw beside each.
+// besiege lays one siege after the other to the first node, and checks what the guest saw
+// during each.
 func (r *run) besiege(ctx context.Context) error {
 	g := newGuest(r)
 	if err := g.fill(ctx); err != nil {
@@ -89,8 +87,8 @@ func (r *run) besiege(ctx context.Context) error {
 	return nil
 }
 
-// lay opens a siege's connections, keeps them for as long as is said, and has the
-// guest ask all the while.
+// lay opens a siege's connections and keeps them for the configured time, while the guest
+// makes calls.
 func (r *run) lay(ctx context.Context, g *guest, s siege) Siege {
 	during, end := context.WithCancel(ctx)
 	defer end()
@@ -150,9 +148,9 @@ func (r *run) dialFoe(ctx context.Context, peer bool, i int) (net.Conn, error) {
 	return overTLS(c, r.cfg.TLS), nil
 }
 
-// says returns a foe that says something and then reads nothing, or a byte now and
-// then, when it goes on with what is no whole request. With nothing to say every
-// second one still shakes hands, if the port has TLS.
+// says returns a foe that sends text and then reads nothing or, if it trickles, a byte now
+// and then while it sends more of an incomplete request. With nothing to send, every second
+// one still shakes hands if the port has TLS.
 func says(text string, trickles bool) func(ctx context.Context, c net.Conn, i int) {
 	return func(ctx context.Context, c net.Conn, i int) {
 		if text == "" {
@@ -184,13 +182,13 @@ func says(text string, trickles bool) func(ctx context.Context, c net.Conn, i in
 	}
 }
 
-// foeOf returns the foe of that number of a siege.
+// foeOf returns the i-th foe of a siege.
 func (r *run) foeOf(i int) *foe {
 	rng := rand.New(rand.NewSource(r.cfg.Seed*1_000_003 - int64(i)))
 	return &foe{rng: rng, members: r.cfg.Nodes, joinKey: r.cfg.JoinKey, addr: r.cfg.Nodes[0].PeerAddr}
 }
 
-// hangUp begins a handshake as a member or as nobody, and goes no further.
+// hangUp begins a handshake, as a member or an unknown node, and goes no further.
 func (r *run) hangUp(ctx context.Context, c net.Conn, i int) {
 	f := r.foeOf(i)
 	hello := f.hello(f.purpose(), f.disguise())

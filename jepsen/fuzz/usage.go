@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// Usage is what a node's process uses, by its own metrics.
+// Usage holds a node's resources, by the names of its metrics.
 type Usage map[string]float64
 
-// used is what is looked at, and how much more of it a node may use once it has settled:
-// what the state holds is deleted before both looks; what removed tasks leave for repeats,
+// used lists the metrics to compare, and how much they may grow until the node has settled.
+// The state is emptied before both measurements, but what removed tasks leave for repeats,
 // the trail and the buffers of connections stay.
 var used = []struct {
 	metric, what string
@@ -27,10 +27,10 @@ const (
 	panics   = "claimq_http_panics_total"
 )
 
-// residentMB is the memory of the process.
+// residentMB returns the memory of the process.
 func (u Usage) residentMB() float64 { return u[resident] / mb }
 
-// grown returns what a node uses too much of, "" if nothing. Of memory it may use most MB
+// grown returns what a node uses too much of, "" if nothing. It may use most MB of memory
 // in any case.
 func (u Usage) grown(before Usage, most float64) string {
 	for _, of := range used {
@@ -45,7 +45,7 @@ func (u Usage) grown(before Usage, most float64) string {
 	return ""
 }
 
-// since says what a node uses, and in brackets what it used before.
+// since formats a node's resources, with the earlier ones in brackets.
 func (u Usage) since(before Usage) string {
 	var said []string
 	for _, of := range used {

@@ -15,7 +15,7 @@ const formatName = "claimq-history"
 // ErrFormat is returned for a file that is not a whole history.
 var ErrFormat = errors.New("not a history file of this version")
 
-// file is what a history file holds, as JSON.
+// file is the JSON content of a history file.
 type file struct {
 	Format  string // formatName
 	Version int

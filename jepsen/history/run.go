@@ -3,7 +3,7 @@ package history
 // MemoryLimit is the memory_limit of the nodes of a run: their processes may have twice that.
 const MemoryLimit = 256 << 20
 
-// Run says how a history was made.
+// Run describes how a history was made.
 type Run struct {
 	Nodes    int      `json:"nodes"`
 	Faults   []string `json:"faults,omitempty"`
@@ -11,22 +11,23 @@ type Run struct {
 	Started  string   `json:"started,omitempty"`  // RFC 3339
 	Revision string   `json:"revision,omitempty"` // of the binary's source
 	Plant    string   `json:"plant,omitempty"`    // the bug that was planted, if any
-	Drained  bool     `json:"drained,omitempty"`  // every task was to have ended
-	Failed   string   `json:"failed,omitempty"`   // why the run could not be finished, if so
-	// Shared says that the machine did other work meanwhile: recoveries have three times as long.
+	Drained  bool     `json:"drained,omitempty"`  // every task was expected to end
+	Failed   string   `json:"failed,omitempty"`   // why the run could not be finished, if it could not
+	// Shared means that the machine did other work meanwhile, so recoveries may take three times
+	// as long.
 	Shared bool `json:"shared,omitempty"`
-	// Neighbours is what those did who live beside the callers, nil if there were none. What was
-	// wrong with it are events.
+	// Neighbours counts the calls of the callers' neighbours, nil if there were none. Their
+	// problems are events.
 	Neighbours *Neighbours `json:"neighbours,omitempty"`
 }
 
-// Neighbours counts what those did who live beside the callers of a run.
+// Neighbours counts the calls of those that shared the cluster with the callers of a run.
 type Neighbours struct {
 	Readers    int   `json:"readers"`              // connections of heavy reads
-	Answered   int64 `json:"answered"`             // of the reads, with what was asked for
+	Answered   int64 `json:"answered"`             // of the reads, with the requested data
 	Refused    int64 `json:"refused,omitempty"`    // with a refusal that says to ask later
 	Unanswered int64 `json:"unanswered,omitempty"` // or not at all
-	Tenants    int   `json:"tenants"`              // keys of some task types alone
+	Tenants    int   `json:"tenants"`              // keys limited to some task types
 	Looked     int64 `json:"looked"`               // answers to them that were searched for others' marks
 	Bytes      int64 `json:"bytes"`                // of these
 	// Rushes are the times when all readers asked one node for the same.
@@ -42,29 +43,29 @@ type Rush struct {
 	Alone []int64 `json:"alone,omitempty"` // and of the one
 }
 
-// Sample is what a node said of itself when it was asked. A node that did not
-// answer has only At and Node.
+// Sample holds the figures that a node reported about itself. A node that did not answer has only
+// At and Node.
 type Sample struct {
-	At         int64  `json:"at"` // ns of the recorder's clock, before it was asked
+	At         int64  `json:"at"` // ns of the recorder's clock, before the request
 	Node       string `json:"node"`
 	PID        int    `json:"pid,omitempty"`
 	Up         bool   `json:"up,omitempty"`     // it answered
 	Leads      bool   `json:"leads,omitempty"`  // and says that it leads and serves
 	Term       uint64 `json:"term,omitempty"`   // Raft's
 	Index      uint64 `json:"index,omitempty"`  // that its state reflects
-	Bytes      int64  `json:"bytes,omitempty"`  // of resident memory, the most that the process had where the system tells
+	Bytes      int64  `json:"bytes,omitempty"`  // of resident memory; the maximum, where the system reports it
 	Files      int    `json:"files,omitempty"`  // open ones
 	Goroutines int    `json:"gorout,omitempty"` // running ones
 	Panics     int    `json:"panics,omitempty"` // while answering requests
 }
 
-// Dump is all tasks that a node holds, read from its own state.
+// Dump describes all tasks that a node holds, read from its own state.
 type Dump struct {
 	Node  string `json:"node"`
-	Index uint64 `json:"index"` // of the first page and the last one alike
+	Index uint64 `json:"index"` // of the first and the last page
 	Tasks int    `json:"tasks"`
-	// Hash is of the tasks as they were answered, less what is an estimate of the
-	// node's clock. Equal states have equal hashes.
+	// Hash covers the tasks as they were answered, except for estimates of the node's clock.
+	// Equal states have equal hashes.
 	Hash string `json:"hash"`
 	// Differs says where it differs from the first dump, "" if nowhere.
 	Differs string `json:"differs,omitempty"`

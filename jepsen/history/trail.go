@@ -1,6 +1,6 @@
 package history
 
-// Told is an event of the trail, as a node told it.
+// Told is an event of the trail, as a node returned it.
 type Told struct {
 	Index   uint64 `json:"i"` // of the log entry
 	Sub     uint32 `json:"s,omitempty"`
@@ -14,5 +14,5 @@ type Told struct {
 
 // Tick is the name of the schedule that submits tasks while callers are at work, and the type
 // of its tasks. They can never be claimed, and are in no list and no final state of a history:
-// the trail alone tells of them.
+// only the trail contains them.
 const Tick = "tick"

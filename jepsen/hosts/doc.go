@@ -1,10 +1,11 @@
-// Package hosts gives each node of a cluster a machine of its own on one
-// machine, and lets the network between them be bad.
+// Package hosts simulates a machine for each node of a cluster on one machine, with a
+// network between them that can be made bad.
 //
-// A host is a network namespace, which needs root, with an address in 10.99.0.0/24. Its one
-// cable, a TUN device, leads to a switch of ours, and nothing leads out: the switch
-// passes packets on, and cuts links, loses, delays, duplicates and reorders by its seed.
+// A host is a network namespace, which needs root, with an address in 10.99.0.0/24. Its
+// only cable, a TUN device, leads to a switch in this package, and nothing leads outside.
+// The switch forwards packets, cuts links, and loses, delays, duplicates and reorders
+// packets by its seed.
 //
-// The namespaces have no names: they end with the processes in them and the
-// program that made them, in whatever way that ends.
+// The namespaces have no names, so they end with the processes in them and the program that
+// made them, no matter how that ends.
 package hosts

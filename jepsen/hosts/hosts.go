@@ -11,16 +11,15 @@ import (
 )
 
 const (
-	// hostCountMax bounds the hosts beside that of the callers.
+	// hostCountMax bounds the hosts, not counting the callers'.
 	hostCountMax = 9
 	// clientsAddr is the last byte of the callers' address.
 	clientsAddr = 250
 )
 
-// Hosts is a number of hosts and the network between them. It is safe for
-// concurrent use.
+// Hosts is a group of hosts and the network between them. It is safe for concurrent use.
 type Hosts struct {
-	hosts []*Host // by number; the first is that of the callers
+	hosts []*Host // by number; the first is the callers'
 	sw    *packetSwitch
 	close func() error // once
 }
@@ -31,8 +30,8 @@ type Host struct {
 	ns   *namespace
 }
 
-// New makes hosts for nodes 1 to nodes, and one for the callers. It needs root.
-// seed is of what the network does to packets.
+// New makes hosts for nodes 1 to nodes, and one for the callers. It needs root. seed
+// determines what the network does to packets.
 func New(nodes int, seed int64) (*Hosts, error) {
 	if nodes < 1 || nodes > hostCountMax {
 		return nil, fmt.Errorf("a network of %d hosts: 1 to %d are possible", nodes, hostCountMax)
@@ -60,7 +59,7 @@ func New(nodes int, seed int64) (*Hosts, error) {
 	return h, nil
 }
 
-// newHost makes a host, and the end of its cable that is not in it.
+// newHost makes a host, and the outer end of its cable.
 func newHost(number int) (host *Host, cable *os.File, err error) {
 	host = &Host{addr: address(number)}
 	if host.ns, err = newNamespace(); err != nil {
@@ -82,14 +81,14 @@ func address(number int) string {
 	return fmt.Sprintf("10.99.0.%d", number)
 }
 
-// Host returns the host of that number: 1 to the count of nodes, or Clients.
+// Host returns the host with that number: 1 to the count of nodes, or Clients.
 func (h *Hosts) Host(number int) *Host { return h.hosts[number] }
 
 // Addr returns the host's IP address.
 func (host *Host) Addr() string { return host.addr }
 
-// Start starts the command on the host, as cmd.Start does. It must have ended
-// before the hosts are closed, or they live on until it does.
+// Start starts the command on the host, like cmd.Start. It should end before the hosts are
+// closed, otherwise they live on until it does.
 func (host *Host) Start(cmd *exec.Cmd) error { return host.ns.do(cmd.Start) }
 
 // Dial connects from the host.
@@ -102,15 +101,14 @@ func (host *Host) Dial(ctx context.Context, network, addr string) (conn net.Conn
 	return conn, err
 }
 
-// Dial connects as a caller: from the host Clients.
+// Dial connects like a caller, from the host Clients.
 func (h *Hosts) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	return h.hosts[Clients].Dial(ctx, network, addr)
 }
 
-// Shape makes the links worse until remove is called, together with all other
-// calls: one cut cuts, delays add up. Links that are not named stay as they
-// are. It fails, and changes nothing, if the network cannot do what is asked.
-// remove is safe twice.
+// Shape makes the links worse until remove is called. Calls combine: one cut is enough, and
+// delays add up. Other links stay as they are. It fails, and changes nothing, if the
+// network does not support the qualities. remove may be called twice.
 func (h *Hosts) Shape(links map[Link]Quality) (remove func() error, err error) {
 	for link, q := range links {
 		if link.From == link.To || !h.has(link.From) || !h.has(link.To) && link.To != Everybody {
@@ -128,5 +126,5 @@ func (h *Hosts) Shape(links map[Link]Quality) (remove func() error, err error) {
 
 func (h *Hosts) has(number int) bool { return number >= 0 && number < len(h.hosts) }
 
-// Close takes the network down. Its nodes have ended before. It is safe twice.
+// Close takes the network down. All nodes must have ended. It may be called twice.
 func (h *Hosts) Close() error { return h.close() }

@@ -6,18 +6,16 @@ import (
 	"time"
 )
 
-// Clients is the number of the host where the callers are. The nodes' hosts
-// count from 1.
+// Clients is the number of the callers' host. The nodes' hosts count from 1.
 const Clients = 0
 
-// Everybody stands for all other hosts, in links that have a limit.
+// Everybody stands for all other hosts in links with a limit.
 const Everybody = -1
 
-// Link is the way from one host to another: one direction.
+// Link is one direction between two hosts.
 type Link struct{ From, To int }
 
-// Quality says how well a link carries what is sent over it. The zero value is a
-// clean link.
+// Quality describes how well a link carries packets. The zero value is a perfect link.
 type Quality struct {
 	Cut       bool          // nothing arrives
 	Loss      float64       // share of packets that do not arrive, 0 to 1
@@ -26,12 +24,12 @@ type Quality struct {
 	Duplicate float64       // share of packets that arrive twice, 0 to 1
 	Reorder   float64       // share of packets that the following ones may overtake, 0 to 1
 
-	// Limit is of a link to Everybody: so many bytes per second are sent to all others
-	// together. What does not fit waits for up to a second and is lost after that. 0 is none.
+	// Limit is for a link to Everybody: the bytes per second to all others together. The
+	// excess waits for up to a second and is lost after that. 0 means no limit.
 	Limit int64
 }
 
-// with returns the quality of a link that has both.
+// with returns the quality of a link with both qualities.
 func (q Quality) with(other Quality) Quality {
 	return Quality{
 		Cut:       q.Cut || other.Cut,

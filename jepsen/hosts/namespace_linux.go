@@ -12,11 +12,10 @@ import (
 // threadNS names the network namespace of the calling thread.
 const threadNS = "/proc/thread-self/ns/net"
 
-// namespace is a network namespace without a name: it lives as long as a
-// thread or a process in it. One thread of ours stays in it, and starts all
-// processes there. No thread of ours ends before the program does, if it can be
-// helped: processes ask the kernel to die with the thread that started them,
-// and threads are shared.
+// namespace is a network namespace without a name: it lives as long as a thread or a
+// process in it. One thread of this process stays in it and starts all processes there. If
+// possible no thread ends before the program does, because processes ask the kernel to die
+// with the thread that started them, and threads are shared.
 type namespace struct {
 	file *os.File      // refers to the namespace
 	home *os.File      // the namespace that this process is in
@@ -37,7 +36,7 @@ func newNamespace() (*namespace, error) {
 	return ns, nil
 }
 
-// run is the life of the namespace's thread.
+// run is the body of the namespace's thread.
 func (ns *namespace) run(ready chan<- error) {
 	defer close(ns.done)
 	runtime.LockOSThread()
@@ -73,15 +72,15 @@ func (ns *namespace) enter() (err error) {
 	return nil
 }
 
-// leave takes the calling thread home and unlocks it. If that fails the thread
-// ends with its goroutine: nothing else may run on it.
+// leave returns the calling thread to its own namespace and unlocks it. If that fails, the
+// thread ends with its goroutine, because nothing else may run on it.
 func (ns *namespace) leave() {
 	if unix.Setns(int(ns.home.Fd()), unix.CLONE_NEWNET) == nil {
 		runtime.UnlockOSThread()
 	}
 }
 
-// do calls f on the namespace's thread, after what has been asked before.
+// do calls f on the namespace's thread, after earlier calls.
 func (ns *namespace) do(f func() error) error {
 	result := make(chan error, 1)
 	select {
@@ -92,8 +91,8 @@ func (ns *namespace) do(f func() error) error {
 	}
 }
 
-// visit calls f on a thread that is in the namespace meanwhile: for what may
-// take long. f starts no process.
+// visit calls f on a thread that is in the namespace meanwhile. It is for calls that may
+// take long. f must not start a process.
 func (ns *namespace) visit(f func() error) error {
 	result := make(chan error, 1)
 	go func() {
@@ -110,7 +109,7 @@ func (ns *namespace) visit(f func() error) error {
 	return <-result
 }
 
-// close lets go of the namespace and waits for its thread. To be called once.
+// close gives up the namespace and waits for its thread. It must be called once.
 func (ns *namespace) close() {
 	close(ns.quit)
 	<-ns.done

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// namespace is Linux's: elsewhere there is none.
+// namespace only exists on Linux.
 type namespace struct{}
 
 func newNamespace() (*namespace, error) { return nil, errors.ErrUnsupported }

@@ -13,40 +13,40 @@ import (
 const (
 	// mtu is the length of the longest packet, as on an Ethernet.
 	mtu = 1500
-	// queuePacketMax bounds the packets that the switch keeps, about 30 MB. What
-	// comes on top is lost, as in a real one.
+	// queuePacketMax bounds the packets in the switch, about 30 MB. More are lost, as in a
+	// real one.
 	queuePacketMax = 20_000
-	// overtakeDelay is how much later a packet comes that is to be overtaken.
+	// overtakeDelay is the delay of a packet that should be overtaken.
 	overtakeDelay = 20 * time.Millisecond
-	// limitBurst is what a limited host may send at once, in bytes: a few packets.
+	// limitBurst bounds the bytes that a limited host may send at once: a few packets.
 	limitBurst = 8 * mtu
-	// limitWait is how long what a limited host sends waits at most; then it is lost.
+	// limitWait bounds the wait of packets from a limited host; then they are lost.
 	limitWait = time.Second
 )
 
-// errClosed is returned when something is asked of a network that is gone.
+// errClosed is returned when the network is closed.
 var errClosed = errors.New("the network is closed")
 
-// packetSwitch moves packets between hosts, or is late with them or loses them, by its seed.
+// packetSwitch moves packets between hosts, and delays or loses them by its seed.
 type packetSwitch struct {
 	cables []*os.File // by the number of the host
 	wg     sync.WaitGroup
 	wake   chan struct{} // has a token when the queue has a new first packet
 	stop   chan struct{} // closed by close
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	closed bool
 	asked  map[int]map[Link]Quality
-	next   int              // number of what is asked next
-	links  map[Link]Quality // all that is asked, together
+	next   int              // number of the next request
+	links  map[Link]Quality // all requests combined
 	rng    *rand.Rand
 	queue  packets
 	count  int64              // packets so far, to keep the order of equals
-	last   map[Link]time.Time // when the last packet of the link is due
-	sent   map[int]time.Time  // when a host with a limit has sent all
+	last   map[Link]time.Time // arrival of the link's last packet
+	sent   map[int]time.Time  // when a host with a limit will have sent everything
 }
 
-// startSwitch starts a switch between the hosts that the cables belong to.
+// startSwitch starts a switch between the hosts of the cables.
 func startSwitch(cables []*os.File, seed int64) *packetSwitch {
 	s := &packetSwitch{
 		cables: cables, wake: make(chan struct{}, 1), stop: make(chan struct{}), asked: map[int]map[Link]Quality{},
@@ -59,8 +59,7 @@ func startSwitch(cables []*os.File, seed int64) *packetSwitch {
 	return s
 }
 
-// add makes the links what the qualities say, together with those asked for already, for
-// packets that come from now on.
+// add changes links, in addition to earlier requests, for packets from now on.
 func (s *packetSwitch) add(links map[Link]Quality) (remove func() error, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +79,7 @@ func (s *packetSwitch) add(links map[Link]Quality) (remove func() error, err err
 	}, nil
 }
 
-// combineLocked adds up what is asked, link by link.
+// combineLocked combines the requests for each link.
 func (s *packetSwitch) combineLocked() {
 	s.links = map[Link]Quality{}
 	for _, links := range s.asked {
@@ -90,7 +89,7 @@ func (s *packetSwitch) combineLocked() {
 	}
 }
 
-// receive queues what the host sends, until its cable is closed.
+// receive queues the packets of the host until its cable is closed.
 func (s *packetSwitch) receive(from int) {
 	buf := make([]byte, mtu+64)
 	for {
@@ -107,7 +106,7 @@ func (s *packetSwitch) receive(from int) {
 	}
 }
 
-// hostOf returns which host has the address.
+// hostOf returns the host with that address.
 func (s *packetSwitch) hostOf(addr []byte) (number int, ok bool) {
 	if addr[0] != 10 || addr[1] != 99 || addr[2] != 0 {
 		return 0, false
@@ -124,7 +123,7 @@ func (s *packetSwitch) take(link Link, data []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	q := s.links[link]
-	// Drawn in the same number for every packet, whatever comes of it.
+	// Every packet draws the same number of values, whatever happens to it.
 	lost, twice, overtaken, jitter := s.rng.Float64(), s.rng.Float64(), s.rng.Float64(), s.rng.Float64()
 	sent, ok := s.sentLocked(link.From, len(data))
 	if q.Cut || lost < q.Loss || !ok {
@@ -146,7 +145,8 @@ func (s *packetSwitch) take(link Link, data []byte) {
 	}
 }
 
-// sentLocked returns when the host has sent that many bytes more; not ok: they are lost.
+// sentLocked returns the time when the host will have sent size more bytes; not ok: they are
+// lost.
 func (s *packetSwitch) sentLocked(from, size int) (at time.Time, ok bool) {
 	now := time.Now()
 	limit := s.links[Link{from, Everybody}].Limit
@@ -179,19 +179,19 @@ func (s *packetSwitch) pushLocked(p packet) {
 	if s.queue[0].seq == p.seq {
 		select {
 		case s.wake <- struct{}{}:
-		default: // it looks anyway
+		default: // it checks anyway
 		}
 	}
 }
 
-// deliver hands packets out when they are due.
+// deliver delivers packets when they are due.
 func (s *packetSwitch) deliver() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
 		p, wait, due := s.first()
 		if due {
-			_, _ = s.cables[p.to].Write(p.data) // a device that is full loses it
+			_, _ = s.cables[p.to].Write(p.data) // a full device loses it
 			continue
 		}
 		timer.Reset(wait)
@@ -204,7 +204,7 @@ func (s *packetSwitch) deliver() {
 	}
 }
 
-// first takes the first packet if it is due, and else says how long to wait.
+// first takes the first packet if it is due; otherwise it returns the time to wait.
 func (s *packetSwitch) first() (p packet, wait time.Duration, due bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -231,15 +231,15 @@ func (s *packetSwitch) close() error {
 	return errors.Join(errs...)
 }
 
-// packet is an IPv4 packet on its way.
+// packet is an IPv4 packet under way.
 type packet struct {
-	at   time.Time // when it arrives
+	at   time.Time // arrival
 	seq  int64     // order of those that arrive at the same time
 	to   int       // number of the host
 	data []byte
 }
 
-// packets is a heap, the first to arrive first.
+// packets is a heap, ordered by arrival.
 type packets []packet
 
 func (q packets) Len() int { return len(q) }

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// cableDevice is the name of each host's cable.
+	// cableDevice is the name of each host's end of the cable.
 	cableDevice = "eth0"
-	// sendQueueLen is how many packets may wait in a host for the switch.
+	// sendQueueLen is the number of packets that may wait in a host for the switch.
 	sendQueueLen = 5000
 )
 
-// plug makes the cable of the host with the address, whose namespace the calling thread is
-// in, and returns the end that is not in the host.
+// plug creates the cable of the host with that address and returns the outer end. The
+// calling thread must be in the host's namespace.
 func plug(addr string) (cable *os.File, err error) {
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {

@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	// sizeMax bounds a disk, in bytes. Past it there is no space left.
+	// sizeMax bounds a disk, in bytes.
 	sizeMax = 2 << 30
 	// nameMax bounds a name, in bytes.
 	nameMax = 255
 )
 
-// Loss says what a power cut took, and what it left that was not synced.
+// Loss says what a power cut took, and which unsynced data it left.
 type Loss struct {
 	Pages    int // changed pages of files that were lost
 	Sizes    int // files whose new size was lost
 	Names    int // changes of folders that were lost
-	Survived int // changed pages that survived, of a torn cut
+	Survived int // changed pages that survived a torn cut
 }
 
 // inode is a file or a folder.
@@ -37,27 +37,26 @@ type inode struct {
 
 func (n *inode) isDir() bool { return n.mode&syscall.S_IFMT == syscall.S_IFDIR }
 
-// disk is the file system, mounted or not. All its calls answer EIO while there
-// is no power.
+// disk is the file system, mounted or not. All calls fail with EIO while there is no power.
 type disk struct {
-	hung sync.RWMutex // held for reading while a call is served; Hang holds it
-	mu   sync.Mutex   // guards all that follows, inodes included
+	hung sync.RWMutex // read-locked while a call is served; Hang holds it
+	mu   sync.Mutex   // guards all fields below, including inodes
 	dead bool
-	full bool // nothing that takes more room can be written
-	// syncDelay is how much longer each sync takes, in nanoseconds, and while syncFails is
-	// above 0 none is done.
+	full bool // writes that need more room fail
+	// syncDelay is the extra time of each sync, in nanoseconds. While syncFails is above 0,
+	// every sync fails.
 	syncDelay, syncFails atomic.Int64
 	root                 *inode
 	last                 uint64 // number of the newest inode
-	pages                int64  // of all files that have a name
+	pages                int64  // of all files with a name
 	timer                timer
-	journal              *Journal // of each change that was made; nil: none
+	journal              *Journal // records each change; nil: none
 	number               int      // of the disk in it
 }
 
-// timer takes the power away by itself.
+// timer cuts the power after some changes.
 type timer struct {
-	left int // changes until then, 0 for never
+	left int // changes until the cut, 0 for never
 	torn *rand.Rand
 }
 
@@ -84,8 +83,8 @@ func (d *disk) do(f func() syscall.Errno) syscall.Errno {
 	return f()
 }
 
-// change makes the change s of the inode, and writes it down; after it, the power may go.
-// made is the new inode of stepMake.
+// change makes the change s of the inode and records it. After it the power may go. made is
+// the new inode of stepMake.
 func (d *disk) change(n *inode, s step) (made *inode, errno syscall.Errno) {
 	errno = d.do(func() syscall.Errno {
 		if errno := s.kind.make(d, n, &s); errno != 0 {
@@ -145,8 +144,8 @@ func (d *disk) removeLocked(dir *inode, s *step) syscall.Errno {
 	return 0
 }
 
-// renameLocked renames within a folder. What has the new name already is replaced,
-// unless s.keep.
+// renameLocked renames within a folder. It replaces an existing target unless s.keep is
+// set.
 func (d *disk) renameLocked(dir *inode, s *step) syscall.Errno {
 	moved, old := dir.folder.now[s.name], dir.folder.now[s.to]
 	switch {
@@ -177,8 +176,7 @@ func (n *inode) change(r rename) {
 	n.changed = time.Now()
 }
 
-// goneLocked notes that the inode has lost its name. Processes that have it
-// open keep it.
+// goneLocked records that the inode has lost its name. Processes that have it open keep it.
 func (d *disk) goneLocked(n *inode) {
 	n.gone = true
 	d.pages -= int64(len(n.content.now.pages))
@@ -207,7 +205,7 @@ func (d *disk) resizeLocked(n *inode, s *step) syscall.Errno {
 	return 0
 }
 
-// extendLocked makes the file at least that large. Space is not reserved.
+// extendLocked extends the file to at least that size. Space is not reserved.
 func (d *disk) extendLocked(n *inode, s *step) syscall.Errno {
 	n.content.now.size = max(n.content.now.size, s.at)
 	return 0
@@ -219,7 +217,7 @@ func (d *disk) countLocked(n *inode, pages int) {
 	}
 }
 
-// syncLocked makes the file's content, or the folder's names, survive.
+// syncLocked makes the file's content, or the folder's names, durable.
 func (d *disk) syncLocked(n *inode, _ *step) syscall.Errno {
 	if n.isDir() {
 		n.folder.sync()
@@ -229,7 +227,7 @@ func (d *disk) syncLocked(n *inode, _ *step) syscall.Errno {
 	return 0
 }
 
-// sync syncs the inode, as slowly as disks do now, or fails.
+// sync syncs the inode, as slowly as currently set, or fails.
 func (d *disk) sync(n *inode) syscall.Errno {
 	<-time.After(time.Duration(d.syncDelay.Load()))
 	if d.syncFails.Load() > 0 {
@@ -239,19 +237,18 @@ func (d *disk) sync(n *inode) syscall.Errno {
 	return errno
 }
 
-// Cut takes the power away. With a torn that is not nil, it decides which of
-// the pages, sizes and names survive that were not synced. End the processes
-// that use the disk right before: none may see that it fails and go on.
+// Cut cuts the power. If torn is not nil, it decides which of the unsynced pages, sizes and
+// names survive. End the processes that use the disk right before, so that none sees a
+// failure and goes on.
 func (d *disk) Cut(torn *rand.Rand) Loss {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.cutLocked(torn)
 }
 
-// CutAfter takes the power away by itself after that many changes from now on:
-// writes, syncs, and changes of names, sizes and folders. So every moment at
-// which a program can lose power can be tried. The program sees that its disk
-// fails. 0 calls it off.
+// CutAfter cuts the power after that number of further changes: writes, syncs, and changes
+// of names, sizes and folders. This makes it possible to try every moment at which a
+// program can lose power. The program sees that its disk fails. 0 cancels it.
 func (d *disk) CutAfter(changes int, torn *rand.Rand) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -267,8 +264,8 @@ func (d *disk) cutLocked(torn *rand.Rand) Loss {
 	return loss
 }
 
-// loseLocked takes from the inode and all below it what was not synced, in an
-// order that does not depend on chance.
+// loseLocked removes unsynced data from the inode and all below it, in an order that does
+// not depend on chance.
 func (d *disk) loseLocked(n *inode, torn *rand.Rand, loss *Loss) {
 	n.gone = false // its removal was lost
 	if !n.isDir() {
@@ -282,45 +279,43 @@ func (d *disk) loseLocked(n *inode, torn *rand.Rand, loss *Loss) {
 	}
 }
 
-// Record writes each change from now on to the journal, as that of a disk with this
-// number, which no other disk of the journal has. Call it before anything is on the disk:
-// a replay begins with an empty one. Changes of modes are not written down.
+// Record writes each change from now on to the journal, under a number that must be unique
+// in the journal. Call it while the disk is empty, because a replay begins with an empty
+// one. Changes of modes are not recorded.
 func (d *disk) Record(j *Journal, number int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.journal, d.number = j, number
 }
 
-// Fill leaves no room on the disk: what would take more fails with ENOSPC. With false
-// there is room again.
+// Fill makes all calls that need more room fail with ENOSPC. With false there is room
+// again.
 func (d *disk) Fill(full bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.full = full
 }
 
-// Hang lets every call wait, those that only read, too, until the function that it
-// returns is called, once. A process that waits can be killed.
+// Hang blocks every call, even those that only read, until release is called, once. A
+// process that waits can be killed.
 func (d *disk) Hang() (release func()) {
 	d.hung.Lock()
 	return d.hung.Unlock
 }
 
-// SlowSync lets each sync take so much longer, until the function that it returns is
-// called, once.
+// SlowSync makes each sync take that much longer until repair is called, once.
 func (d *disk) SlowSync(by time.Duration) (repair func()) {
 	d.syncDelay.Add(int64(by))
 	return func() { d.syncDelay.Add(-int64(by)) }
 }
 
-// FailSync lets each sync fail with EIO, until the function that it returns is called,
-// once.
+// FailSync makes each sync fail with EIO until repair is called, once.
 func (d *disk) FailSync() (repair func()) {
 	d.syncFails.Add(1)
 	return func() { d.syncFails.Add(-1) }
 }
 
-// freeLocked returns how many pages there is room for.
+// freeLocked returns the number of free pages.
 func (d *disk) freeLocked() int64 {
 	if d.full {
 		return 0
@@ -335,7 +330,7 @@ func (d *disk) Powered() bool {
 	return !d.dead
 }
 
-// restore gives the power back.
+// restore restores the power.
 func (d *disk) restore() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// pendingMax bounds the changes of a folder that are not synced. The oldest
-// one on top of it becomes durable by itself, as in a journal.
+// pendingMax bounds the unsynced changes of a folder. When there are more, the oldest
+// becomes durable by itself, as in a journal.
 const pendingMax = 10_000
 
-// names are the inodes of a folder by their names.
+// names maps the names in a folder to inodes.
 type names map[string]*inode
 
-// rename is one change of a folder's names, made as a whole.
+// rename is an atomic change of a folder's names.
 type rename struct {
 	remove string // name that goes, "" for none
 	add    string // name that comes or gets another inode, "" for none
@@ -29,14 +29,13 @@ func (r rename) make(entries names) {
 	}
 }
 
-// folder is the names in a folder: as processes see them, and as they were
-// synced.
+// folder holds the names in a folder: as processes see them, and as they were synced.
 type folder struct {
 	now, durable names
-	pending      []rename // makes durable into now
+	pending      []rename // turns durable into now
 }
 
-// synced returns a folder of these names, which are synced.
+// synced returns a folder with these names, all synced.
 func (n names) synced() folder { return folder{now: n, durable: maps.Clone(n)} }
 
 func (f *folder) change(r rename) {
@@ -50,8 +49,8 @@ func (f *folder) change(r rename) {
 
 func (f *folder) sync() { *f = f.now.synced() }
 
-// cut returns what a cut leaves: what was synced, or, torn, that and the first few changes
-// since.
+// cut returns the names after a cut: those that were synced or, if torn, also the first few
+// changes since.
 func (f *folder) cut(torn *rand.Rand, loss *Loss) names {
 	keep := 0
 	if torn != nil {

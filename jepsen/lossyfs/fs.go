@@ -13,28 +13,27 @@ import (
 )
 
 const (
-	// fsType is what the kernel calls the file system, after "fuse.".
+	// fsType is the kernel's name of the file system, after "fuse.".
 	fsType = "claimq-lossyfs"
-	// cacheTimeout is how long the kernel may keep what it knows: all changes are
-	// made through it.
+	// cacheTimeout bounds the kernel's caches. It may cache, because all changes are made
+	// through it.
 	cacheTimeout = time.Minute
-	// unmountTimeout bounds the wait for the kernel to let go of the file system.
+	// unmountTimeout bounds the wait until the kernel releases the file system.
 	unmountTimeout = 10 * time.Second
 )
 
-// FS is a mounted disk, which can lose its power, be full, slow, or not answer. It is safe
-// for concurrent use.
+// FS is a mounted disk that can lose its power, be full or slow, or stop answering. It is
+// safe for concurrent use.
 type FS struct {
 	*disk
 	dir string
 
-	mu     sync.Mutex   // guards what follows
+	mu     sync.Mutex   // guards the fields below
 	server *fuse.Server // nil while it is not mounted
 }
 
-// New mounts an empty disk on dir, which it makes if needed. It needs root. The
-// process must not map its files into memory itself: it is the one that serves
-// them.
+// New mounts an empty disk on dir, which it creates if needed. It needs root. This process
+// must not map files of the disk into memory, because it also serves them.
 func New(dir string) (*FS, error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("mount a lossy disk: it needs root")
@@ -54,7 +53,7 @@ func New(dir string) (*FS, error) {
 	return f, nil
 }
 
-// Dir returns where the disk is mounted.
+// Dir returns the mount point.
 func (f *FS) Dir() string { return f.dir }
 
 func (f *FS) mountLocked() error {
@@ -75,8 +74,8 @@ func (f *FS) mountLocked() error {
 	return nil
 }
 
-// Restore gives the power back, if it is away: the disk is what the cut has
-// left. What a process still has open fails for ever.
+// Restore restores the power if it was cut. The disk has what the cut left. Files that a
+// process still has open fail forever.
 func (f *FS) Restore() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -90,15 +89,14 @@ func (f *FS) Restore() error {
 	return f.mountLocked()
 }
 
-// Close unmounts the disk and forgets it. It is safe twice.
+// Close unmounts the disk and discards it. It may be called twice.
 func (f *FS) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.unmountLocked()
 }
 
-// unmountLocked unmounts and waits until nothing is served any more, whether
-// files are open or not.
+// unmountLocked unmounts and waits until no more calls are served, even if files are open.
 func (f *FS) unmountLocked() error {
 	if f.server == nil {
 		return nil

@@ -6,25 +6,25 @@ import (
 	"slices"
 )
 
-// pageSize is what is lost or survives as a whole.
+// pageSize is the unit that is lost or survives as a whole.
 const pageSize = 4096
 
 // page is never changed while two images share it.
 type page [pageSize]byte
 
-// image is the content of a file. Pages that are not there are zeros.
+// image is the content of a file. Missing pages are zeros.
 type image struct {
 	pages map[int64]*page
 	size  int64 // in bytes. Invariant: zeros from here to the end of the last page
 }
 
-// content is a file's content: as processes see it, and as it was synced.
+// content is a file's content, as processes see it and as it was synced.
 type content struct {
 	now, durable image
 	dirty        map[int64]bool // pages that may differ between the two
 }
 
-// synced returns a content that is this image, which is synced.
+// synced returns a synced content with this image.
 func (m image) synced() content {
 	pages := maps.Clone(m.pages)
 	if pages == nil {
@@ -33,7 +33,7 @@ func (m image) synced() content {
 	return content{now: m, durable: image{pages, m.size}, dirty: map[int64]bool{}}
 }
 
-// read copies what is there from off on and returns how much.
+// read copies what exists from off on, and returns its length.
 func (c *content) read(dest []byte, off int64) int {
 	if off >= c.now.size {
 		return 0
@@ -53,7 +53,7 @@ func (c *content) read(dest []byte, off int64) int {
 	return len(dest)
 }
 
-// write writes data at off and returns how many pages it added.
+// write writes data at off and returns the number of added pages.
 func (c *content) write(data []byte, off int64) (added int) {
 	for done := 0; done < len(data); {
 		at := off + int64(done)
@@ -67,8 +67,7 @@ func (c *content) write(data []byte, off int64) (added int) {
 	return added
 }
 
-// takes reports whether so many bytes written at off would take pages that are not
-// there yet.
+// takes reports whether writing count bytes at off would add pages.
 func (c *content) takes(count int, off int64) bool {
 	for i := off / pageSize; i <= (off+int64(count)-1)/pageSize; i++ {
 		if c.now.pages[i] == nil {
@@ -78,7 +77,7 @@ func (c *content) takes(count int, off int64) bool {
 	return false
 }
 
-// writable returns the page, to be changed.
+// writable returns the page for changes.
 func (c *content) writable(i int64) (p *page, isNew bool) {
 	p = c.now.pages[i]
 	switch isNew = p == nil; {
@@ -92,7 +91,7 @@ func (c *content) writable(i int64) (p *page, isNew bool) {
 	return p, isNew
 }
 
-// resize sets the size and returns how many pages it removed.
+// resize sets the size and returns the number of removed pages.
 func (c *content) resize(size int64) (removed int) {
 	before := len(c.now.pages)
 	for _, i := range c.now.resize(size) {
@@ -119,7 +118,7 @@ func (m *image) resize(size int64) (changed []int64) {
 	return changed
 }
 
-// sync makes the synced content what processes see.
+// sync makes the current content durable.
 func (c *content) sync() {
 	for i := range c.dirty {
 		if p := c.now.pages[i]; p != nil {
@@ -132,8 +131,8 @@ func (c *content) sync() {
 	c.dirty = map[int64]bool{}
 }
 
-// cut returns what a cut leaves: what was synced, or, torn, that and a random part of the
-// rest: each page or not, and the size or not.
+// cut returns the content after a cut: what was synced or, if torn, also a random part of
+// the rest: each page or not, and the size or not.
 func (c *content) cut(torn *rand.Rand, loss *Loss) image {
 	left := image{pages: maps.Clone(c.durable.pages), size: c.durable.size}
 	survives := func() bool { return torn != nil && torn.Intn(2) == 0 }

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// stepKind is what a change of a disk is: its name, and what makes it of an inode.
+// stepKind is a kind of change: its name, and the function that applies it to an inode.
 type stepKind struct {
 	name string
 	make func(d *disk, n *inode, s *step) syscall.Errno
@@ -28,40 +28,39 @@ var (
 type step struct {
 	kind  *stepKind
 	disk  int    // the number that Record was given
-	inode uint64 // the file; the folder, where names change
+	inode uint64 // the file; for changes of names, the folder
 	name  string // that is made, removed or renamed
 	to    string // the new name of stepRename
 	keep  bool   // stepRename replaces nothing
 	mode  uint32 // of stepMake
-	dir   bool   // what stepRemove removes is a folder
+	dir   bool   // stepRemove removes a folder
 	at    int64  // offset of stepWrite, the size of stepResize and stepExtend
 	data  []byte // of stepWrite; in a journal nil: zeros
 	count int    // bytes of stepWrite in a journal
 	made  *inode // by stepMake, once it is done
 }
 
-// String says in words what the change is.
+// String describes the change in words.
 func (s step) String() string {
 	return fmt.Sprintf("%s, inode %d, %q to %q, at %d, %d bytes", s.kind.name, s.inode, s.name, s.to, s.at, s.count)
 }
 
-// Journal is every change of some disks, in the one order in which they
-// happened. It holds all that was written, so it is for short runs. It is safe
-// for concurrent use.
+// Journal records every change of some disks in the order in which they happened. It holds
+// all written data, so it is for short runs. It is safe for concurrent use.
 type Journal struct {
 	mu    sync.Mutex
 	steps []step // guarded by mu
 }
 
-// Len returns how many changes there were so far. What somebody was told of by
-// now rests on these alone.
+// Len returns the number of changes so far. Whatever has been acknowledged by now depends
+// only on these.
 func (j *Journal) Len() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return len(j.steps)
 }
 
-// add writes down a change of the inode, if there is a journal.
+// add records a change of the inode, if there is a journal.
 func (j *Journal) add(disk int, n *inode, s step) {
 	if j == nil {
 		return

@@ -9,13 +9,12 @@ import (
 	"syscall"
 )
 
-// unmount makes all that is going on in the file system fail, and takes it
-// away.
+// unmount makes all calls under way in the file system fail, and removes it.
 func unmount(dir string) error {
 	return syscall.Unmount(dir, syscall.MNT_FORCE|syscall.MNT_DETACH)
 }
 
-// removeStale unmounts the disks of processes that are no more.
+// removeStale unmounts the disks of processes that have ended.
 func removeStale() error {
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
@@ -38,7 +37,7 @@ func removeStale() error {
 	return nil
 }
 
-// unescape undoes what the kernel does to spaces and the like in paths.
+// unescape decodes the kernel's escapes of spaces and the like in paths.
 func unescape(path string) string {
 	for _, c := range []byte(" \t\n\\") {
 		path = strings.ReplaceAll(path, fmt.Sprintf("\\%03o", c), string(c))

@@ -4,7 +4,7 @@ package lossyfs
 
 import "errors"
 
-// unmount and removeStale are for Linux alone: no disk is mounted elsewhere.
+// unmount and removeStale are only needed on Linux, because no disks are mounted elsewhere.
 func unmount(string) error { return errors.ErrUnsupported }
 
 func removeStale() error { return errors.ErrUnsupported }

@@ -10,14 +10,14 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// node is what FUSE asks when it asks about an inode.
+// node answers FUSE's calls about an inode.
 type node struct {
 	fs.Inode
 	disk  *disk
 	inode *inode
 }
 
-// All that is asked. What is not here answers that it is not supported.
+// The supported calls. Others are answered as unsupported.
 var (
 	_ fs.NodeLookuper  = (*node)(nil)
 	_ fs.NodeCreater   = (*node)(nil)
@@ -37,13 +37,13 @@ var (
 	_ fs.InodeEmbedder = (*node)(nil)
 )
 
-// change makes a change of the inode that makes no other one.
+// change makes a change that creates no inode.
 func (n *node) change(s step) syscall.Errno {
 	_, errno := n.disk.change(n.inode, s)
 	return errno
 }
 
-// child returns FUSE's inode of ours.
+// child returns FUSE's inode for in.
 func (n *node) child(ctx context.Context, in *inode, out *fuse.EntryOut) *fs.Inode {
 	n.disk.mu.Lock()
 	fill(in, &out.Attr)
@@ -52,7 +52,7 @@ func (n *node) child(ctx context.Context, in *inode, out *fuse.EntryOut) *fs.Ino
 	return n.NewInode(ctx, &node{disk: n.disk, inode: in}, attr)
 }
 
-// fill describes the inode. The disk is locked.
+// fill describes the inode. The disk must be locked.
 func fill(in *inode, out *fuse.Attr) {
 	out.Ino, out.Mode, out.Nlink = in.number, in.mode, 1
 	if !in.isDir() {
@@ -145,8 +145,8 @@ func (n *node) Write(_ context.Context, _ fs.FileHandle, data []byte, off int64)
 	return uint32(len(data)), 0
 }
 
-// Fsync syncs files and folders; fdatasync comes here, too, and must keep the
-// size as fsync does.
+// Fsync syncs files and folders. fdatasync also comes here, and must make the size durable
+// like fsync.
 func (n *node) Fsync(context.Context, fs.FileHandle, uint32) syscall.Errno {
 	return n.disk.sync(n.inode)
 }
@@ -173,7 +173,7 @@ func (n *node) Getattr(_ context.Context, _ fs.FileHandle, out *fuse.AttrOut) sy
 	})
 }
 
-// Setattr changes size and mode, and takes all else for granted.
+// Setattr changes size and mode, and ignores everything else.
 func (n *node) Setattr(ctx context.Context, f fs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
 	if size, ok := in.GetSize(); ok {
 		if size > sizeMax {

@@ -14,38 +14,38 @@ import (
 // Change is a change that was replayed.
 type Change struct {
 	Disk int
-	// Sync is true of one that makes others durable.
+	// Sync is true if the change makes others durable.
 	Sync bool
-	// Fills is true of zeros that are written behind others: what a program does that
-	// reserves room.
+	// Fills is true if the change writes zeros after other zeros, as a program does to reserve
+	// room.
 	Fills bool
-	// What says in words what it was.
+	// What describes the change in words.
 	What string
 }
 
-// Replay makes the disks of a journal again, change by change. It needs no mount
-// and no root. It is for one goroutine.
+// Replay rebuilds the disks of a journal, change by change. It needs no mount and no root. It is
+// for one goroutine.
 type Replay struct {
 	steps []step
 	at    int
 	disks map[int]*replayed
 }
 
-// replayed is a disk and its inodes by number, those without a name included.
+// replayed is a disk and its inodes by number, including those without a name.
 type replayed struct {
 	disk   *disk
 	inodes map[uint64]*inode
 	before step // the last change
 }
 
-// Replay begins with empty disks. What is written to the journal later is not in it.
+// Replay starts with empty disks. It does not include later changes.
 func (j *Journal) Replay() *Replay {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return &Replay{steps: slices.Clone(j.steps), disks: map[int]*replayed{}}
 }
 
-// At returns how many changes have been replayed.
+// At returns the number of replayed changes.
 func (r *Replay) At() int { return r.at }
 
 // Next replays one change; ok is false at the end.
@@ -69,7 +69,7 @@ func (r *Replay) Next() (c Change, ok bool, err error) {
 	return c, true, nil
 }
 
-// isFillBehind reports whether s writes zeros right behind those that before wrote.
+// isFillBehind reports whether s writes zeros right after those that before wrote.
 func (s step) isFillBehind(before step) bool {
 	return s.kind == stepWrite && before.kind == stepWrite && s.inode == before.inode &&
 		s.data == nil && before.data == nil && s.at == before.at+int64(before.count)
@@ -93,10 +93,9 @@ func (d *replayed) play(s step) syscall.Errno {
 	return errno
 }
 
-// Image writes the disk of that number, as it is after the changes so far, to dir, which must be
-// empty or missing. lost takes away before that what was not synced, or, with a
-// torn, part of it. The replay goes on from what it was. Pages of zeros are left
-// out of the files.
+// Image writes the disk with that number, as it is after the changes so far, to dir, which must
+// be empty or missing. If lost, unsynced data is removed first, or with torn, part of it. The
+// replay itself is not affected. Pages of zeros are left out of the files.
 func (r *Replay) Image(number int, dir string, lost bool, torn *rand.Rand) error {
 	d := r.disks[number]
 	if d == nil {
@@ -105,7 +104,7 @@ func (r *Replay) Image(number int, dir string, lost bool, torn *rand.Rand) error
 	return d.disk.root.export(dir, lost, torn)
 }
 
-// export writes the inode, with all below it, as processes see it, or, lost, as a cut would
+// export writes the inode and all below it, as processes see it or, if lost, as a cut would
 // leave it.
 func (n *inode) export(path string, lost bool, torn *rand.Rand) error {
 	var loss Loss

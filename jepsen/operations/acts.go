@@ -14,14 +14,14 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// claimq runs a command as an operator of the cluster does, and tells of it.
+// claimq runs a command as an operator of the cluster, and prints it.
 func (r *run) claimq(ctx context.Context, args ...string) (string, error) {
 	printed, err := procs.Command(ctx, r.cfg.Binary, r.cluster.Nodes, args...)
 	fmt.Fprintf(r.cfg.Out, "$ claimq %s\n%s", strings.Join(args, " "), printed)
 	return printed, err
 }
 
-// letIn has a node that never ran join, with a token of its own.
+// letIn lets a new node join with a token of its own.
 func (r *run) letIn(ctx context.Context, n *procs.Node) error {
 	text, err := r.claimq(ctx, "cluster", "token", "create", "--output", "json")
 	if err != nil {
@@ -37,7 +37,7 @@ func (r *run) letIn(ctx context.Context, n *procs.Node) error {
 	return n.StartReady(ctx)
 }
 
-// grow has two nodes join.
+// grow lets two nodes join.
 func (r *run) grow(ctx context.Context) error {
 	for _, n := range r.cluster.Nodes[firstNodes:grownNodes] {
 		if err := r.letIn(ctx, n); err != nil {
@@ -51,7 +51,7 @@ func (r *run) grow(ctx context.Context) error {
 	return err
 }
 
-// transfer hands the leadership to each node in turn.
+// transfer transfers the leadership to each node in turn.
 func (r *run) transfer(ctx context.Context) error {
 	for _, n := range r.cluster.Nodes[:grownNodes] {
 		if err := r.lead(ctx, n); err != nil {
@@ -61,7 +61,7 @@ func (r *run) transfer(ctx context.Context) error {
 	return nil
 }
 
-// lead hands the leadership to the node, if it does not lead.
+// lead transfers the leadership to the node, unless it leads.
 func (r *run) lead(ctx context.Context, n *procs.Node) error {
 	if leader, err := r.cluster.WaitLeader(ctx); err != nil || leader == n {
 		return err
@@ -76,16 +76,16 @@ func (r *run) lead(ctx context.Context, n *procs.Node) error {
 	return err
 }
 
-// restartEach restarts every node that runs, the patient way.
+// restartEach restarts every running node in an orderly way.
 func (r *run) restartEach(ctx context.Context) error {
 	return r.each(ctx, func(n *procs.Node) error { return stop(ctx, n) })
 }
 
-// killEach restarts every node that runs, after a kill -9.
+// killEach restarts every running node after a kill -9.
 func (r *run) killEach(ctx context.Context) error { return r.each(ctx, (*procs.Node).Kill) }
 
-// each ends each node and starts it again, one after the other, each once the one
-// before is healthy.
+// each ends each node and starts it again, one after the other, waiting until the previous
+// one is healthy.
 func (r *run) each(ctx context.Context, end func(*procs.Node) error) error {
 	nodes := slices.DeleteFunc(slices.Clone(r.cluster.Nodes), func(n *procs.Node) bool { return !n.Running() })
 	var ids []string
@@ -107,12 +107,11 @@ func (r *run) each(ctx context.Context, end func(*procs.Node) error) error {
 	return nil
 }
 
-// stopTimeout is how long a node may take to stop when it is asked to. It waits 10 s
-// itself for what does not end, and then says so by its exit code.
+// stopTimeout bounds the stop of a node. After 10 s the node itself gives up waiting, and
+// says so by its exit code.
 const stopTimeout = 8 * time.Second
 
-// stop asks a node to stop. One that takes too long is made to print what its
-// goroutines do.
+// stop asks a node to stop. One that takes too long is made to print its goroutines.
 func stop(ctx context.Context, n *procs.Node) error {
 	patient, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
@@ -142,7 +141,7 @@ func (r *run) shrink(ctx context.Context) error {
 	return r.waitMembers(ctx, "n1", "n2", "n3")
 }
 
-// replace has a node lose its disk, and puts another one in its place.
+// replace makes a node lose its disk, and replaces it by another one.
 func (r *run) replace(ctx context.Context) error {
 	dead, fresh := r.node(2), r.node(allNodes)
 	if err := dead.Kill(); err != nil {
@@ -160,7 +159,7 @@ func (r *run) replace(ctx context.Context) error {
 	return r.waitMembers(ctx, "n1", "n3", "n6")
 }
 
-// waitMembers waits until the cluster is these voters, all of them healthy.
+// waitMembers waits until the cluster consists of these voters, all of them healthy.
 func (r *run) waitMembers(ctx context.Context, ids ...string) error {
 	return pause.Until(ctx, pollPause, func() error {
 		leader, err := r.cluster.Leader(ctx)

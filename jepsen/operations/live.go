@@ -30,14 +30,14 @@ const beginning = "0.0"
 var (
 	// errFollower is returned when the command that follows the trail ended by itself.
 	errFollower = errors.New("claimq events --follow ended")
-	// errStreamEnded is returned when a node ended a stream that can be gone on with.
+	// errStreamEnded is returned when a node ended a stream that can be resumed.
 	errStreamEnded = errors.New("the stream has ended")
-	// errNoEvent is returned when a stream has something else in an event's place.
+	// errNoEvent is returned when a stream contains something else instead of an event.
 	errNoEvent = errors.New("what a stream told is no event")
 )
 
-// follow starts readers that follow the trail until the run ends: the Go client, the command line, and
-// a client of server-sent events. All know one address, at which the cluster of the time answers.
+// follow starts readers that follow the trail until the run ends: the Go client, the command line,
+// and a client of server-sent events. All use one address, at which the current cluster answers.
 func (r *run) follow() ([]*reader, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.endFollowing = func() {
@@ -65,8 +65,8 @@ func (r *run) follow() ([]*reader, error) {
 	}, nil
 }
 
-// openDoor listens at an address that outlives a cluster, as a load balancer's does: connections go in
-// turn to the nodes that run. It returns its URL. It is closed with ctx.
+// openDoor listens at an address that outlives a cluster, like a load balancer's: connections go in
+// turn to the running nodes. It returns its URL. It is closed with ctx.
 func (r *run) openDoor(ctx context.Context) (url string, err error) {
 	var config net.ListenConfig
 	door, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
@@ -86,7 +86,7 @@ func (r *run) openDoor(ctx context.Context) (url string, err error) {
 	return "http://" + door.Addr().String(), nil
 }
 
-// letThrough carries a reader's connection to a node until one of them closes it, or ctx ends.
+// letThrough forwards a reader's connection to a node until one of them closes it, or ctx ends.
 func (r *run) letThrough(ctx context.Context, reader net.Conn, number int) {
 	defer func() { _ = reader.Close() }()
 	nodes := slices.DeleteFunc(slices.Clone(r.now.Load().Nodes), func(n *procs.Node) bool { return !n.Running() })
@@ -130,7 +130,7 @@ func (r *run) followByClient(ctx context.Context, url string) (kept func() ([]to
 			}
 			mu.Unlock()
 		}
-		_ = c.Close() // nothing is asked any more
+		_ = c.Close() // it is not used any more
 	})
 	return func() ([]told, error) {
 		mu.Lock()
@@ -139,7 +139,8 @@ func (r *run) followByClient(ctx context.Context, url string) (kept func() ([]to
 	}, nil
 }
 
-// followByCommand has the command line follow the trail, which prints what an audit file has.
+// followByCommand follows the trail with the command line, which prints the format of an audit
+// file.
 func (r *run) followByCommand(ctx context.Context, url string) (kept func() ([]told, error), err error) {
 	file := filepath.Join(r.cfg.Dir, "followed.jsonl")
 	printed, err := os.Create(file)
@@ -168,7 +169,7 @@ func (r *run) followByCommand(ctx context.Context, url string) (kept func() ([]t
 	}, nil
 }
 
-// commandEnded is why the command that follows the trail ended, by what it said.
+// commandEnded returns why the command that follows the trail ended, judging by its output.
 func commandEnded(said string) error {
 	for code, why := range map[wire.Code]error{wire.CodePlaceAhead: client.ErrPlaceAhead, wire.CodeEventsGone: client.ErrEventsGone} {
 		if strings.Contains(said, "("+string(code)+")") {
@@ -178,14 +179,14 @@ func commandEnded(said string) error {
 	return fmt.Errorf("%w: %s", errFollower, said)
 }
 
-// eventSource follows the trail as a browser's EventSource does: when a stream ends it opens the next
+// eventSource follows the trail like a browser's EventSource: when a stream ends, it opens the next
 // one with the id of the last block.
 type eventSource struct {
 	url string
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	events []told
-	ended  error // why nothing comes any more
+	ended  error // why nothing more comes
 }
 
 // run follows until ctx ends or a node refuses to go on.
@@ -205,7 +206,7 @@ func (s *eventSource) run(ctx context.Context) {
 	}
 }
 
-// stream reads one stream behind the id of the last block, which it keeps.
+// stream reads one stream after the id of the last block, which it updates.
 func (s *eventSource) stream(ctx context.Context, last *string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url, nil)
 	if err != nil {
@@ -231,7 +232,7 @@ func (s *eventSource) stream(ctx context.Context, last *string) error {
 	return err
 }
 
-// read takes the blocks of a stream. One that was cut off is none.
+// read reads the blocks of a stream. A truncated one is ignored.
 func (s *eventSource) read(stream io.Reader, last *string) error {
 	var id, data, event string
 	lines := bufio.NewScanner(stream)
@@ -260,7 +261,8 @@ func (s *eventSource) read(stream io.Reader, last *string) error {
 	return lines.Err()
 }
 
-// refusedStream is why a node ended a stream: ErrRefused if the next one would be, too.
+// refusedStream returns why a node ended a stream: ErrRefused if the next one would be refused,
+// too.
 func refusedStream(data string) error {
 	var why wire.Refusal
 	if err := json.Unmarshal([]byte(data), &why); err != nil || why.Code.Status() >= http.StatusInternalServerError {
@@ -269,7 +271,7 @@ func refusedStream(data string) error {
 	return fmt.Errorf("%w: %s", procs.ErrRefused, data)
 }
 
-// take notes the event of a block, if it has one.
+// take records the event of a block, if it has one.
 func (s *eventSource) take(data string) error {
 	if data == "" {
 		return nil
@@ -284,7 +286,7 @@ func (s *eventSource) take(data string) error {
 	return nil
 }
 
-// kept returns what it has been told by now.
+// kept returns all events so far.
 func (s *eventSource) kept() ([]told, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,24 +19,24 @@ import (
 	"github.com/claimq/claimq/jepsen/recorder"
 )
 
-// told is an event: its place, and all else that is told of it.
+// told is an event: its place, and its other contents.
 type told struct{ place, text string }
 
-// reader is one of the trail that has read it before all disks are lost, and goes on behind the
-// place where it was once the backup is restored: it must miss nothing, and see nothing
-// twice, or be told that it cannot go on there.
+// reader reads the trail before all disks are lost, and continues at its place once the backup is
+// restored: it must miss nothing and see nothing twice, or be told that it cannot continue there.
 type reader struct {
 	name string
 	read func(r *run, ctx context.Context, after string) ([]told, error)
 
-	place string         // of the last event that it has read
+	place string         // of the last event read
 	seen  map[string]int // by text
-	// kept is what it has been told by now, also while nobody asks; nil if it is told what it asks for.
+	// kept returns all events that the reader was sent so far without asking; nil if it only reads
+	// when asked.
 	kept func() ([]told, error)
 }
 
-// readOn has each reader read all that there is. Those that are told without asking must have what was
-// told by pages.
+// readOn lets each reader read everything that is there. Readers that are sent events must have the
+// same events as the pages.
 func (r *run) readOn(ctx context.Context) error {
 	r.readers = []*reader{{name: "by pages", read: (*run).pages}, {name: "the client's walk", read: (*run).walk}}
 	for _, n := range r.cluster.Nodes[:firstNodes] { // the restored cluster has these, by name
@@ -62,7 +62,7 @@ func (r *run) readOn(ctx context.Context) error {
 	return nil
 }
 
-// has notes all that the reader has read.
+// has records the events that the reader has read.
 func (one *reader) has(events []told) {
 	one.seen = counted(events)
 	for _, e := range events {
@@ -70,8 +70,7 @@ func (one *reader) has(events []told) {
 	}
 }
 
-// lastWords has readers that are told without asking take what they were told until all disks were
-// lost.
+// lastWords lets readers that are sent events take those that came until all disks were lost.
 func (r *run) lastWords() error {
 	for _, one := range r.readers {
 		if one.kept == nil {
@@ -86,25 +85,25 @@ func (r *run) lastWords() error {
 	return nil
 }
 
-// attend has readers that are told without asking come to where the trail of the empty cluster is. So
-// they stand at its nodes, with places of its trail, when the backup is restored.
+// attend lets readers that are sent events catch up with the trail of the empty cluster. So they
+// follow its nodes, with places of its trail, when the backup is restored.
 func (r *run) attend(ctx context.Context) {
 	for _, one := range r.readers {
 		if one.kept != nil {
-			_, _ = one.read(r, ctx, one.place) // what is wrong with them shows when they are judged
+			_, _ = one.read(r, ctx, one.place) // errors show when the readers are judged
 		}
 	}
 }
 
-// auditFile is the audit file of the node. It is not on the disk that is lost: the node of the same
-// name in the restored cluster goes on with it.
+// auditFile returns the audit file of the node. It is not on the disk that is lost: the node of the
+// same name in the restored cluster continues it.
 func (r *run) auditFile(n *procs.Node) string { return filepath.Join(r.cfg.Dir, n.ID+".audit") }
 
-// tellTimeout bounds the wait until a reader has been told what is in the trail.
+// tellTimeout bounds the wait until a reader was sent the events in the trail.
 const tellTimeout = 15 * time.Second
 
-// telling is a reader that is told without asking. It is read once it has what is in the trail, or
-// after a while all the same: what is missing then is missing.
+// telling returns a reader that is sent events without asking. It is read once it has the events in
+// the trail, or after a timeout: those that are missing then count as missing.
 func telling(name string, kept func() ([]told, error)) *reader {
 	return &reader{name: name, kept: kept, read: func(r *run, ctx context.Context, after string) (events []told, err error) {
 		all, err := r.pages(ctx, "")
@@ -127,7 +126,7 @@ func telling(name string, kept func() ([]told, error)) *reader {
 	}}
 }
 
-// goesBack says where places do not go up, "" if they do.
+// goesBack says where places do not increase, "" if they always do.
 func goesBack(events []told) string {
 	var last [2]uint64
 	for i, e := range events {
@@ -143,7 +142,7 @@ func goesBack(events []told) string {
 	return ""
 }
 
-// at returns which of the events has the place, -1 if none does.
+// at returns the index of the event with that place, -1 if no event has it.
 func at(events []told, place string) int {
 	return slices.IndexFunc(events, func(e told) bool { return e.place == place })
 }
@@ -168,7 +167,7 @@ func audited(file string) ([]told, error) {
 	return events, nil
 }
 
-// judgeReaders has each reader go on in the restored cluster.
+// judgeReaders lets each reader continue in the restored cluster.
 func (r *run) judgeReaders(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, actTimeout)
 	defer cancel()
@@ -184,7 +183,7 @@ func (r *run) judgeReaders(ctx context.Context) error {
 	return nil
 }
 
-// judgeReader has the reader go on in a cluster with this trail.
+// judgeReader lets the reader continue in a cluster with this trail.
 func (r *run) judgeReader(ctx context.Context, one *reader, all []told) error {
 	want := counted(all)
 	for text, n := range one.seen {
@@ -217,7 +216,7 @@ func counted(events []told) map[string]int {
 	return count
 }
 
-// missing returns how many of the events that are wanted were not told.
+// missing returns the number of wanted events that are not in got.
 func missing(want, got map[string]int) (missed int) {
 	for text, n := range want {
 		missed += max(n-got[text], 0)
@@ -242,7 +241,7 @@ func (r *run) pages(ctx context.Context, after string) ([]told, error) {
 	return events, nil
 }
 
-// askLeader asks whichever node leads, and again while none does.
+// askLeader asks the current leader, and retries while there is no leader.
 func (r *run) askLeader(ctx context.Context, method, path string, body, answer any) (err error) {
 	again := pause.Until(ctx, pollPause, func() error {
 		leader, errNone := r.cluster.WaitLeader(ctx)
@@ -257,7 +256,7 @@ func (r *run) askLeader(ctx context.Context, method, path string, body, answer a
 	return errors.Join(again, err)
 }
 
-// read reads an event as the API shows it.
+// read parses an event in the format of the API.
 func read(text string) (told, error) {
 	var e wire.Event
 	if err := json.Unmarshal([]byte(text), &e); err != nil {
@@ -273,7 +272,7 @@ func read(text string) (told, error) {
 	return tell(fmt.Sprintf("%d.%d", e.Index, e.Sub), e.Event, id, token, e.Time, e.Message), nil
 }
 
-// walk reads the trail by the Go client.
+// walk reads the trail with the Go client.
 func (r *run) walk(ctx context.Context, after string) (events []told, err error) {
 	c, err := client.New(client.Config{Endpoints: r.cluster.URLs()})
 	if err != nil {

@@ -14,29 +14,29 @@ import (
 	"github.com/claimq/claimq/jepsen/recorder"
 )
 
-// stage is one act, and the load beside it.
+// stage is one act with the load during it.
 type stage struct {
 	name     string
 	from, to int64         // of the recorder's clock
-	writes   int           // that were answered during it
+	writes   int           // answered during it
 	pause    time.Duration // the longest time without an answered write
 }
 
-// Report says the outcome of a run.
+// Report holds the result of a run.
 type Report struct {
-	check.Part // what was found beside the verdicts
+	check.Part // findings other than the verdicts
 
 	stages   []stage
 	verdicts []verdict
 	refused  map[string]int // calls that were not done, by code
 
 	backupIndex            uint64
-	lost                   int    // answers after the backup, which nobody promised to keep
+	lost                   int    // answers after the backup, which were allowed to be lost
 	backupFrom, restoredAt int64  // of the recorder's clock
 	lostToken, lostID      uint64 // the highest that were answered before the loss
 }
 
-// verdict is what the judge says of a part of what was answered.
+// verdict is the judgement of a part of the answers.
 type verdict struct {
 	check.Verdict
 	what string
@@ -44,18 +44,18 @@ type verdict struct {
 
 // Rules of this package.
 const (
-	ruleOdd    check.Rule = "odd"    // operators' acts show in no answer but by "try again"
+	ruleOdd    check.Rule = "odd"    // operators' acts affect no answer except by "try again"
 	rulePause  check.Rule = "pause"  // writes hardly pause while nodes are restarted
-	ruleReuse  check.Rule = "reuse"  // a restored cluster gives no id and no token again
+	ruleReuse  check.Rule = "reuse"  // a restored cluster never reuses an id or a token
 	ruleBackup check.Rule = "backup" // what was answered before a backup began is in it
 	ruleAgree  check.Rule = "agree"  // all nodes have the same state after a restore
-	ruleReader check.Rule = "reader" // who read the trail before a restore misses nothing, and sees nothing twice, or is told
+	ruleReader check.Rule = "reader" // a reader of the trail from before a restore misses nothing and sees nothing twice, or is told
 )
 
-// steady are the stages during which writes may pause for PauseMax at most.
+// steady lists the stages during which writes may pause for at most PauseMax.
 var steady = []string{"grow from 3 nodes to 5", "hand the leadership over", "restart each node, SIGTERM", "restart each node, kill -9", "shrink to 3 nodes, the leader first", "back up"}
 
-// OK reports whether all was as it must be.
+// OK reports whether the run passed.
 func (r *Report) OK() bool {
 	return r.Part.OK() && len(r.verdicts) > 0 && !slices.ContainsFunc(r.verdicts, func(v verdict) bool { return !v.OK() })
 }
@@ -73,12 +73,12 @@ func (r *Report) First() check.Rule {
 	return ""
 }
 
-// judge has what was answered until the end of all tasks judged.
+// judge judges the answers until the end of all tasks.
 func (r *Report) judge(what string, h *history.History) {
 	r.verdicts = append(r.verdicts, verdict{check.Judge(h), what})
 }
 
-// found notes what is wrong, by the op that shows it, nil if none does.
+// found records a problem with the op that shows it, nil if none does.
 func (r *Report) found(rule check.Rule, op *history.Op, format string, args ...any) {
 	if op != nil {
 		format, args = format+": %s", append(args, check.Describe(op))
@@ -86,7 +86,7 @@ func (r *Report) found(rule check.Rule, op *history.Op, format string, args ...a
 	r.Violate(rule, 0, nil, format, args...)
 }
 
-// measure fills in what follows from the history.
+// measure fills in the figures that follow from the history.
 func (r *Report) measure(h *history.History, cfg Config) {
 	r.refused = map[string]int{}
 	var done []int64 // when writes were answered
@@ -112,7 +112,7 @@ func (r *Report) measure(h *history.History, cfg Config) {
 	}
 }
 
-// measure finds the longest time within the stage without an answered write.
+// measure finds the longest time in the stage without an answered write.
 func (s *stage) measure(done []int64) {
 	last := s.from
 	for _, at := range done {
@@ -126,8 +126,8 @@ func (s *stage) measure(done []int64) {
 	s.pause = max(s.pause, time.Duration(s.to-last))
 }
 
-// odd reports whether no caller should see the answer of what operators do: it is a bug's,
-// or says neither to try again nor how the task is.
+// odd reports whether operators' acts must not cause such an answer: it comes from a bug, or says
+// neither to try again nor what state the task is in.
 func odd(op *history.Op) bool {
 	switch code := wire.Code(op.Code); {
 	case code == wire.CodeInternal, code == recorder.CodeOddAnswer:
@@ -139,15 +139,14 @@ func odd(op *history.Op) bool {
 	}
 }
 
-// measureLoss notes the highest token and id that were answered before the loss.
+// measureLoss records the highest token and id that were answered before the loss.
 func (r *Report) measureLoss(h *history.History) {
 	for i := range h.Ops {
 		r.lostToken, r.lostID = max(r.lostToken, h.Ops[i].Token), max(r.lostID, h.Ops[i].TaskID)
 	}
 }
 
-// judgeReuse looks whether the new cluster gave an id or a token that the old one
-// may have given.
+// judgeReuse checks whether the new cluster gave an id or a token that the old one may have given.
 func (r *Report) judgeReuse(h *history.History) {
 	for i := range h.Ops {
 		op := &h.Ops[i]
@@ -163,7 +162,7 @@ func (r *Report) judgeReuse(h *history.History) {
 	}
 }
 
-// String is the table, and below it what was found.
+// String formats the report: the table, and below it the findings.
 func (r *Report) String() string {
 	var b strings.Builder
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

@@ -17,12 +17,12 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// restoreMoment is how long the followers go on at a time while the leader is to be killed
-// within a restore.
+// restoreMoment is the length of the moments for which the followers run while the leader is to
+// be killed within a restore.
 const restoreMoment = 2 * time.Millisecond
 
-// loseAndRestore backs the cluster up under a new load, destroys it under that
-// load, restores the backup into a new one, and checks what is there.
+// loseAndRestore backs the cluster up under a new load, destroys it under that load, restores
+// the backup into a new one, and checks the result.
 func (r *run) loseAndRestore(ctx context.Context) error {
 	r.startLoad(ctx)
 	if err := r.acts(ctx, []act{{"back up", r.backUp}, {"read the trail", r.readOn}, {"lose all disks", r.lose}}); err != nil {
@@ -72,7 +72,7 @@ func (r *run) agree(ctx context.Context) error {
 	})
 }
 
-// backUp saves a backup and looks at it.
+// backUp saves a backup and checks it.
 func (r *run) backUp(ctx context.Context) error {
 	r.report.backupFrom = r.rec.Now()
 	if _, err := r.claimq(ctx, "snapshot", "save", r.backupFile()); err != nil {
@@ -102,8 +102,8 @@ func (r *run) lose(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// restore makes a new cluster of three empty nodes and restores the backup; its first leader
-// is killed meanwhile.
+// restore creates a new cluster of three empty nodes and restores the backup, during which its
+// first leader is killed.
 func (r *run) restore(ctx context.Context) error {
 	dir := filepath.Join(r.cfg.Dir, "restored")
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -122,9 +122,9 @@ func (r *run) restore(ctx context.Context) error {
 	if err := pause.Until(ctx, pollPause, func() error { return r.killInside(ctx) }); err != nil {
 		return err
 	}
-	err = pause.Until(ctx, pollPause, func() error { // on a busy machine nodes may not have answered in time, and nothing is done
+	err = pause.Until(ctx, pollPause, func() error { // on a busy machine nodes may not have answered in time, and nothing was done
 		printed, err := r.claimq(ctx, "snapshot", "restore", r.backupFile())
-		if strings.Contains(printed, "not empty") { // it was done, and its answer lost
+		if strings.Contains(printed, "not empty") { // it was done, but its answer was lost
 			return nil
 		}
 		return err
@@ -137,18 +137,18 @@ func (r *run) restore(ctx context.Context) error {
 }
 
 // killInside begins the restore, kills the leader with SIGKILL once its state has begun to take
-// it, and starts the leader again. The nodes must have all of the backup then or
-// nothing: what they have in part cannot be restored again, and is judged as lost. The followers
-// stand still but for moments, so that even a small restore is under way for some looks.
+// it, and starts the leader again. Then the nodes must have all of the backup or nothing: a part
+// of it cannot be restored again, and is judged as lost. The followers stand still except for
+// moments, so that even a small restore lasts for some looks.
 func (r *run) killInside(ctx context.Context) error {
-	if err := r.waitMembers(ctx, "n1", "n2", "n3"); err != nil { // the log stands still then
+	if err := r.waitMembers(ctx, "n1", "n2", "n3"); err != nil { // then the log stands still
 		return err
 	}
 	leader, err := r.cluster.WaitLeader(ctx)
 	if err != nil {
 		return err
 	}
-	const applied = "claimq_raft_applied_index" // which a node tells without the others
+	const applied = "claimq_raft_applied_index" // which a node reports without the others
 	before, err := leader.Metric(ctx, applied)
 	if err != nil {
 		return err
@@ -180,7 +180,7 @@ func (r *run) killInside(ctx context.Context) error {
 	}
 }
 
-// others does something with the nodes that do not lead.
+// others calls do for the nodes that do not lead.
 func (r *run) others(leader *procs.Node, do func(*procs.Node) error) error {
 	var errs []error
 	for _, n := range r.cluster.Nodes {
@@ -191,10 +191,10 @@ func (r *run) others(leader *procs.Node, do func(*procs.Node) error) error {
 	return errors.Join(errs...)
 }
 
-// surviving is the history of what is there after the restore: what the backup
-// holds, what nobody knows whether it does, and all that came after the restore, as if the
-// new cluster's log went on where the backup's ends. An action on many that was answered behind
-// the backup may have begun before.
+// surviving returns the history of what exists after the restore: the contents of the backup,
+// what may or may not be in it, and everything after the restore, as if the new cluster's log
+// went on where the backup's ends. An action on many tasks that was answered after the backup
+// may have begun before.
 func (r *Report) surviving(h *history.History) *history.History {
 	s := *h
 	s.Ops = nil
@@ -209,7 +209,7 @@ func (r *Report) surviving(h *history.History) *history.History {
 					*index += ahead
 				}
 			}
-		case op.Index > r.backupIndex: // 0: whoever answered knew of no index
+		case op.Index > r.backupIndex: // 0: the answering node knew no index
 			if r.lost++; r.lost == 1 {
 				lostFrom = op.Return
 			}
@@ -226,9 +226,9 @@ func (r *Report) surviving(h *history.History) *history.History {
 	return &s
 }
 
-// survivingTrail is the trail behind the restore, with the new cluster's events ahead of their
-// index there: its log is shorter, so they begin where indexes fall. What its own trail tells of
-// before it was restored is left.
+// survivingTrail returns the trail after the restore, with the indexes of the new cluster's
+// events increased: its log is shorter, so they begin where indexes fall. Its own events from
+// before the restore are left as they are.
 func (r *Report) survivingTrail(h *history.History, ahead uint64) []history.Told {
 	restored := len(h.Trail)
 	for i := 1; i < restored; i++ {
@@ -248,8 +248,8 @@ func (r *Report) survivingTrail(h *history.History, ahead uint64) []history.Told
 	return trail
 }
 
-// aheadBefore returns how far places were ahead of the first cluster's log, which its first
-// submit in the backup tells.
+// aheadBefore returns the difference between places and the first cluster's log, determined by
+// its first submit in the backup.
 func (r *Report) aheadBefore(h *history.History) uint64 {
 	for _, op := range h.Ops {
 		told := slices.IndexFunc(h.Trail, func(e history.Told) bool { return e.Kind == "submitted" && e.TaskID == op.TaskID })
@@ -257,5 +257,5 @@ func (r *Report) aheadBefore(h *history.History) uint64 {
 			return h.Trail[told].Index - op.Index
 		}
 	}
-	return 0 // other rules say what the trail lacks
+	return 0 // other rules find what the trail lacks
 }

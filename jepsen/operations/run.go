@@ -19,16 +19,16 @@ import (
 	"github.com/claimq/claimq/jepsen/workload"
 )
 
-// Config says how long and how hard a run is.
+// Config configures a run.
 type Config struct {
 	Binary  string
 	Dir     string // for the nodes; it exists
 	Seed    int64
 	Clients int           // callers of the load
-	Rate    int           // calls per second in all, about
+	Rate    int           // calls per second in all, roughly
 	Pause   time.Duration // of load between two acts
-	// Patient takes a pause of writes that is too long for no failure: on a machine
-	// that has other things to do it says nothing of the nodes.
+	// Patient accepts pauses of writes that are too long, because on a machine that has
+	// other work they say nothing about the nodes.
 	Patient bool
 	Out     io.Writer
 
@@ -37,12 +37,12 @@ type Config struct {
 }
 
 const (
-	// The nodes of the first cluster: n1 to n3 form it, n4 and n5 let it grow, n6
-	// takes the place of a dead one.
+	// The nodes of the first cluster: n1 to n3 form it, n4 and n5 let it grow, n6 replaces
+	// a dead one.
 	firstNodes = 3
 	grownNodes = 5
 	allNodes   = 6
-	// loadsMax bounds the loads of a run: each has a seed of its own.
+	// loadsMax bounds the loads of a run, each of which has a seed of its own.
 	loadsMax = 10
 	// actTimeout bounds one act, until the cluster is as it should be.
 	actTimeout = 2 * time.Minute
@@ -51,31 +51,31 @@ const (
 	pollPause    = 50 * time.Millisecond
 )
 
-// PauseMax is how long no write may be answered while nodes are restarted one
-// after the other.
+// PauseMax bounds the time without an answered write while nodes are restarted one after
+// the other.
 const PauseMax = 3 * time.Second
 
 // run is a Run under way.
 type run struct {
 	cfg          Config
-	cluster      *procs.Cluster // the one that load and operator work with
+	cluster      *procs.Cluster // the current one, for load and operator
 	rec          *recorder.Recorder
 	load         *workload.Workload
 	endLoad      context.CancelFunc
 	loads        int // begun
 	report       *Report
 	readers      []*reader                     // of the trail, since before the loss
-	now          atomic.Pointer[procs.Cluster] // that those who follow the trail reach
+	now          atomic.Pointer[procs.Cluster] // for those that follow the trail
 	following    sync.WaitGroup
 	endFollowing func()
-	old          string // of an upgrade: the binary that knows the feature level it begins with
+	old          string // for an upgrade: the binary of the first feature level
 }
 
-// Run does all of it. The report is returned beside an error, too. An error says
-// that something could not be done, which is a finding as well.
+// Run performs the whole run. It also returns the report with an error. An error means that
+// something could not be done, which is a finding as well.
 func Run(ctx context.Context, cfg Config) (*Report, error) { return conduct(ctx, cfg, (*run).all) }
 
-// conduct makes a run of what all does, and judges it.
+// conduct performs the run that all describes, and judges it.
 func conduct(ctx context.Context, cfg Config, all func(*run, context.Context) error) (*Report, error) {
 	r := &run{
 		cfg: cfg, rec: recorder.New(cfg.Seed),
@@ -117,13 +117,13 @@ func (r *run) all(ctx context.Context) error {
 	return r.loseAndRestore(ctx)
 }
 
-// act is something that operators do.
+// act is an act of operators.
 type act struct {
 	name string
 	do   func(context.Context) error
 }
 
-// acts does one after the other.
+// acts performs one act after the other.
 func (r *run) acts(ctx context.Context, acts []act) error {
 	for _, a := range acts {
 		if err := r.act(ctx, a.name, a.do); err != nil {
@@ -133,7 +133,7 @@ func (r *run) acts(ctx context.Context, acts []act) error {
 	return nil
 }
 
-// act does one act, with some load behind it, and notes when it was.
+// act performs one act, followed by some load, and records its time.
 func (r *run) act(ctx context.Context, name string, do func(context.Context) error) error {
 	fmt.Fprintf(r.cfg.Out, "\n== %s\n", name)
 	r.rec.Event("%s", name)
@@ -152,7 +152,7 @@ func (r *run) act(ctx context.Context, name string, do func(context.Context) err
 	return r.noExit()
 }
 
-// noExit looks whether a node has ended that nobody ended.
+// noExit checks that no node has ended by itself.
 func (r *run) noExit() error {
 	for _, n := range r.cluster.Nodes {
 		if code := n.ExitCode(); code > 0 && code != 128+int(syscall.SIGKILL) {
@@ -168,7 +168,7 @@ func (r *run) pause(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// startLoad starts callers at all nodes that there are or will be.
+// startLoad starts callers at all present and future nodes.
 func (r *run) startLoad(ctx context.Context) {
 	ctx, r.endLoad = context.WithCancel(ctx)
 	r.loads++
@@ -177,7 +177,7 @@ func (r *run) startLoad(ctx context.Context) {
 	})
 }
 
-// stopLoad ends it wherever it is.
+// stopLoad ends the load.
 func (r *run) stopLoad() {
 	r.endLoad()
 	if r.load != nil {
@@ -185,8 +185,8 @@ func (r *run) stopLoad() {
 	}
 }
 
-// settleAll lets the workers end every task, reads the state at the end and the trail, and
-// returns them with all that was answered.
+// settleAll lets the workers end every task, reads the final state and the trail, and
+// returns them with all answers.
 func (r *run) settleAll(ctx context.Context) (*history.History, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, drainTimeout, errors.New("not all tasks ended in time"))
 	defer cancel()
@@ -233,5 +233,5 @@ func nodeFlags() []string { return []string{"--log-level", "info"} }
 // node returns the node n1, n2, ...
 func (r *run) node(number int) *procs.Node { return r.cluster.Nodes[number-1] }
 
-// backupFile is where the backup goes.
+// backupFile returns the path of the backup.
 func (r *run) backupFile() string { return filepath.Join(r.cfg.Dir, "backup.claimq") }

@@ -10,18 +10,19 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// levelTrail is the feature level from which on a cluster keeps a trail, levelWhole that from
-// which on it has all that the load asks for.
+// levelTrail is the first feature level with a trail, levelWhole the first with everything that
+// the load uses.
 const (
 	levelTrail = 3
 	levelWhole = 4
 )
 
-// snapshotBytes lets each version restore what the other has written.
+// snapshotBytes makes nodes take snapshots often, so that each version restores those of the
+// other.
 const snapshotBytes = "1048576" // the least
 
-// Upgrade takes three nodes from a version that knows Level to Binary and back, and there again
-// for good, one node at a time under load. Its report is as Run's.
+// Upgrade upgrades three nodes from a version that knows Level to Binary, back, and up again
+// for good, one node at a time under load. Its report is like Run's.
 func Upgrade(ctx context.Context, cfg Config) (*Report, error) {
 	return conduct(ctx, cfg, (*run).upgrade)
 }
@@ -53,7 +54,7 @@ func (r *run) upgrade(ctx context.Context) error {
 	}
 	h, err := r.settleAll(ctx)
 	if r.cfg.Level < levelTrail && h != nil {
-		h.Trail = nil // it does not tell of the beginning
+		h.Trail = nil // it does not contain the beginning
 	}
 	if err == nil {
 		r.report.judge("all that was answered", h)
@@ -78,7 +79,7 @@ func (r *run) roll(ctx context.Context, binary string) error {
 			if err := n.StartReady(ctx); err != nil {
 				return err
 			}
-			if i < len(order)-1 { // now there are both, and nobody may make it final
+			if i < len(order)-1 { // now there are both versions, and it must not become final
 				_, _ = procs.Command(ctx, r.cfg.Binary, []*procs.Node{n}, "cluster", "upgrade", "--finalize") // a leader of the old version does not refuse it
 			}
 			return r.waitLevel(ctx, r.cfg.Level)
@@ -90,8 +91,8 @@ func (r *run) roll(ctx context.Context, binary string) error {
 	return nil
 }
 
-// waitLevel waits until every node has applied what brings the cluster to the feature
-// level, and nothing that raises it further.
+// waitLevel waits until every node has applied the entry that raises the cluster to the feature
+// level, and none that raises it further.
 func (r *run) waitLevel(ctx context.Context, want uint32) error {
 	return pause.Until(ctx, pollPause, func() error {
 		for _, n := range r.cluster.Nodes[:firstNodes] {
@@ -107,7 +108,7 @@ func (r *run) waitLevel(ctx context.Context, want uint32) error {
 	})
 }
 
-// finalize gives the command that an operator gives.
+// finalize runs the operator's command.
 func (r *run) finalize(ctx context.Context) error {
 	if _, err := r.claimq(ctx, "cluster", "upgrade", "--finalize"); err != nil {
 		return err
@@ -115,8 +116,8 @@ func (r *run) finalize(ctx context.Context) error {
 	return r.waitLevel(ctx, r.cfg.NewLevel)
 }
 
-// tryOldNode starts a node's old version on the folder of a cluster that has been upgraded
-// for good: it must end by itself and say why. Then the new version goes on with the folder.
+// tryOldNode starts a node's old version on the folder of a cluster that has been upgraded for
+// good: it must end by itself and say why. Then the new version continues with the folder.
 func (r *run) tryOldNode(ctx context.Context) error {
 	n := r.node(1)
 	if err := stop(ctx, n); err != nil {
@@ -136,9 +137,9 @@ func (r *run) tryOldNode(ctx context.Context) error {
 	return n.StartReady(ctx)
 }
 
-// tryOldJoin lets a new node of the old version join: it must be refused, with words.
+// tryOldJoin lets a new node of the old version join: it must be refused with an explanation.
 func (r *run) tryOldJoin(ctx context.Context) error {
-	n := r.node(firstNodes + 1) // of the old version still
+	n := r.node(firstNodes + 1) // still of the old version
 	if err := n.SetJoinToken("refused before anybody looks at it"); err != nil {
 		return err
 	}

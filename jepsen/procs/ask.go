@@ -18,7 +18,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// Errors of what is asked of nodes.
+// Errors of calls to nodes.
 var (
 	// ErrRefused is returned when a node answers that something was not done.
 	ErrRefused = errors.New("refused")
@@ -28,16 +28,16 @@ var (
 	ErrNoMetric = errors.New("no such metric")
 )
 
-// At returns a node that somebody else runs, whose API is at the address, to be asked with
+// At returns a node that another program runs, with its API at the address, for calls with
 // the key.
 func At(httpAddr, key string) *Node { return &Node{HTTPAddr: httpAddr, key: key} }
 
-// viewTimeout bounds View: a node that is paused does not answer.
+// viewTimeout bounds View, because a paused node does not answer.
 const viewTimeout = 2 * time.Second
 
-// Ask makes one request of the node's API, with body as JSON unless it is nil, and reads
-// the answer, which must be a success, into answer, unless that is nil. Errors:
-// ErrRefused, with what the node said, or the connection's.
+// Ask makes one request to the node's API, with body as JSON unless it is nil, and decodes
+// the answer, which must be a success, into answer unless that is nil. Errors: ErrRefused
+// with the node's text, or the connection's.
 func (n *Node) Ask(ctx context.Context, method, path string, body, answer any) error {
 	var text []byte
 	if body != nil {
@@ -56,7 +56,7 @@ func (n *Node) Ask(ctx context.Context, method, path string, body, answer any) e
 	return nil
 }
 
-// ask makes one request and returns what was answered.
+// ask makes one request and returns the body of the answer.
 func (n *Node) ask(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, method, n.URL()+path, bytes.NewReader(body))
 	if err != nil {
@@ -78,14 +78,14 @@ func (n *Node) ask(ctx context.Context, method, path string, body []byte) ([]byt
 	return raw, err
 }
 
-// View asks the node what it sees of the cluster.
+// View returns the node's view of the cluster.
 func View(ctx context.Context, n *Node) (view wire.Cluster, err error) {
 	ctx, cancel := context.WithTimeout(ctx, viewTimeout)
 	defer cancel()
 	return view, n.Ask(ctx, http.MethodGet, "/api/cluster", nil, &view)
 }
 
-// Metrics returns the node's metrics, those with labels by their name and labels.
+// Metrics returns the node's metrics; those with labels by their name and labels.
 func (n *Node) Metrics(ctx context.Context) (map[string]float64, error) {
 	raw, err := n.ask(ctx, http.MethodGet, "/metrics", nil)
 	if err != nil {
@@ -114,8 +114,8 @@ func (n *Node) Metric(ctx context.Context, name string) (float64, error) {
 	return value, nil
 }
 
-// Command runs the command line of the binary, as an operator of those of the nodes that
-// run, and returns what it printed. Errors: ErrCommand, or why it could not be run.
+// Command runs the command line of the binary, as an operator of the running ones of the
+// nodes, and returns its output. Errors: ErrCommand, or why it could not be run.
 func Command(ctx context.Context, binary string, nodes []*Node, args ...string) (printed string, err error) {
 	var urls []string
 	for _, n := range nodes {

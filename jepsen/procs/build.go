@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// Environ is the environment of the go command for everything that tests build beside
-// themselves: as releases are built, without C and without paths of this machine. So it
-// is all compiled once. What a debugger wants would take half of a link.
+// Environ returns the environment of the go command for all builds by tests: like releases,
+// without C and without paths of this machine, so that everything is compiled only once,
+// and without debug information, which would take half of the linking time.
 func Environ() []string {
 	return append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false -trimpath -ldflags=-w")
 }
 
-// Root returns the folder of the module that this process was started in.
+// Root returns the folder of the module in which this process was started.
 func Root(ctx context.Context) (string, error) {
 	goMod, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
 	if err != nil {
@@ -27,13 +27,13 @@ func Root(ctx context.Context) (string, error) {
 	return filepath.Dir(strings.TrimSpace(string(goMod))), nil
 }
 
-// BuiltEnv names a variable: the path of a claimq that was built from the sources as
-// they are (.ci/test does).
+// BuiltEnv names a variable with the path of a claimq that was built from the current
+// sources (.ci/test sets it).
 const BuiltEnv = "CLAIMQ_BUILT"
 
-// Build builds the claimq binary into dir and returns its path. It is to be
-// called inside the module. tags are Go build tags. Without tags it links to the one of
-// BuiltEnv, if that is set.
+// Build builds the claimq binary into dir and returns its path. It must be called inside
+// the module. tags are Go build tags. Without tags it links to the binary in BuiltEnv, if
+// that is set.
 func Build(ctx context.Context, dir string, tags ...string) (string, error) {
 	root, err := Root(ctx)
 	if err != nil {
@@ -53,13 +53,13 @@ func Build(ctx context.Context, dir string, tags ...string) (string, error) {
 	return Edited{}.Build(ctx, dir, flags...)
 }
 
-// lookAtSources looks at every Go file of the module. The go command keeps the
-// result of a test until a file changes that the test looked at; what the build
-// reads it does not see. Without this, tests of processes would pass for ever.
+// lookAtSources reads every Go file of the module. The go command caches the result of a
+// test until a file changes that the test has read, but does not see the files that the
+// build reads. Without this, tests of processes would pass forever.
 func lookAtSources(root string) error {
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // it went while we looked
+		case errors.Is(err, fs.ErrNotExist): // it was removed meanwhile
 			return nil
 		case err != nil:
 			return err

@@ -24,51 +24,50 @@ const nodeCountMax = 9
 type Config struct {
 	Binary string // path of claimq
 	Dir    string // for data and logs; it exists
-	Nodes  int    // 1 to 9, those that join counted
-	// Joining is how many of the nodes, the last ones, do not belong to the initial
-	// cluster: each joins the others when it is first started. StartAll leaves those
-	// alone that have never been started.
+	Nodes  int    // 1 to 9, including those that join
+	// Joining is the number of nodes, the last ones, that do not belong to the initial
+	// cluster: each joins the others when it is first started. StartAll does not start
+	// those that have never been started.
 	Joining int
-	// Flags are given to each server beside its own.
+	// Flags are passed to each server in addition to its own.
 	Flags []string
-	// Env is added to the environment of each server, as NAME=value. GOGC, which is not
-	// passed on from this process, is among them if it is to be set.
+	// Env is added to the environment of each server, as NAME=value. GOGC is not passed on
+	// from this process, so it has to be in Env to be set.
 	Env []string
-	// EnvOf, if not nil, returns what is added for the i-th node alone.
+	// EnvOf, if not nil, returns additions for the i-th node only.
 	EnvOf func(i int) []string
 
-	// Pipes has the nodes print to pipes, which are read into their files.
+	// Pipes makes the nodes print to pipes, which are copied to their files.
 	Pipes bool
 
-	// TLS, if any, is how the nodes' APIs are spoken to, which Flags tell to speak
-	// TLS. APIKey is the key that they are asked with, which Flags tell them of.
+	// TLS, if not nil, is used for the nodes' APIs; Flags must make them use TLS. APIKey is
+	// the key for calls to them; Flags must make it known to them.
 	TLS    *tls.Config
 	APIKey string
 
-	// What follows is for nodes that do not simply run on loopback.
+	// The rest is for nodes that do not simply run on loopback.
 
-	// Hosts, if any, are where the nodes run, one each.
+	// Hosts, if not empty, are the hosts of the nodes, one each.
 	Hosts []Host
-	// DataDirs, if any, are the nodes' data folders, one each. Else they are in
+	// DataDirs, if not empty, are the nodes' data folders, one each. Otherwise they are in
 	// Dir.
 	DataDirs []string
 	// Dial connects to the nodes' APIs. nil is an ordinary dialer.
 	Dial DialFunc
 }
 
-// DialFunc connects, as (*net.Dialer).DialContext does.
+// DialFunc connects like (*net.Dialer).DialContext.
 type DialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// Host is what a node runs on when it is not this machine itself.
+// Host runs a node elsewhere than directly on this machine.
 type Host interface {
 	// Addr is the host's IP address.
 	Addr() string
-	// Start starts the command on the host, as cmd.Start does.
+	// Start starts the command on the host, like cmd.Start.
 	Start(cmd *exec.Cmd) error
 }
 
-// Cluster is a number of nodes that were configured with the same
-// --initial-cluster.
+// Cluster is a group of nodes configured with the same --initial-cluster.
 type Cluster struct {
 	Nodes   []*Node
 	release func() // of ports; nil: it has none
@@ -80,11 +79,11 @@ const (
 	hostPeerPort = 7401
 )
 
-// JoinKey is the nodes' secret. They listen on loopback, or on hosts that
-// nothing leads into.
+// JoinKey is the nodes' secret. It may be public because they listen on loopback, or on
+// hosts that cannot be reached from outside.
 const JoinKey = "a-join-key-for-nodes-on-one-machine"
 
-// New prepares the nodes and starts none. The caller closes the cluster.
+// New prepares the nodes without starting them. The caller must close the cluster.
 func New(cfg Config) (*Cluster, error) {
 	if cfg.Nodes < 1 || cfg.Nodes > nodeCountMax {
 		return nil, fmt.Errorf("a cluster of %d nodes: 1 to %d are possible", cfg.Nodes, nodeCountMax)
@@ -126,7 +125,7 @@ func New(cfg Config) (*Cluster, error) {
 	return c, nil
 }
 
-// place gives the nodes their addresses.
+// place chooses the nodes' addresses.
 func (c *Cluster) place(cfg Config) error {
 	if cfg.Hosts != nil {
 		for i, n := range c.Nodes {
@@ -166,13 +165,13 @@ func (c *Cluster) configure(cfg Config, keyFile string) {
 			n.Args = append(n.Args, "--initial-cluster", strings.Join(members[:first], ","))
 		}
 		if cfg.Hosts != nil {
-			n.Args = append(n.Args, "--insecure") // not on loopback, but nobody else is there
+			n.Args = append(n.Args, "--insecure") // not on loopback, but no one else can reach it
 		}
 		n.Args = append(n.Args, cfg.Flags...)
 	}
 }
 
-// Start is New, and starts all nodes and waits until each is ready.
+// Start calls New, starts all nodes and waits until each is ready.
 func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	c, err := New(cfg)
 	if err != nil {
@@ -185,7 +184,7 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	return c, nil
 }
 
-// StartAll starts the nodes that do not run and waits until all are ready.
+// StartAll starts the nodes that do not run, and waits until all are ready.
 func (c *Cluster) StartAll(ctx context.Context) error {
 	for _, n := range c.Nodes {
 		if n.Running() || n.joins && n.PID() == 0 {
@@ -215,23 +214,22 @@ func (c *Cluster) URLs() []string {
 	return urls
 }
 
-// ErrNoLeader is returned when no node leads, or the nodes do not know.
+// ErrNoLeader is returned when no node leads, or the nodes do not know a leader.
 var ErrNoLeader = errors.New("no leader")
 
-// Leader returns the node that leads by what the nodes say: the answer of the
-// highest term counts.
+// Leader returns the node that leads according to the answer of the highest term.
 func (c *Cluster) Leader(ctx context.Context) (*Node, error) {
 	return c.leaderAmong(ctx, c.Nodes)
 }
 
-// leaderAmong is Leader, asking the given nodes alone. A paused node would not
-// answer, and a deposed one not know.
+// leaderAmong is Leader for the given nodes only, because a paused node would not answer,
+// and a deposed one would not know.
 func (c *Cluster) leaderAmong(ctx context.Context, nodes []*Node) (*Node, error) {
 	views := make([]wire.Cluster, len(nodes))
 	var asking sync.WaitGroup
 	for i, n := range nodes {
 		if n.Running() {
-			// Who does not answer has nothing to say of the leader.
+			// Nodes that do not answer are ignored.
 			asking.Go(func() { views[i], _ = View(ctx, n) })
 		}
 	}
@@ -249,8 +247,7 @@ func (c *Cluster) leaderAmong(ctx context.Context, nodes []*Node) (*Node, error)
 	return c.Nodes[i], nil
 }
 
-// WaitLeader waits until a node leads that is none of except, which are not
-// asked either.
+// WaitLeader waits until a node leads that is not in except. Those are not asked either.
 func (c *Cluster) WaitLeader(ctx context.Context, except ...*Node) (*Node, error) {
 	asked := slices.DeleteFunc(slices.Clone(c.Nodes), func(n *Node) bool { return slices.Contains(except, n) })
 	var leader *Node
@@ -267,9 +264,9 @@ func (c *Cluster) WaitLeader(ctx context.Context, except ...*Node) (*Node, error
 	return leader, nil
 }
 
-// Close kills every node that still runs and gives the ports back.
+// Close kills every running node and releases the ports.
 func (c *Cluster) Close() {
-	_ = KillAll(c.Nodes...) // none can be told any more
+	_ = KillAll(c.Nodes...) // failures cannot be reported
 	if c.release != nil {
 		c.release()
 		c.release = nil

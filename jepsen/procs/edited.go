@@ -12,21 +12,21 @@ import (
 	"strings"
 )
 
-// ErrGone is returned when the text that an edit replaces is not there once.
+// ErrGone is returned when the text that an edit replaces is not exactly once in the file.
 var ErrGone = errors.New("the source has moved on")
 
-// Edit replaces Old, which is in the file once, by New.
+// Edit replaces Old, which must be in the file exactly once, by New.
 type Edit struct{ File, Old, New string }
 
-// Edited is the source as it is, but for some edits. No file of the checkout changes.
+// Edited is the current source with some edits. No file of the checkout is changed.
 type Edited struct {
-	Name    string // of what is written for it, which it ends in; "" only without edits
+	Name    string // ends the names of files written for it; may be "" only without edits
 	Program string // "" is claimq
 	Edits   []Edit
 }
 
-// Build builds the program into dir and returns its path. flags are more of go build's.
-// It is to be called inside the module. Errors: ErrGone, wrapped, or the build's.
+// Build builds the program into dir and returns its path. flags are additional flags of go
+// build. It must be called inside the module. Errors: ErrGone, wrapped, or the build's.
 func (e Edited) Build(ctx context.Context, dir string, flags ...string) (string, error) {
 	root, err := Root(ctx)
 	if err != nil {
@@ -51,8 +51,8 @@ func (e Edited) Build(ctx context.Context, dir string, flags ...string) (string,
 	return path, nil
 }
 
-// Overlay writes the changed files into dir, and the file that tells the go command of
-// them (-overlay), whose path it returns.
+// Overlay writes the changed files into dir, and the file for go's -overlay flag that lists
+// them, whose path it returns.
 func (e Edited) Overlay(root, dir string) (string, error) {
 	replace, err := e.Changed(root, dir)
 	if err != nil {
@@ -66,8 +66,8 @@ func (e Edited) Overlay(root, dir string) (string, error) {
 	return path, os.WriteFile(path, text, 0o644)
 }
 
-// Changed writes the changed files into dir, and returns their paths by those of the
-// files that they replace.
+// Changed writes the changed files into dir, and returns their paths, keyed by the files
+// that they replace.
 func (e Edited) Changed(root, dir string) (map[string]string, error) {
 	texts := map[string]string{} // by file
 	for _, edit := range e.Edits {
@@ -94,16 +94,17 @@ func (e Edited) Changed(root, dir string) (map[string]string, error) {
 	return replace, nil
 }
 
-// levelFile says which feature level a binary knows, in the line that begins so.
+// levelFile contains the line, with this beginning, that says which feature level a binary
+// knows.
 const (
 	levelFile = "fsm/record/level.go"
 	levelText = "\nconst FeatureLevel uint32 = "
 )
 
-// BuildLevel builds claimq, which knows the feature level known, as it is, but for knowing
-// no more than the level, into dir and returns its path. It is to be called inside the
-// module. A version of the past would tell more, and there is none: nothing was released,
-// and formats have changed since without a level of their own. Errors: as Edited.Build.
+// BuildLevel builds a claimq from current sources that knows only the given level instead
+// of known, into dir, and returns its path. It must be called inside the module. A real old
+// version would be a better test, but there is none: nothing was released, and formats have
+// changed since without a level of their own. Errors: as in Edited.Build.
 func BuildLevel(ctx context.Context, dir string, known, level uint32) (string, error) {
 	line := func(level uint32) string { return fmt.Sprintf("%s%d\n", levelText, level) }
 	version := fmt.Sprintf("level-%d", level)

@@ -5,10 +5,10 @@ import (
 	"syscall"
 )
 
-// WriteExecutable writes a file that can be run at once. What is forked while a
-// file is open for writing has it open too, until it executes, and the system runs
-// no file that anybody writes ("text file busy", golang.org/issue/22315): so
-// nothing is forked until the file is closed.
+// WriteExecutable writes a file that can be run at once. A process forked while a file is
+// open for writing inherits that until it executes, and the system refuses to run a file
+// that is open for writing ("text file busy", golang.org/issue/22315). So nothing is forked
+// until the file is closed.
 func WriteExecutable(path string, content []byte) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

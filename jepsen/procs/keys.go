@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// WriteKeys makes an API key for each name, without a rate, and writes what nodes need to know
-// of them into the file at path: may has what each may do, as role and task_types of an entry.
-// It returns the keys by their names.
+// WriteKeys creates an API key without a rate for each name, and writes the file for the nodes
+// to path. may says what each key may do, as the role and task_types of an entry. It returns
+// the keys by name.
 func WriteKeys(path string, may map[string]string) (keys map[string]string, err error) {
 	keys = map[string]string{}
 	var entries strings.Builder

@@ -20,29 +20,27 @@ import (
 
 // Errors of a node's process.
 var (
-	// ErrRunning is returned when a node is started that runs already.
+	// ErrRunning is returned when a running node is started.
 	ErrRunning = errors.New("the node runs already")
-	// ErrNotRunning is returned when something is asked of a node that does not
-	// run.
+	// ErrNotRunning is returned when an operation needs a running node.
 	ErrNotRunning = errors.New("the node does not run")
 )
 
-// pollInterval is how often a condition of a node is looked at.
+// pollInterval is the interval between checks of a node's condition.
 const pollInterval = 10 * time.Millisecond
 
-// readyTimeout bounds one question whether a node is ready.
+// readyTimeout bounds one check whether a node is ready.
 const readyTimeout = time.Second
 
-// Node is one claimq server: its folder, ports and flags, and the process that
-// serves them, if it runs. It is safe for concurrent use.
+// Node is one claimq server: its folder, ports and flags, and its process, if it runs. It
+// is safe for concurrent use.
 type Node struct {
 	ID       string // node id, n1, n2, ...
 	DataDir  string
-	LogPath  string // what its processes print, one after the other
+	LogPath  string // output of all its processes
 	HTTPAddr string
 	PeerAddr string
-	// Args are the arguments of the binary. Change them only while it does not
-	// run.
+	// Args are the arguments of the binary. They may only be changed while it does not run.
 	Args []string
 
 	binary string
@@ -54,11 +52,11 @@ type Node struct {
 	pipes  bool        // it prints to a pipe
 	joins  bool        // it does not belong to the initial cluster
 
-	tokenFile string // of the join token that it may join by
+	tokenFile string // of the join token with which it may join
 
-	mu     sync.Mutex // guards what follows
-	files  int        // that a process may open, 0 = as many as this one
-	pipe   *pipe      // of the last start, nil: it prints to a file
+	mu     sync.Mutex // guards the fields below
+	files  int        // bound of open files, 0 = as for this process
+	pipe   *pipe      // of the last start; nil: it prints to a file
 	cmd    *exec.Cmd  // nil before the first start
 	exited chan struct{}
 	code   int // exit code, once exited is closed; 128 + signal if a signal ended it
@@ -72,7 +70,7 @@ func (n *Node) URL() string {
 	return "http://" + n.HTTPAddr
 }
 
-// SetFlag gives the flag another value from the next start on.
+// SetFlag changes the flag's value from the next start on.
 func (n *Node) SetFlag(flag, value string) {
 	if i := slices.Index(n.Args, flag); i >= 0 && i+1 < len(n.Args) {
 		n.Args[i+1] = value
@@ -81,8 +79,8 @@ func (n *Node) SetFlag(flag, value string) {
 	n.Args = append(n.Args, flag, value)
 }
 
-// JoinBy lets the node join the cluster of the nodes with these peer addresses from the
-// next start on, if its folder is empty then: by the token of SetJoinToken.
+// JoinBy makes the node join the cluster of the nodes with these peer addresses at the next
+// start, if its folder is empty then, with the token of SetJoinToken.
 func (n *Node) JoinBy(peerAddrs []string) {
 	for _, flag := range []string{"--initial-cluster", "--join"} {
 		if i := slices.Index(n.Args, flag); i >= 0 {
@@ -93,34 +91,34 @@ func (n *Node) JoinBy(peerAddrs []string) {
 	n.SetFlag("--join-token-file", n.tokenFile)
 }
 
-// NewJoinToken returns a join token and the body of the call, POST
-// /api/cluster/tokens, that makes it, good for one node.
+// NewJoinToken returns a join token for one node, and the body of the call that registers
+// it, POST /api/cluster/tokens.
 func NewJoinToken() (token, body string) {
 	token = rand.Text()
 	return token, fmt.Sprintf(`{"token_sha256":"%x","expires_in_ms":3600000}`, sha256.Sum256([]byte(token)))
 }
 
-// SetJoinToken gives the node the join token that it joins by.
+// SetJoinToken sets the token with which the node joins.
 func (n *Node) SetJoinToken(token string) error {
 	return os.WriteFile(n.tokenFile, []byte(token+"\n"), 0o600)
 }
 
-// SetBinary lets the node run another binary from the next start on.
+// SetBinary makes the node run another binary from the next start on.
 func (n *Node) SetBinary(path string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.binary = path
 }
 
-// SetFiles bounds the files that the node may open from the next start on; 0 is no bound of
-// its own.
+// SetFiles bounds the node's open files from the next start on; 0 means no bound of its
+// own.
 func (n *Node) SetFiles(most int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.files = most
 }
 
-// Wipe empties the node's folder, as a new disk is, while it does not run.
+// Wipe empties the node's folder, like a new disk. The node must not run.
 func (n *Node) Wipe() error {
 	entries, err := os.ReadDir(n.DataDir)
 	errs := []error{err}
@@ -153,7 +151,7 @@ func (n *Node) Start() error {
 		}
 		cmd.Stdout, cmd.Stderr = out.write, out.write
 	}
-	// Not as seldom as who starts it collects garbage: as a server does.
+	// With Go's default garbage collection, like a real server.
 	cmd.Env = append(append(os.Environ(), "GOGC="), n.env...)
 	cmd.SysProcAttr = ChildAttr()
 	start := cmd.Start
@@ -180,8 +178,8 @@ func (n *Node) StartReady(ctx context.Context) error {
 	return n.WaitReady(ctx)
 }
 
-// await collects the exit code. It ends when the process does, and whoever
-// ends the process waits for exited.
+// await collects the exit code. It ends with the process, and calls that end the process
+// wait for exited.
 func (n *Node) await(cmd *exec.Cmd, out *pipe, log *os.File, exited chan struct{}) {
 	_ = cmd.Wait() // the code is in ProcessState
 	if out != nil {
@@ -210,7 +208,7 @@ func (n *Node) runningLocked() bool {
 	}
 }
 
-// Running reports whether the process runs (or is paused).
+// Running reports whether the process runs or is paused.
 func (n *Node) Running() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -227,16 +225,16 @@ func (n *Node) PID() int {
 	return n.cmd.Process.Pid
 }
 
-// Exited returns a channel that is closed once the process of the last start
-// has ended, nil before the first.
+// Exited returns a channel that is closed when the process of the last start ends, nil
+// before the first start.
 func (n *Node) Exited() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.exited
 }
 
-// ExitCode returns how the process of the last start ended, 128 + the signal's
-// number if a signal ended it, -1 while it runs.
+// ExitCode returns the exit code of the last start's process, 128 + the signal's number if
+// a signal ended it, -1 while it runs.
 func (n *Node) ExitCode() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -246,8 +244,7 @@ func (n *Node) ExitCode() int {
 	return n.code
 }
 
-// Kill ends the process with SIGKILL, as a crash does, and waits until it is
-// gone.
+// Kill ends the process with SIGKILL, like a crash, and waits until it is gone.
 func (n *Node) Kill() error {
 	if err := n.Signal(syscall.SIGKILL); err != nil {
 		return err
@@ -256,7 +253,7 @@ func (n *Node) Kill() error {
 	return nil
 }
 
-// KillAll kills those of the nodes that run at once, so that none outlives another for
+// KillAll kills the running ones of the nodes at once, so that none outlives another for
 // long, and waits until they are gone.
 func KillAll(nodes ...*Node) error {
 	var errs []error
@@ -281,15 +278,14 @@ func (n *Node) Stop(ctx context.Context) error {
 	return n.WaitExit(ctx)
 }
 
-// Pause stops the process with SIGSTOP: it does nothing until Continue, and
-// does not know it.
+// Pause stops the process with SIGSTOP: it does nothing until Continue, and does not
+// notice.
 func (n *Node) Pause() error { return n.Signal(syscall.SIGSTOP) }
 
 // Continue ends a Pause.
 func (n *Node) Continue() error { return n.Signal(syscall.SIGCONT) }
 
-// Signal sends sig to the process, by its pid, and does not wait for what
-// comes of it.
+// Signal sends sig to the process, by its pid, without waiting for the effect.
 func (n *Node) Signal(sig syscall.Signal) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -302,7 +298,7 @@ func (n *Node) Signal(sig syscall.Signal) error {
 	return nil
 }
 
-// WaitExit waits until the process has ended, or ctx.
+// WaitExit waits until the process or ctx has ended.
 func (n *Node) WaitExit(ctx context.Context) error {
 	select {
 	case <-n.Exited():
@@ -312,8 +308,8 @@ func (n *Node) WaitExit(ctx context.Context) error {
 	}
 }
 
-// WaitReady waits until the node says that it is ready. It fails at once when
-// the process ends.
+// WaitReady waits until the node says that it is ready. It fails at once when the process
+// ends.
 func (n *Node) WaitReady(ctx context.Context) error {
 	for {
 		asking, cancel := context.WithTimeout(ctx, readyTimeout)

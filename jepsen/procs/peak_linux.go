@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// PeakBytes returns the most resident memory that the process of the last start has had, 0
-// where that is not known.
+// PeakBytes returns the peak of resident memory of the last start's process, or 0 if
+// unknown.
 func (n *Node) PeakBytes() (bytes int64) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.PID()))
 	if err != nil {

@@ -2,5 +2,5 @@
 
 package procs
 
-// PeakBytes returns 0: the system does not tell.
+// PeakBytes returns 0, because the system does not report it.
 func (*Node) PeakBytes() int64 { return 0 }

@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// pipe is what a node's processes print to in place of a file, where somebody reads it into
-// that file, until somebody does no longer.
+// pipe replaces the log file of a node's processes. A goroutine copies from it to the file, until
+// it is told to stop.
 type pipe struct {
 	file        *os.File
 	read, write *os.File
-	ended       chan struct{} // closed once nothing is read any more
+	ended       chan struct{} // closed when reading has ended
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	changed *sync.Cond
-	held    bool // nothing is to be read
-	waits   bool // and nothing is
+	held    bool // reading must pause
+	waits   bool // reading has paused
 }
 
 func openPipe(file *os.File) (*pipe, error) {
@@ -33,7 +33,7 @@ func openPipe(file *os.File) (*pipe, error) {
 	return p, nil
 }
 
-// copy reads until the pipe ends, or is broken.
+// copy copies until the pipe ends or is broken.
 func (p *pipe) copy() {
 	defer close(p.ended)
 	buffer := make([]byte, 4<<10)
@@ -53,7 +53,7 @@ func (p *pipe) copy() {
 	}
 }
 
-// hold lets nobody read, or goes on.
+// hold pauses or resumes reading.
 func (p *pipe) hold(held bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,17 +61,17 @@ func (p *pipe) hold(held bool) {
 	p.changed.Broadcast()
 }
 
-// fillWait is how long nothing more fits into a pipe that is full.
+// fillWait is the time without progress after which a pipe counts as full.
 const fillWait = 20 * time.Millisecond
 
-// stuff has nobody read the pipe and fills it, so that the next line does not fit.
+// stuff stops the reading and fills the pipe, so that the next line does not fit.
 func (p *pipe) stuff() error {
 	select {
 	case <-p.ended: // it is broken
 		return nil
 	default:
 	}
-	// By a description of its own: that which the process has stays as it is.
+	// With a file description of its own, because the process's must not change.
 	end, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", p.write.Fd()), os.O_WRONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (p *pipe) stuff() error {
 	}
 	p.hold(true)
 	err = write("nobody reads this log from here on\n")
-	if err == nil { // who reads just now has it, and waits then
+	if err == nil { // a read under way takes some, and then waits
 		p.mu.Lock()
 		for p.held && !p.waits {
 			p.changed.Wait()
@@ -104,7 +104,7 @@ func (p *pipe) stuff() error {
 	return err
 }
 
-// end is called once the process has ended, and waits for what it printed.
+// end is called when the process has ended, and waits until its output is copied.
 func (p *pipe) end() {
 	p.hold(false)
 	_ = p.write.Close()
@@ -112,7 +112,7 @@ func (p *pipe) end() {
 	_ = p.read.Close()
 }
 
-// StopReading has nobody read what the process prints, into a pipe that is full. Errors: ErrNotRunning.
+// StopReading stops reading the process's output and fills its pipe. Errors: ErrNotRunning.
 func (n *Node) StopReading() error { return n.piped((*pipe).stuff) }
 
 // GoOnReading ends StopReading.
@@ -120,12 +120,12 @@ func (n *Node) GoOnReading() error {
 	return n.piped(func(p *pipe) error { p.hold(false); return nil })
 }
 
-// BreakLog closes the pipe that the process prints to. Errors: ErrNotRunning.
+// BreakLog closes the pipe of the process's output. Errors: ErrNotRunning.
 func (n *Node) BreakLog() error {
 	return n.piped(func(p *pipe) error { _ = p.read.Close(); return nil })
 }
 
-// piped does something with the pipe of the process that runs.
+// piped calls do with the pipe of the running process.
 func (n *Node) piped(do func(*pipe) error) error {
 	n.mu.Lock()
 	p := n.pipe

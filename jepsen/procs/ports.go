@@ -10,9 +10,8 @@ import (
 	"syscall"
 )
 
-// Ports are taken from below the range that the kernel gives to outgoing
-// connections, so that none of those takes the port of a node before it
-// listens, or while it is down.
+// Ports are below the kernel's range for outgoing connections, so that none of those takes
+// the port of a node before it listens, or while it is down.
 const (
 	portMin   = 20_000
 	portCount = 12_000
@@ -21,9 +20,9 @@ const (
 // errNoPort is returned when no port is free.
 var errNoPort = errors.New("no free port between 20000 and 32000")
 
-// TakePorts takes count free ports of 127.0.0.1 for nodes that the caller starts
-// itself. Until release nobody else who takes ports so is given one of them: a lock on a
-// file of its number keeps each.
+// TakePorts takes count free ports of 127.0.0.1 for nodes that the caller starts itself.
+// Until release no other caller gets one of them: a lock on a file with its number protects
+// each.
 func TakePorts(count int) (numbers []int, release func(), err error) {
 	var offsets []int
 	for i := range count {
@@ -36,14 +35,14 @@ func TakePorts(count int) (numbers []int, release func(), err error) {
 	return numbers, release, err
 }
 
-// TakePortsFrom is as TakePorts for ports at the given offsets, 0 or more, from one
+// TakePortsFrom is like TakePorts for ports at the given offsets, 0 or more, from a base
 // port, which it returns.
 func TakePortsFrom(offsets ...int) (base int, release func(), err error) {
 	dir, err := portsDir()
 	if err != nil {
 		return 0, nil, err
 	}
-	start := os.Getpid() * 16 // so that not all begin at one
+	start := os.Getpid() * 16 // so that not all begin at the same one
 	for i := range portCount {
 		base := portMin + (start+i)%portCount
 		locks, err := lockPorts(dir, base, offsets)
@@ -54,8 +53,8 @@ func TakePortsFrom(offsets ...int) (base int, release func(), err error) {
 	return 0, nil, errNoPort
 }
 
-// portsDir makes the folder of the locks, one for each user: nobody can lock
-// another's files.
+// portsDir creates the folder of the locks, one for each user, because users cannot lock
+// each other's files.
 func portsDir() (string, error) {
 	dir := filepath.Join(os.TempDir(), fmt.Sprintf("claimq-ports-%d", os.Getuid()))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -77,8 +76,8 @@ func lockPorts(dir string, base int, offsets []int) (locks []*os.File, err error
 	return locks, nil
 }
 
-// lockPort locks the port's file, nil if another run has it or something
-// listens there.
+// lockPort locks the port's file. It returns nil if another run has it or something listens
+// there.
 func lockPort(dir string, number int) (*os.File, error) {
 	lock, err := os.OpenFile(filepath.Join(dir, strconv.Itoa(number)), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -94,10 +93,11 @@ func lockPort(dir string, number int) (*os.File, error) {
 	return lock, l.Close()
 }
 
-// unlock lets other runs take the ports.
+// unlock releases the ports.
 func unlock(locks []*os.File) {
 	for _, lock := range locks {
-		// Unlocked first: what is being forked has the file open for a moment longer.
+		// Unlocked explicitly, because a child that is being forked has the file open for a
+		// moment longer.
 		_ = syscall.Flock(int(lock.Fd()), syscall.LOCK_UN)
 		_ = lock.Close()
 	}

@@ -1,4 +1,4 @@
-// Package recipes has no code but tests: they run the commands of README.md and of
-// the guides in docs/, as they stand there, and hold what they print against the
-// pages. Those of docs/operations.md run on machines of a laboratory.
+// Package recipes only contains tests. They run the commands of README.md and the guides in
+// docs/ as they stand there, and compare the output with the pages. Those of
+// docs/operations.md run on simulated machines.
 package recipes

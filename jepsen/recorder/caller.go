@@ -14,38 +14,38 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// DefaultTimeout bounds one call: after it the outcome is unknown.
+// DefaultTimeout bounds one call. After it the outcome is unknown.
 const DefaultTimeout = 2 * time.Second
 
 // Codes of ops without an answer of the server.
 const (
-	// CodeNotConnected is of a call that never left: nothing was sent.
+	// CodeNotConnected means that nothing was sent.
 	CodeNotConnected = "not_connected"
-	// CodeNoAnswer is of a call whose connection broke or that took too long.
+	// CodeNoAnswer means that the connection broke or that the call took too long.
 	CodeNoAnswer = "no_answer"
-	// CodeOddAnswer is of an answer that is none of the contract's.
+	// CodeOddAnswer means that the answer is not in the contract.
 	CodeOddAnswer = "odd_answer"
 )
 
-// Caller is one process of the history: it makes one call after the other, each
-// to the node it has chosen. It is for one goroutine.
+// Caller is a process of the history: it makes one call after the other, each to its
+// current node. It is for one goroutine.
 type Caller struct {
-	// Timeout bounds each call, beside what the call asks to wait for a task.
+	// Timeout bounds each call, in addition to the time that the call asks to wait for a
+	// task.
 	Timeout time.Duration
-	// Key is its API key, at first the recorder's.
+	// Key is its API key, initially the recorder's.
 	Key string
-	// Sent, if set, is called when a request has been written.
+	// Sent, if not nil, is called when a request has been written.
 	Sent func()
 
 	rec     *Recorder
 	http    *http.Client
 	process int
 	nodes   []string // base URLs
-	at      int      // index of the node it calls
+	at      int      // index of the current node
 }
 
-// Caller returns a new process that begins with the node at index first of
-// nodes.
+// Caller returns a new process that begins with the node at index first.
 func (r *Recorder) Caller(nodes []string, first int) *Caller {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,11 +53,11 @@ func (r *Recorder) Caller(nodes []string, first int) *Caller {
 	return &Caller{Timeout: DefaultTimeout, Key: r.Key, rec: r, http: r.http, process: r.callers, nodes: nodes, at: first % len(nodes)}
 }
 
-// By has the caller's requests made by rt, which follows no redirect.
+// By makes the caller's requests with rt, which follows no redirect.
 func (c *Caller) By(rt http.RoundTripper) { c.http = &http.Client{Transport: rt} }
 
-// seen is what an answer shows of a task. One that waits for its time is pending
-// for the checkers, which know of times otherwise.
+// seen returns the task in an answer as recorded. A task that waits for its time is pending
+// for the checkers, which learn of times elsewhere.
 func seen(t *wire.Task) *history.Task {
 	s := &history.Task{
 		ID: t.ID, Key: t.IdempotencyKey, Status: t.Status, Attempts: t.Attempts, Params: string(t.Params), Result: string(t.Result),
@@ -73,7 +73,7 @@ func seen(t *wire.Task) *history.Task {
 	return s
 }
 
-// value returns what p points to, the zero value if it is nil.
+// value returns the value that p points to, or the zero value if it is nil.
 func value[T any](p *T) (v T) {
 	if p != nil {
 		v = *p
@@ -81,8 +81,7 @@ func value[T any](p *T) (v T) {
 	return v
 }
 
-// record records the ops of one call, and goes elsewhere with the next one if
-// it should.
+// record records the ops of one call, and switches to another node if it should.
 func (c *Caller) record(ops ...history.Op) {
 	c.rec.add(ops...)
 	if Again(ops[0]) {
@@ -90,8 +89,8 @@ func (c *Caller) record(ops ...history.Op) {
 	}
 }
 
-// exchange makes one request, does not record it, and returns what was answered. take takes
-// a success, and reports whether it has what it must.
+// exchange makes one request without recording it, and returns op with the answer. take
+// decodes a success, and reports whether it is complete.
 func (c *Caller) exchange(ctx context.Context, op history.Op, method, path string, body any, take func(*history.Op, []byte) bool) (history.Op, []byte) {
 	op.Process, op.Node = c.process, c.nodes[c.at]
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout+time.Duration(op.WaitMS)*time.Millisecond)
@@ -109,7 +108,7 @@ func (c *Caller) exchange(ctx context.Context, op history.Op, method, path strin
 	return op, raw
 }
 
-// judge says what an answer, or none, means for the outcome.
+// judge returns the outcome that an answer, or none, means.
 func judge(status int, body []byte, err error) (history.Outcome, string) {
 	if err != nil {
 		var network *net.OpError
@@ -124,7 +123,7 @@ func judge(status int, body []byte, err error) (history.Outcome, string) {
 	}
 	var refusal wire.Refusal
 	if json.Unmarshal(body, &refusal) != nil || refusal.Code.Status() != status {
-		return history.Unknown, CodeOddAnswer // of a proxy, or of nobody we know
+		return history.Unknown, CodeOddAnswer // of a proxy, or of an unknown program
 	}
 	switch refusal.Code {
 	case wire.CodeOutcomeUnknown, wire.CodeInternal:
@@ -133,8 +132,8 @@ func judge(status int, body []byte, err error) (history.Outcome, string) {
 	return history.Failed, string(refusal.Code)
 }
 
-// Again reports whether a call with this outcome should be repeated, at another node: its
-// outcome is not known, or it could not be done now.
+// Again reports whether a call with this outcome should be repeated at another node: its
+// outcome is unknown, or it could not be done now.
 func Again(op history.Op) bool {
 	if op.Outcome == history.Unknown {
 		return true

@@ -15,16 +15,16 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// route is how calls of a kind are made. %d in the path is the task, %s the type. body is
-// what op asks for, nil if its path and query say it. take fills op from what was answered, and
-// reports whether the answer has what it must.
+// route describes calls of a kind. %d in the path is the task, %s the type. body returns the
+// body for op, nil if its path and query are enough. take fills op from the answer, and reports
+// whether the answer is complete.
 type route struct {
 	method, path string
 	body         func(op *history.Op) any
 	take         func(op *history.Op, raw []byte) bool
 }
 
-// routes are the calls that are one op each, but for submits, claims and settles (parts.go).
+// routes lists the calls that are one op each, except submits, claims and settles (parts.go).
 var routes = map[history.Kind]route{
 	history.Retry: {http.MethodPost, "/api/tasks/%d/retry", func(op *history.Op) any {
 		return wire.Retry{ClaimToken: op.Token, AddAttempts: op.MaxAttempts}
@@ -49,7 +49,7 @@ var routes = map[history.Kind]route{
 	history.Finalize: {http.MethodPost, "/api/tasks/%d/finalize", endOf, as(takeFinalized)},
 }
 
-// settingOf is what a set_type sets.
+// settingOf returns the body of a set_type.
 func settingOf(op *history.Op) any {
 	if op.Paused != nil {
 		return map[string]bool{"paused": *op.Paused}
@@ -57,12 +57,12 @@ func settingOf(op *history.Op) any {
 	return map[string]int32{"max_claimed": op.MaxClaimed}
 }
 
-// holdOf is what a processor says of a claim of a finalization.
+// holdOf returns the body of a processor's call about a claim of a finalization.
 func holdOf(op *history.Op) any {
 	return wire.FinalizationClaim{ProcessorID: op.Worker, TimeoutSeconds: op.LeaseMS / 1000}
 }
 
-// endOf is what a processor says of a parent's end.
+// endOf returns the body of a processor's call that ends a parent.
 func endOf(op *history.Op) any {
 	f := wire.Finalize{ProcessorID: op.Worker, ClaimToken: op.Token, Outcome: op.Goal, Result: json.RawMessage(op.Result)}
 	if op.Goal == "failed" {
@@ -71,7 +71,7 @@ func endOf(op *history.Op) any {
 	return f
 }
 
-// queryOf is what the path of a read says beside its task.
+// queryOf returns the query of a read.
 func queryOf(op *history.Op) string {
 	query := url.Values{}
 	if op.Kind == history.List {
@@ -90,7 +90,7 @@ func queryOf(op *history.Op) string {
 	return query.Encode()
 }
 
-// as is a route's take of answers that are a T.
+// as adapts take to answers that are a T.
 func as[T any](take func(*history.Op, *T) bool) func(*history.Op, []byte) bool {
 	return func(op *history.Op, raw []byte) bool {
 		var a T
@@ -98,7 +98,7 @@ func as[T any](take func(*history.Op, *T) bool) func(*history.Op, []byte) bool {
 	}
 }
 
-// answered is a route's take of the answers that most calls have.
+// answered adapts take to the answers that most calls have.
 func answered(take func(*history.Op, *wire.Answer) bool) func(*history.Op, []byte) bool {
 	return as(func(op *history.Op, a *wire.Answer) bool {
 		op.Repeated = a.Repeated
@@ -106,8 +106,8 @@ func answered(take func(*history.Op, *wire.Answer) bool) func(*history.Op, []byt
 	})
 }
 
-// Call asks for what op says, by its kind: a call about one task or type that is one op. It
-// returns op with what was answered.
+// Call makes the call that op describes: one about a single task or type. It returns op with
+// the answer.
 func (c *Caller) Call(ctx context.Context, op history.Op) history.Op {
 	route := routes[op.Kind]
 	path := route.path
@@ -126,7 +126,7 @@ func (c *Caller) Call(ctx context.Context, op history.Op) history.Op {
 	return op
 }
 
-// submitOf is the op of a submit, in a call whose ops have in common what whole says.
+// submitOf returns the op of a submit, in a call whose ops share the contents of whole.
 func submitOf(whole history.Op, task *wire.NewTask) history.Op {
 	op := whole
 	op.Kind, op.Key, op.TaskType, op.Priority, op.Group = history.Submit, task.IdempotencyKey, task.TaskType, task.Priority, task.Group
@@ -134,8 +134,8 @@ func submitOf(whole history.Op, task *wire.NewTask) history.Op {
 	return op
 }
 
-// planOf is what the history keeps of a task's steps, nil if it has none. A name
-// that no step has is left out.
+// planOf returns the recorded form of a task's steps, nil if it has none. Unknown names of
+// steps are left out.
 func planOf(task *wire.NewTask) *history.Plan {
 	if len(task.Steps) == 0 {
 		return nil
@@ -153,7 +153,7 @@ func planOf(task *wire.NewTask) *history.Plan {
 	return p
 }
 
-// claimOf is the op of a claim.
+// claimOf returns the op of a claim.
 func claimOf(whole history.Op, req *wire.Claim) history.Op {
 	op := whole
 	op.Kind, op.Worker, op.RequestID, op.LeaseMS = history.Claim, req.WorkerID, req.ClaimRequestID, req.LeaseMS
@@ -161,7 +161,7 @@ func claimOf(whole history.Op, req *wire.Claim) history.Op {
 	return op
 }
 
-// settleOf is the op of a settling call.
+// settleOf returns the op of a settling call.
 func settleOf(whole history.Op, kind history.Kind, taskID uint64, s *wire.Settle) history.Op {
 	op := whole
 	op.Kind, op.TaskID, op.Token, op.Worker = kind, taskID, s.ClaimToken, s.WorkerID
@@ -169,7 +169,7 @@ func settleOf(whole history.Op, kind history.Kind, taskID uint64, s *wire.Settle
 	return op
 }
 
-// takeSeen takes the task as it is now.
+// takeSeen takes the current task.
 func takeSeen(op *history.Op, a *wire.Answer) bool {
 	if a.Task == nil {
 		return false
@@ -193,7 +193,7 @@ func takeActed(op *history.Op, a *wire.Acted) bool {
 	return a.Success && a.Done <= a.Matched
 }
 
-// claimExtended is the message to a processor that had the claim already.
+// claimExtended is the message to a processor that already had the claim.
 const claimExtended = "Claim extended"
 
 func takeFinalizationClaim(op *history.Op, a *wire.FinalizationClaimed) bool {

@@ -18,10 +18,9 @@ import (
 // errMoved is returned when a node's state changed while it was read.
 var errMoved = errors.New("the state changed while it was read")
 
-// DumpAll reads all that each node holds, from its own state, at one index if
-// they reach one, and notes it. Nothing may be written meanwhile; ticks move
-// the index on, so it tries until the nodes agree or ctx ends, and then notes
-// what they last said.
+// DumpAll reads everything that each node holds, from its own state, at the same index if
+// possible, and records it. Nothing may be written meanwhile. Because ticks increase the
+// index, it tries until the nodes agree or ctx ends, and then records the last answers.
 func (r *Recorder) DumpAll(ctx context.Context, nodes, names []string) error {
 	var dumps []history.Dump
 	var trail []history.Told
@@ -88,7 +87,7 @@ func hashOf(lines []string) string {
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// differs says where two states first differ, "" if nowhere.
+// differs describes the first difference of two states, "" if there is no difference.
 func differs(a, b []string) string {
 	for i := range min(len(a), len(b)) {
 		if a[i] != b[i] {
@@ -101,8 +100,7 @@ func differs(a, b []string) string {
 	return ""
 }
 
-// dump reads all tasks of the node, by its own state, as JSON, and the index
-// that they are of.
+// dump reads all tasks from the node's own state as JSON, and their index.
 func (r *Recorder) dump(ctx context.Context, node string) (tasks []string, index uint64, err error) {
 	err = pages(url.Values{"include": {"params,result"}, "consistency": {"stale"}}, func(path string) (string, error) {
 		var page struct {
@@ -115,10 +113,10 @@ func (r *Recorder) dump(ctx context.Context, node string) (tasks []string, index
 		}
 		index = at
 		for _, t := range page.Tasks {
-			// What is left of a lease is an estimate of the node's own clock.
+			// The rest of a lease is an estimate by the node's own clock.
 			delete(t, "lease_remaining_ms")
 			delete(t, "lease_expires_at")
-			b, errJSON := json.Marshal(t) // in the order of the names
+			b, errJSON := json.Marshal(t) // sorted by name
 			err = errors.Join(err, errJSON)
 			tasks = append(tasks, string(b))
 		}

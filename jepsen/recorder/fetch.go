@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// answerBytesMax bounds an answer that is read.
+	// answerBytesMax bounds the part of an answer that is read.
 	answerBytesMax = 32 << 20
 	askTimeout     = 5 * time.Second
 	retryPause     = 50 * time.Millisecond
 )
 
-// errNotDone is of an answer that is no success.
+// errNotDone is returned for an answer that is not a success.
 var errNotDone = errors.New("not done")
 
-// fetch makes one request and returns what was answered, and the answer's index, 0 if it
-// has none. The transport repeats none that changes anything: only what was never written.
+// fetch makes one request and returns the answer and its index, 0 if it has none. The
+// transport only repeats requests that were never written.
 func fetch(ctx context.Context, by *http.Client, key, method, target string, minIndex uint64, body any) (status int, index uint64, raw []byte, err error) {
 	var reader io.Reader
 	if body != nil {
@@ -56,8 +56,9 @@ func fetch(ctx context.Context, by *http.Client, key, method, target string, min
 	return resp.StatusCode, index, raw, err
 }
 
-// ask makes one request that is not part of the history, and reads the answer, which must
-// be a success, into answer, unless that is nil. To delete what is not there is one.
+// ask makes one request that is not part of the history, and decodes the answer, which must
+// be a success, into answer unless that is nil. Deleting something that does not exist is a
+// success.
 func (r *Recorder) ask(ctx context.Context, method, target string, body, answer any) (index uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -75,7 +76,7 @@ func (r *Recorder) ask(ctx context.Context, method, target string, body, answer 
 	return index, json.Unmarshal(raw, answer)
 }
 
-// askAny asks one node after the other, until one has answered with a success or ctx ends.
+// askAny asks one node after the other until one answers with a success or ctx ends.
 func (r *Recorder) askAny(ctx context.Context, nodes []string, method, path string, body, answer any) (index uint64, err error) {
 	next := 0
 	err = pause.Until(ctx, retryPause, func() (err error) {
@@ -86,11 +87,11 @@ func (r *Recorder) askAny(ctx context.Context, nodes []string, method, path stri
 	return index, err
 }
 
-// pageLimit is the most tasks that a node lists at once.
+// pageLimit is the maximum number of tasks in a page.
 const pageLimit = "1000"
 
-// pages asks for all tasks, oldest first, page by page: ask takes the path of one and
-// returns where the next one begins, "" if there is none.
+// pages reads all tasks, oldest first, page by page. ask requests the page at path and
+// returns the beginning of the next one, "" after the last.
 func pages(query url.Values, ask func(path string) (next string, err error)) error {
 	query.Set("limit", pageLimit)
 	query.Set("order", "asc")

@@ -10,8 +10,8 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// ReadFinal reads every task into the history. No caller may be at work: the
-// pages are not of one moment.
+// ReadFinal records every task in the history. No caller may be active, because the pages
+// are not from one moment.
 func (r *Recorder) ReadFinal(ctx context.Context, nodes []string) error {
 	final := &history.Final{Call: r.Now()}
 	err := pages(url.Values{"include": {"params,result"}}, func(path string) (string, error) {
@@ -32,7 +32,7 @@ func (r *Recorder) ReadFinal(ctx context.Context, nodes []string) error {
 	return nil
 }
 
-// OpenCount returns how many tasks have not ended, without those of the schedule.
+// OpenCount returns the number of tasks that have not ended, without those of the schedule.
 func (r *Recorder) OpenCount(ctx context.Context, nodes []string) (int64, error) {
 	var stats wire.Stats
 	if _, err := r.askAny(ctx, nodes, http.MethodGet, "/api/stats", nil, &stats); err != nil {

@@ -12,11 +12,11 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// CodeWithOthers is of an op of an atomic batch that was refused for another op.
+// CodeWithOthers means that an op of an atomic batch was refused because of another op.
 const CodeWithOthers = "refused_with_others"
 
-// ask makes one request of several ops and does not record it. The answer is empty unless
-// whole is OK, and then as must says.
+// ask makes one request of several ops without recording it. The answer is empty unless whole is
+// OK, which requires must.
 func (c *Caller) ask(ctx context.Context, whole history.Op, path string, body any, must func(*wire.Answer) bool) (history.Op, *wire.Answer) {
 	a := &wire.Answer{}
 	whole, _ = c.exchange(ctx, whole, http.MethodPost, path, body, answered(func(_ *history.Op, got *wire.Answer) bool {
@@ -37,7 +37,7 @@ func (c *Caller) Submit(ctx context.Context, task wire.NewTask) history.Op {
 	return op
 }
 
-// SubmitMany submits tasks in one call: one op for each.
+// SubmitMany submits tasks in one call, with one op for each.
 func (c *Caller) SubmitMany(ctx context.Context, tasks []wire.NewTask) []history.Op {
 	whole, a := c.ask(ctx, history.Op{}, "/api/tasks", wire.SubmitMany{Tasks: tasks}, func(a *wire.Answer) bool {
 		return len(a.Results) == len(tasks) && !slices.ContainsFunc(a.Results, func(r wire.SubmitResult) bool { return r.ID == 0 })
@@ -53,13 +53,13 @@ func (c *Caller) SubmitMany(ctx context.Context, tasks []wire.NewTask) []history
 	return ops
 }
 
-// Claim claims the next task. An op that is OK has the task and the token.
+// Claim claims the next task. A successful op has the task and the token.
 func (c *Caller) Claim(ctx context.Context, req wire.Claim) history.Op {
 	return c.ClaimMany(ctx, req)[0]
 }
 
-// ClaimMany claims up to req.Limit tasks in one call: one op for each, and one
-// without a task if there were none.
+// ClaimMany claims up to req.Limit tasks in one call: one op for each, or one without a task if
+// there were none.
 func (c *Caller) ClaimMany(ctx context.Context, req wire.Claim) []history.Op {
 	return c.claim(ctx, claimOf(history.Op{}, &req), "/api/tasks/claim", req)
 }
@@ -80,8 +80,8 @@ func (c *Caller) claim(ctx context.Context, op history.Op, path string, req wire
 	return ops
 }
 
-// Settle completes, fails, extends or releases the task, by kind. A complete may submit
-// what follows and claim, as s says: an op of the complete, one of each submit, and one of
+// Settle completes, fails, extends or releases the task, by kind. A complete may also submit tasks
+// and claim, according to s: this gives an op for the complete, one for each submit, and one for
 // the claim.
 func (c *Caller) Settle(ctx context.Context, kind history.Kind, taskID uint64, s wire.Settle) []history.Op {
 	path := fmt.Sprintf("/api/tasks/%d/%s", taskID, kind)
@@ -93,7 +93,7 @@ func (c *Caller) Settle(ctx context.Context, kind history.Kind, taskID uint64, s
 	return ops
 }
 
-// taken is the op for each of the tasks that an answer to a claim names, or without one.
+// taken returns an op for each task in the answer to a claim, or one without a task.
 func taken(op history.Op, tasks []wire.Task) []history.Op {
 	if op.Outcome != history.OK || len(tasks) == 0 {
 		return []history.Op{op}
@@ -102,14 +102,14 @@ func taken(op history.Op, tasks []wire.Task) []history.Op {
 	for i := range tasks {
 		t := &tasks[i]
 		ops[i].TaskID, ops[i].Token = t.ID, value(t.ClaimToken)
-		if t.ClaimToken != nil && t.ClaimState == "" { // of a repeat it shows what is now
+		if t.ClaimToken != nil && t.ClaimState == "" { // a repeat shows the current state
 			ops[i].Seen = seen(t)
 		}
 	}
 	return ops
 }
 
-// tasksOf are the tasks that the answer to a claim of one or of many names.
+// tasksOf returns the tasks in the answer to a claim of one or of many.
 func tasksOf(a *wire.Answer) []wire.Task {
 	if len(a.Tasks) == 0 && a.Task != nil {
 		return []wire.Task{*a.Task}
@@ -117,7 +117,7 @@ func tasksOf(a *wire.Answer) []wire.Task {
 	return a.Tasks
 }
 
-// submitted is the op of a submit of one task.
+// submitted returns the op of a submit of one task.
 func submitted(whole history.Op, asked *wire.NewTask, a *wire.Answer) history.Op {
 	op := submitOf(whole, asked)
 	if op.Outcome == history.OK && a.Task != nil {
@@ -126,11 +126,11 @@ func submitted(whole history.Op, asked *wire.NewTask, a *wire.Answer) history.Op
 	return op
 }
 
-// claimEnded is the claim_state of a claim that is over, in a repeated answer.
+// claimEnded is the claim_state in a repeated answer when the claim is over.
 const claimEnded = "ended"
 
-// settled are the ops of a settling call: its own, a submit for each task that
-// follows, and a claim.
+// settled returns the ops of a settling call: its own, a submit for each following task, and a
+// claim.
 func settled(whole history.Op, kind history.Kind, id uint64, s *wire.Settle, a *wire.Answer) []history.Op {
 	op := settleOf(whole, kind, id, s)
 	if a.Task != nil {
@@ -140,7 +140,7 @@ func settled(whole history.Op, kind history.Kind, id uint64, s *wire.Settle, a *
 	for i := range s.Submit {
 		op := submitOf(whole, &s.Submit[i])
 		if i < len(a.Submitted) {
-			// A repeat tells what the first complete created.
+			// A repeat reports what the first complete created.
 			op.TaskID, op.Created = a.Submitted[i].ID, a.Submitted[i].Created && !a.Repeated
 		}
 		ops = append(ops, op)
@@ -152,18 +152,18 @@ func settled(whole history.Op, kind history.Kind, id uint64, s *wire.Settle, a *
 		}
 		op := claimOf(whole, s.Claim)
 		if t := next.Task; op.RequestID == "" && t != nil && t.ClaimState == claimEnded {
-			// A repeat that tells of a claim which is over: it was given back, as its first answer could
-			// not be written. Nobody has had it.
+			// A repeat about a claim that is over: it was given back because its first answer could
+			// not be written. No worker has had it.
 			op.Outcome, next.Task = history.Unknown, nil
 		}
-		op.RequestID = cmp.Or(op.RequestID, fmt.Sprintf("complete %d by %d", id, s.ClaimToken)) // that names it as well
+		op.RequestID = cmp.Or(op.RequestID, fmt.Sprintf("complete %d by %d", id, s.ClaimToken)) // identifies it as well
 		ops = append(ops, taken(op, tasksOf(&next))...)
 	}
 	return ops
 }
 
-// Batch makes the ops of b, whose Fields are a wire.NewTask, a wire.Settle or a
-// wire.Claim: an op of each, in order. No two of them may be about one task.
+// Batch makes the ops of b, whose Fields are a wire.NewTask, a wire.Settle or a wire.Claim: an op
+// for each, in order. No two of them may concern the same task.
 func (c *Caller) Batch(ctx context.Context, b wire.Batch) []history.Op {
 	var done wire.BatchAnswer
 	whole, raw := c.exchange(ctx, history.Op{Whole: b.Atomic}, http.MethodPost, "/api/batch", b, as(func(_ *history.Op, got *wire.BatchAnswer) bool {
@@ -195,7 +195,7 @@ func (c *Caller) Batch(ctx context.Context, b wire.Batch) []history.Op {
 	return ops
 }
 
-// batchOf is the op, or ops, of one op of a batch. What it did is in a.
+// batchOf returns the history's ops for one op of a batch, with its result a.
 func batchOf(part history.Op, asked *wire.Op, a *wire.Answer) []history.Op {
 	switch fields := asked.Fields.(type) {
 	case wire.NewTask:

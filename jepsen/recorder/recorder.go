@@ -13,26 +13,25 @@ import (
 
 // Recorder collects the ops of all callers. It is safe for concurrent use.
 type Recorder struct {
-	// Key is the API key of all requests, "" = none. Set it before the first.
+	// Key is the API key of all requests, "" = none. It must be set before the first.
 	Key string
 
 	seed    int64
 	started time.Time
 	http    *http.Client
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	callers int
 	history history.History
 }
 
-// connectionsMax bounds the idle connections that are kept to each node.
+// connectionsMax bounds the idle connections to each node.
 const connectionsMax = 256
 
-// New returns an empty recorder. seed is written into the history.
+// New returns an empty recorder. seed is recorded in the history.
 func New(seed int64) *Recorder { return NewDialing(seed, nil) }
 
-// NewDialing is New for nodes that are reached by dial, nil for an ordinary
-// dialer.
+// NewDialing is New for nodes that are reached with dial; nil means an ordinary dialer.
 func NewDialing(seed int64, dial func(ctx context.Context, network, addr string) (net.Conn, error)) *Recorder {
 	return &Recorder{
 		seed:    seed,
@@ -50,19 +49,19 @@ func NewDialing(seed int64, dial func(ctx context.Context, network, addr string)
 // Now returns nanoseconds of the recorder's monotonic clock.
 func (r *Recorder) Now() int64 { return int64(time.Since(r.started)) }
 
-// note changes what is recorded.
+// note changes the recorded history.
 func (r *Recorder) note(change func(h *history.History)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	change(&r.history)
 }
 
-// Event notes something that was done to the cluster.
+// Event records something that was done to the cluster.
 func (r *Recorder) Event(format string, args ...any) {
 	r.Mark(history.Event{Text: fmt.Sprintf(format, args...)})
 }
 
-// Mark notes e as of now.
+// Mark records e at the current time.
 func (r *Recorder) Mark(e history.Event) {
 	r.note(func(h *history.History) {
 		e.At = r.Now()
@@ -70,24 +69,23 @@ func (r *Recorder) Mark(e history.Event) {
 	})
 }
 
-// Sample notes what a node said of itself.
+// Sample records a node's figures about itself.
 func (r *Recorder) Sample(s history.Sample) {
 	r.note(func(h *history.History) { h.Samples = append(h.Samples, s) })
 }
 
-// add notes the ops of a call that has returned.
+// add records the ops of a call that has returned.
 func (r *Recorder) add(ops ...history.Op) {
 	r.note(func(h *history.History) { h.Ops = append(h.Ops, ops...) })
 }
 
-// Count returns how many ops there are, and how many of them have an unknown
-// outcome.
+// Count returns the number of ops, and of those with an unknown outcome.
 func (r *Recorder) Count() (ops, unknown int) {
 	h := r.History()
 	return len(h.Ops), h.UnknownCount()
 }
 
-// History returns what is recorded so far.
+// History returns the history so far.
 func (r *Recorder) History() *history.History {
 	r.mu.Lock()
 	defer r.mu.Unlock()

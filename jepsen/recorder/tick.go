@@ -13,23 +13,22 @@ import (
 const (
 	tickPath    = "/api/schedules/" + history.Tick
 	tickEveryMS = 1000
-	// tickDelayMS is how long the schedule's tasks are not claimable: longer than
-	// any run lasts.
+	// tickDelayMS is the time for which the schedule's tasks cannot be claimed: longer than
+	// any run.
 	tickDelayMS = 24 * 60 * 60 * 1000
 )
 
-// SetTick sets the schedule of the run, at whichever node takes it, until it is
+// SetTick sets the schedule of the run, at any node that accepts it, until it is
 // acknowledged or ctx ends.
 func (r *Recorder) SetTick(ctx context.Context, nodes []string) {
 	body := wire.NewSchedule{
 		Task:    &wire.NewTask{TaskType: history.Tick, Params: json.RawMessage("{}"), DelayMS: tickDelayMS},
 		EveryMS: tickEveryMS, Overlap: "allow",
 	}
-	_, _ = r.askAny(ctx, nodes, http.MethodPut, tickPath, body, nil) // until ctx ends: it is only load
+	_, _ = r.askAny(ctx, nodes, http.MethodPut, tickPath, body, nil) // fails only when ctx ends, and it is only load
 }
 
-// EndTick deletes the schedule of the run, so that the nodes' states come to
-// rest.
+// EndTick deletes the schedule of the run, so that the nodes' states no longer change.
 func (r *Recorder) EndTick(ctx context.Context, nodes []string) error {
 	if _, err := r.askAny(ctx, nodes, http.MethodDelete, tickPath, nil, nil); err != nil {
 		return fmt.Errorf("delete the schedule: %w", err)

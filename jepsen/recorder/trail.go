@@ -11,19 +11,19 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// Ask makes one request of a node, without a body, and reads the answer, which must be a
-// success, into answer: as (*procs.Node).Ask does.
+// Ask makes one request to a node, without a body, and decodes the answer, which must be a
+// success, into answer, like (*procs.Node).Ask.
 type Ask func(ctx context.Context, method, path string, body, answer any) error
 
-// ReadTrail reads the whole trail as a node tells it, oldest event first, each as it was
-// answered. stale: it tells its own state. It ends with what was the newest event when the
-// last page was read: nothing may be written meanwhile if that is to be one moment. The
-// context bounds it. (It must not come through the client library, which is judged, too.)
+// ReadTrail reads a node's whole trail, oldest event first, with each event as it was
+// answered. stale: from the node's own state. It ends with the newest event at the time of the
+// last page, so nothing may be written meanwhile if the result should be from one moment. ctx
+// bounds it. (It must not use the client library, which is under test, too.)
 func ReadTrail(ctx context.Context, ask Ask, stale bool) ([]string, error) {
-	return ReadTrailAfter(ctx, ask, "", stale) // which begins with the oldest that is kept
+	return ReadTrailAfter(ctx, ask, "", stale) // begins with the oldest that is kept
 }
 
-// ReadTrailAfter is ReadTrail of what comes after a place.
+// ReadTrailAfter is ReadTrail for events after a place.
 func ReadTrailAfter(ctx context.Context, ask Ask, after string, stale bool) ([]string, error) {
 	var events []string
 	for {
@@ -44,14 +44,14 @@ func ReadTrailAfter(ctx context.Context, ask Ask, after string, stale bool) ([]s
 		for _, e := range page.Events {
 			events = append(events, string(e))
 		}
-		if page.Next == after { // the only sign that there is nothing behind it
+		if page.Next == after { // the only sign that nothing follows
 			return events, nil
 		}
 		after = page.Next
 	}
 }
 
-// Trail reads the trail, page by page from whichever node answers.
+// Trail reads the trail, page by page, from any node that answers.
 func (r *Recorder) Trail(ctx context.Context, nodes []string) ([]history.Told, error) {
 	events, err := ReadTrail(ctx, func(ctx context.Context, method, path string, body, answer any) error {
 		_, err := r.askAny(ctx, nodes, method, path, body, answer)
@@ -68,16 +68,16 @@ func (r *Recorder) Trail(ctx context.Context, nodes []string) ([]history.Told, e
 	return inLog(events, page.Place, index)
 }
 
-// newestPage is asked for where the trail is.
+// newestPage is requested to find the end of the trail.
 const newestPage = "/api/events?limit=1"
 
-// inLog reads events as they were answered, with the indexes of the log in the place of those
-// of the trail, which was at place when the log was at index. What was told before places last
-// jumped stays where it was.
+// inLog parses events as they were answered, and replaces the indexes of the trail, which was
+// at place when the log was at index, by those of the log. Events from before the last jump of
+// places stay as they are.
 func inLog(events []string, place string, index uint64) ([]history.Told, error) {
 	trail, err := ParseTrail(events)
 	at, ok := wire.ParsePlace(place)
-	if err != nil || !ok || at.Index < index { // a node of before it said so: its places are the log's
+	if err != nil || !ok || at.Index < index { // an older node answered: its places are the log's
 		return trail, err
 	}
 	ahead := at.Index - index
@@ -89,9 +89,9 @@ func inLog(events []string, place string, index uint64) ([]history.Told, error) 
 	return trail, nil
 }
 
-// ParseTrail reads events as they were answered.
+// ParseTrail parses events as they were answered.
 func ParseTrail(events []string) ([]history.Told, error) {
-	trail := []history.Told{} // of no event: it was read, too
+	trail := []history.Told{} // not nil: it was read even if it is empty
 	for _, text := range events {
 		var e wire.Event
 		if err := json.Unmarshal([]byte(text), &e); err != nil {

@@ -1,3 +1,3 @@
-// Package report draws a run: one HTML file without scripts and without
-// anything from elsewhere, that a person can look at.
+// Package report draws a picture of a run for people: one HTML file without scripts and
+// external resources.
 package report

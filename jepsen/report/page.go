@@ -16,14 +16,14 @@ import (
 //go:embed page.html
 var pageText string
 
-// page is what the template shows.
+// page holds the data of the template.
 type page struct {
 	*history.History
 	Title   string
 	Verdict check.Verdict
 	Picture *picture
 	Calls   map[history.Kind]map[string]int // by outcome
-	Codes   map[string]int                  // what was answered that was not ok
+	Codes   map[string]int                  // of answers other than ok
 }
 
 // WriteFile draws the run into the file at path.

@@ -10,24 +10,24 @@ import (
 )
 
 const (
-	// binLength is how much time one column of the chart stands for.
+	// binLength is the time of one column in the chart.
 	binLength = 500 * time.Millisecond
-	// outageMin is how long nothing must have been acknowledged that changes
-	// anything for it to be shown as unavailability.
+	// outageMin is the time without an acknowledged change from which on it is shown as
+	// unavailability.
 	outageMin = time.Second
-	width     = 1000 // of the picture, without the names to the left
+	width     = 1000 // of the picture, without the names on the left
 	rowHeight = 20
 	chart     = 110
 	ticks     = 12 // of the axis, about
 )
 
-// bar is all that a picture is made of. Class is its colour.
+// bar is the only element of a picture. Class is its colour.
 type bar struct {
 	X, Y, W, H         float64
 	Class, Title, Text string
 }
 
-// TextY is where the text stands: in the bar, or below one that is a line.
+// TextY returns the position of the text: in the bar, or below it if that is a line.
 func (b bar) TextY() float64 {
 	if b.Class == "axis" {
 		return b.Y + b.H + 12
@@ -43,8 +43,8 @@ type picture struct {
 	end    time.Duration
 }
 
-// draw draws the run: faults, what each node was, calls, and in
-// red when nothing that changes anything was acknowledged.
+// draw draws the run: faults, the state of each node, calls, and in red the times without
+// an acknowledged change.
 func draw(h *history.History) *picture {
 	p := &picture{end: time.Second}
 	for i := range h.Ops {
@@ -64,13 +64,13 @@ func draw(h *history.History) *picture {
 	return p
 }
 
-// bar adds a bar. It is drawn at once, so later ones cover it.
+// bar adds a bar. Later bars cover earlier ones.
 func (p *picture) bar(from, to time.Duration, y, height float64, class, title, text string) {
 	x := width * from.Seconds() / p.end.Seconds()
 	p.Bars = append(p.Bars, bar{x, y, max(width*(to-from).Seconds()/p.end.Seconds(), 1), height, class, title, text})
 }
 
-// row begins a row, and returns where.
+// row begins a row, and returns its position.
 func (p *picture) row(name string, height float64) (y float64) {
 	y = p.Height
 	p.Names = append(p.Names, bar{Y: y + 14, Text: name})

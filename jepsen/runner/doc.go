@@ -1,3 +1,3 @@
-// Package runner runs a cluster of real nodes under load and faults, and writes
-// down all that a judge needs to know of it.
+// Package runner runs a cluster of real nodes under load and faults, and records everything
+// that a judge needs to know.
 package runner

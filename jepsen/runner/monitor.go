@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// sampleInterval is how often each node is asked for its metrics.
+	// sampleInterval is the interval at which each node is asked for its metrics.
 	sampleInterval = 250 * time.Millisecond
 	sampleTimeout  = time.Second
 )
 
-// watch asks each node how it is, again and again until stop, and notes processes that
-// end by themselves.
+// watch samples each node repeatedly until stop, and records processes that end by
+// themselves.
 func watch(c *faults.Cluster, rec *recorder.Recorder) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var watching sync.WaitGroup
@@ -35,7 +35,7 @@ func watch(c *faults.Cluster, rec *recorder.Recorder) (stop func()) {
 }
 
 func watchNode(ctx context.Context, n *procs.Node, rec *recorder.Recorder) {
-	noted := 0 // process whose end was looked at
+	noted := 0 // process whose end was seen
 	for {
 		s := history.Sample{At: rec.Now(), Node: n.ID, PID: n.PID()}
 		if n.Running() {
@@ -54,8 +54,8 @@ func watchNode(ctx context.Context, n *procs.Node, rec *recorder.Recorder) {
 	}
 }
 
-// noteExit notes a process that ended by itself. Those that were asked to end
-// do so with exit code 0; only faults kill.
+// noteExit records a process that ended by itself. Those that were asked to end do so with
+// exit code 0; only faults kill.
 func noteExit(n *procs.Node, rec *recorder.Recorder) {
 	switch code := n.ExitCode(); code {
 	case 0, -1, 128 + int(syscall.SIGKILL), 128 + int(syscall.SIGTERM):
@@ -65,7 +65,7 @@ func noteExit(n *procs.Node, rec *recorder.Recorder) {
 	}
 }
 
-// ask fills s with what the node says of itself.
+// ask fills s with the node's figures.
 func ask(ctx context.Context, n *procs.Node, s *history.Sample) {
 	ctx, cancel := context.WithTimeout(ctx, sampleTimeout)
 	defer cancel()

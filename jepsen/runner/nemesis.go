@@ -12,16 +12,16 @@ import (
 	"github.com/claimq/claimq/jepsen/workload"
 )
 
-// nemesis lets faults come and go, by the seed.
+// nemesis injects faults and recovers from them, by the seed.
 type nemesis struct {
 	*run
 	rng *rand.Rand
-	// deck are the faults in the order in which they come: each once before any
-	// comes again.
+	// deck holds the faults in the order in which they come: each once before any comes
+	// again.
 	deck []faults.Fault
 }
 
-// torment lets faults come and go until shortly before loading ends. It heals all.
+// torment injects faults until shortly before loading ends, and finally heals all.
 func (n *nemesis) torment(ctx, loading context.Context) error {
 	if len(n.faults) == 0 || !pause.For(loading, quietStart) {
 		return nil
@@ -31,7 +31,7 @@ func (n *nemesis) torment(ctx, loading context.Context) error {
 		if err := n.round(ctx, n.draw(), time.Until(deadline)-quietEnd); err != nil {
 			return err
 		}
-		// Now and then the next fault comes before all is well again.
+		// Sometimes the next fault comes before the cluster has recovered.
 		rest := n.scaled(time.Duration(2000+n.rng.Intn(5000)) * time.Millisecond)
 		if n.rng.Intn(3) == 0 {
 			rest = time.Duration(n.rng.Intn(1000)) * time.Millisecond
@@ -43,8 +43,8 @@ func (n *nemesis) torment(ctx, loading context.Context) error {
 	return nil
 }
 
-// spread lets the faults happen one after the other, spread over the tasks that are
-// submitted, and waits until all these are.
+// spread injects the faults one after the other, spread over the submitted tasks, and waits
+// until all are submitted.
 func (n *nemesis) spread(ctx context.Context, load *workload.Workload) error {
 	for i, f := range n.faults {
 		if err := load.WaitSubmitted(ctx, (i+1)*n.cfg.Tasks/(len(n.faults)+1)); err != nil {
@@ -57,10 +57,10 @@ func (n *nemesis) spread(ctx context.Context, load *workload.Workload) error {
 	return load.WaitSubmitted(ctx, n.cfg.Tasks)
 }
 
-// spreadMax bounds how long one of many faults that are spread over the load lasts.
+// spreadMax bounds the length of one of many faults that are spread over the load.
 const spreadMax = 2 * time.Second
 
-// draw draws the next fault, now and then together with another one that may come beside it.
+// draw draws the next fault, sometimes combined with another one that is compatible.
 func (n *nemesis) draw() faults.Fault {
 	two := n.rng.Intn(5) == 0 && len(n.faults) > 1
 	first := n.next()
@@ -72,7 +72,7 @@ func (n *nemesis) draw() faults.Fault {
 	return first
 }
 
-// round lets the fault happen for a while, most at the longest, and heals it.
+// round injects the fault for a while, for at most most, and heals it.
 func (n *nemesis) round(ctx context.Context, f faults.Fault, most time.Duration) error {
 	n.rec.Mark(history.Event{Kind: history.Injected, Fault: f.Name(), Text: f.Name()})
 	inject, cancel := context.WithTimeout(ctx, injectTimeout)
@@ -91,7 +91,7 @@ func (n *nemesis) round(ctx context.Context, f faults.Fault, most time.Duration)
 	return ctx.Err()
 }
 
-// scaled returns less of d in a short run, so that it has several faults, too.
+// scaled shortens d for a short run, so that it has several faults, too.
 func (n *nemesis) scaled(d time.Duration) time.Duration {
 	share := min(max(n.cfg.Time.Seconds()/45, 0.35), 1)
 	return max(time.Duration(share*float64(d)), time.Second)

@@ -28,13 +28,12 @@ type run struct {
 	rec     *recorder.Recorder
 	started time.Time
 	keys    neighbours.Keys
-	beside  *neighbours.Neighbours // nil before there are any
+	beside  *neighbours.Neighbours // nil before they start
 }
 
-// Run starts a cluster, lets callers at it while faults come and go, heals it,
-// drains it, reads what all nodes hold, and returns what was recorded. The
-// history is returned beside an error too, if there is any: a cluster that does
-// not come back is a finding.
+// Run starts a cluster, runs callers while faults come and go, heals it, drains it, reads
+// what all nodes hold, and returns the recorded history. If there is a history it is also
+// returned with an error: a cluster that does not recover is a finding.
 func Run(ctx context.Context, cfg Config) (*history.History, error) {
 	cfg.Clients, cfg.Rate = cmp.Or(cfg.Clients, defaultClients), cmp.Or(cfg.Rate, defaultRate)
 	all, err := faults.ByName(cfg.Faults...)
@@ -74,8 +73,8 @@ func Run(ctx context.Context, cfg Config) (*history.History, error) {
 	return h, err
 }
 
-// ground is where callers are that are not ours: beside the nodes' files, and on the callers'
-// host where there is one.
+// ground returns the place of callers other than ours: their files next to the nodes', and
+// the callers' host if there is one.
 func (r *run) ground() *strangers.Ground {
 	g := &strangers.Ground{Dir: r.cfg.Dir, Dial: r.cluster.Dial}
 	for _, n := range r.cluster.Nodes {
@@ -128,7 +127,7 @@ func (r *run) run(ctx context.Context) (err error) {
 	}
 	r.say("load ends, draining")
 	drained := pause.Within(ctx, drainTimeout, func(ctx context.Context) error { return errors.Join(r.beside.Close(ctx), load.Drain(ctx)) })
-	if drained != nil { // what there is instead is worth knowing
+	if drained != nil { // the remaining tasks are worth knowing
 		drained = fmt.Errorf("drain: %w", drained)
 	} else {
 		r.rec.Mark(history.Event{Kind: history.LoadEnded, Text: "the last task has ended"})
@@ -136,7 +135,7 @@ func (r *run) run(ctx context.Context) (err error) {
 	return errors.Join(drained, r.readEnd(ctx))
 }
 
-// readEnd reads what the cluster and each node hold in the end.
+// readEnd reads the final contents of the cluster and of each node.
 func (r *run) readEnd(ctx context.Context) error {
 	return pause.Within(ctx, finalTimeout, func(ctx context.Context) error {
 		if err := r.rec.ReadFinal(ctx, r.cluster.URLs()); err != nil {

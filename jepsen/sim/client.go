@@ -10,8 +10,7 @@ import (
 	"github.com/claimq/claimq/internal/repeat"
 )
 
-// callTimeout is how long a call may take with its repeats, and tryTimeout how
-// long one try at most.
+// callTimeout bounds a call with its repeats, and tryTimeout one try.
 const (
 	callTimeout   = 30 * second
 	tryTimeoutMax = 5 * second
@@ -22,7 +21,7 @@ const (
 type worker struct {
 	w    *world
 	name string
-	rate int64   // how much faster its clock runs, in millionths
+	rate int64   // extra rate of its clock, in millionths
 	held []claim // live, as far as it knows
 	over []claim // the last ones that are over
 }
@@ -35,7 +34,7 @@ type claim struct {
 
 func (k *worker) local(at int64) int64 { return at + at/1000*k.rate/1000 }
 
-// real returns when the worker's clock shows that, not later.
+// real returns the time at which the worker's clock shows local, rounded down.
 func (k *worker) real(local int64) int64 {
 	left := local - k.local(k.w.now)
 	return k.w.now + left - left/1000*k.rate/1000
@@ -51,7 +50,7 @@ func (k *worker) forget(token uint64) {
 	k.held = slices.Delete(k.held, i, i+1)
 }
 
-// hold is what the worker says of its claim.
+// hold returns the worker's hold for its claim.
 func (k *worker) hold(c claim) command.Hold {
 	return command.Hold{ID: c.id, WorkerID: k.name, Token: c.token}
 }
@@ -60,7 +59,7 @@ func (k *worker) hold(c claim) command.Hold {
 type message struct {
 	c      command.Command
 	sentAt int64
-	// reply is called with the answer, as the node sends it.
+	// reply is called with the answer when the node sends it.
 	reply func(outcome)
 }
 
@@ -76,11 +75,11 @@ type call struct {
 	deadline            int64
 	waiting             bool // for the answer to a try
 	over                bool
-	// done, if not nil, is called once, with what it came to.
+	// done, if not nil, is called once with the outcome.
 	done func(k *call, o outcome)
 }
 
-// call makes a call of a command, unless the cluster does not know it yet.
+// call makes a call of a command, unless the cluster's level does not support it yet.
 func (w *world) call(d *dice, name string, c command.Command, repeatable bool, done func(k *call, o outcome)) {
 	if !w.knows(c) {
 		return
@@ -90,7 +89,7 @@ func (w *world) call(d *dice, name string, c command.Command, repeatable bool, d
 	k.send()
 }
 
-// send makes one try: whether its messages arrive is decided here.
+// send makes one try, and decides whether its messages arrive.
 func (k *call) send() {
 	w, d := k.w, k.d
 	k.waiting = true
@@ -116,7 +115,7 @@ func (k *call) send() {
 	if !lossy || !d.in(w.profile.loss) {
 		there := d.n(w.profile.netMS*millisecond + 1)
 		if lossy && d.in(20) {
-			there += d.n(7 * second) // stuck somewhere for long
+			there += d.n(7 * second) // stuck somewhere for a long time
 		}
 		w.after(there, func() { w.arrive(m) })
 	}
@@ -126,7 +125,7 @@ func (k *call) send() {
 	w.sent = lastOf(sentMax, w.sent, &message{c: m.c, sentAt: m.sentAt, reply: func(outcome) {}})
 }
 
-// answered takes the answer to a try.
+// answered handles the answer to a try.
 func (k *call) answered(try int, o outcome) {
 	v := repeat.Settled
 	if code := wire.Code(o.code); code != "" {
@@ -135,10 +134,10 @@ func (k *call) answered(try int, o outcome) {
 	k.verdict(try, v, o)
 }
 
-// verdict goes on after a try, the way the client does.
+// verdict continues after a try, like the client.
 func (k *call) verdict(try int, v repeat.Verdict, o outcome) {
 	if k.over || !k.waiting || try != k.repeats.Tries {
-		return // it has long gone on
+		return // it has continued long ago
 	}
 	k.waiting = false
 	w := k.w
@@ -169,8 +168,8 @@ func (k *call) end(o outcome) {
 	}
 }
 
-// arrive is a request reaching the cluster: it gets to the leader, or to one
-// that still takes itself for it, or to nobody.
+// arrive delivers a request to the leader, to a node that still believes that it leads, or
+// to none.
 func (w *world) arrive(m *message) {
 	l := w.leader
 	for i, d := range w.deposed {
@@ -195,10 +194,10 @@ func (l *leader) serve(m *message) {
 	claim, isClaim := m.c.(command.ClaimNext)
 	schedule, isSchedule := m.c.(command.SetSchedule)
 	switch {
-	case !l.serving || command.LevelOf(m.c) > l.machine.Level(): // not yet: it is asked again
+	case !l.serving || command.LevelOf(m.c) > l.machine.Level(): // not yet: the call is repeated
 		m.reply(outcome{code: codeNoLeader})
 	case isClaim && !l.machine.Claimable(claim, l.clock.Now()):
-		if l.cut { // nobody confirms that it leads
+		if l.cut { // its leadership cannot be confirmed
 			m.reply(outcome{code: codeNoLeader})
 			return
 		}
@@ -210,8 +209,8 @@ func (l *leader) serve(m *message) {
 	}
 }
 
-// takeClaims takes the claims of an answer to a claim of that length, which call asked
-// for.
+// takeClaims takes the claims in the answer to a claim with that lease, which call
+// requested.
 func (k *worker) takeClaims(call *call, leaseMS int64, result *fsm.Result, now fsm.Stamp) (live int) {
 	w := k.w
 	for i := range result.Claims {
@@ -230,7 +229,7 @@ func (k *worker) takeClaims(call *call, leaseMS int64, result *fsm.Result, now f
 	return live
 }
 
-// takeSettled takes what an accepted command did to what the worker holds.
+// takeSettled updates the worker's claims after an accepted command.
 func (k *worker) takeSettled(call *call, c command.Command, result *fsm.Result, now fsm.Stamp) {
 	switch c := c.(type) {
 	case command.ClaimNext:
@@ -249,7 +248,7 @@ func (k *worker) takeSettled(call *call, c command.Command, result *fsm.Result, 
 	}
 }
 
-// settled takes the answer to a settle or an extend of the claim.
+// settled handles the answer to a settle or an extend of the claim.
 func (k *worker) settled(call *call, h command.Hold, o outcome) {
 	switch o.code {
 	case "":
@@ -260,7 +259,7 @@ func (k *worker) settled(call *call, h command.Hold, o outcome) {
 	}
 }
 
-// takeExtend takes the answer to an extend.
+// takeExtend handles the answer to an extend.
 func (k *worker) takeExtend(call *call, token uint64, result *fsm.Result, now fsm.Stamp) {
 	i := slices.IndexFunc(k.held, func(c claim) bool { return c.token == token })
 	if i < 0 || result.Task == nil {

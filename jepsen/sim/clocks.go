@@ -6,12 +6,12 @@ import (
 )
 
 const (
-	readWallsInterval = 5 * second       // how often a leader reads the wall clocks
-	hintLatency       = 20 * millisecond // a hint is on its way for as long, at most
+	readWallsInterval = 5 * second       // between a leader's readings of the wall clocks
+	hintLatency       = 20 * millisecond // of a hint, at most
 )
 
-// startClock starts the clocks of a new leader, from its state and from what the
-// replicas that answer it were told.
+// startClock starts the clocks of a new leader, from its state and from the hints that the
+// answering replicas have.
 func (w *world) startClock(r *replica, machine *fsm.Machine) *lease.Clock {
 	var hints []lease.Hint
 	for _, other := range w.replicas {
@@ -26,12 +26,12 @@ func (w *world) startClock(r *replica, machine *fsm.Machine) *lease.Clock {
 	return lease.NewClock(r, start)
 }
 
-// answers reports whether others hear of the replica.
+// answers reports whether others can reach the replica.
 func (r *replica) answers() bool { return r.paused() == 0 }
 
-// tellU tells the other replicas U when it is due, and looks again. A leader that
-// was cut off and does not know it is still heard: that is worse than it can be, and
-// must do no harm.
+// tellU sends U to the other replicas when it is due, and schedules the next check. A
+// leader that was cut off and does not know it is still heard: that is worse than in
+// reality, and must do no harm.
 func (l *leader) tellU() {
 	if l.over {
 		return
@@ -51,7 +51,8 @@ func (l *leader) tellU() {
 	l.wake(int64(lease.HintInterval), func() { l.onTime(begun, lease.HintInterval, l.tellU) })
 }
 
-// readWalls reads the wall clocks of the replicas that answer, and does so again.
+// readWalls reads the wall clocks of the replicas that answer, and schedules the next
+// reading.
 func (l *leader) readWalls() {
 	if l.over {
 		return
@@ -66,7 +67,7 @@ func (l *leader) readWalls() {
 	l.wake(readWallsInterval, l.readWalls)
 }
 
-// jumpWalls lets the wall clock of a replica jump, or of all at once.
+// jumpWalls makes the wall clock of a replica jump, or all of them at once.
 func (w *world) jumpWalls(r *replica, d *dice) {
 	w.watch.walls(w)
 	span := pick(d, 100*millisecond, 3*second, 5*minute, 26*60*minute)
@@ -83,22 +84,22 @@ func (w *world) jumpWalls(r *replica, d *dice) {
 	w.watch.walls(w)
 }
 
-// walls notes how far the calendar may be: as far as the clock in the middle, and
-// what a leader adds to that of its own.
+// walls records the latest possible calendar: the clock in the middle, and what a leader
+// adds to its own.
 func (o *watch) walls(w *world) {
 	a, b, c := w.replicas[0].Wall(), w.replicas[1].Wall(), w.replicas[2].Wall()
 	middle := max(min(a, b), min(max(a, b), c))
 	passed := w.now - o.walled
 	o.walled = w.now
-	// Without a majority the calendar goes on by itself, at the leader's rate.
+	// Without a majority the calendar continues at the leader's rate.
 	o.mayBe = max(o.mayBe+passed+passed/1000, middle+int64(lease.WallBound)+wallSlack)
 }
 
-// wallSlack is by how much the clocks of two replicas drift apart until they are
-// read again, and what is cut off to milliseconds.
+// wallSlack bounds the drift between the clocks of two replicas until they are read again,
+// and the rounding to milliseconds.
 const wallSlack = 20 * millisecond
 
-// calendar checks the stamp of an entry that a leader has made now.
+// calendar checks the stamp of an entry that a leader has just made.
 func (o *watch) calendar(w *world, stamp fsm.Stamp) {
 	o.walls(w)
 	if stamp.T*millisecond > o.mayBe {

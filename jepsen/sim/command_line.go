@@ -16,15 +16,15 @@ import (
 	"time"
 )
 
-// stepsDefault is the length of a run's plan. Short runs find the most in a
-// given time: their worlds differ more.
+// stepsDefault is the length of a run's plan. Short runs find more in a given time, because
+// their worlds differ more.
 const stepsDefault = 100
 
 // ErrFailed is returned when a seed fails.
 var ErrFailed = errors.New("a seed fails")
 
-// Main runs the simulator as a command: it runs seeds until one fails, which is
-// then shrunk and told.
+// Main runs the simulator as a command: it runs seeds until one fails, which it then
+// shrinks and prints.
 func Main(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("sim", flag.ContinueOnError)
 	flags.SetOutput(out)
@@ -47,7 +47,7 @@ func Main(ctx context.Context, args []string, out io.Writer) error {
 	if *trace || cfg.Only != nil {
 		cfg.Trace = out
 	}
-	// Runs are short and leave little behind: collecting seldom is half the speed.
+	// Runs are short and leave little behind, so rare garbage collections double the speed.
 	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	start := time.Now()
 	parallel := runtime.GOMAXPROCS(0)
@@ -66,7 +66,7 @@ func Main(ctx context.Context, args []string, out io.Writer) error {
 	return fmt.Errorf("%w: %d", ErrFailed, total.Failed)
 }
 
-// tell shrinks a failing seed and shows what is left of it.
+// tell shrinks a failing seed and prints the rest.
 func tell(cfg Config, failure string, out io.Writer) {
 	fmt.Fprintf(out, "seed %d fails: %s\n", cfg.Seed, failure)
 	small := Shrink(cfg)
@@ -80,12 +80,12 @@ func tell(cfg Config, failure string, out io.Writer) {
 type Totals struct {
 	Seeds, Commands, Entries int
 	Virtual                  time.Duration
-	// Failed is the lowest seed that failed, and Failure how; "" if none did.
+	// Failed is the lowest seed that failed, and Failure how; "" if none failed.
 	Failed  uint64
 	Failure string
 }
 
-// String tells the totals in one line.
+// String formats the totals in one line.
 func (t Totals) String(took time.Duration) string {
 	verdict := "no failure"
 	if t.Failure != "" {
@@ -95,13 +95,13 @@ func (t Totals) String(took time.Duration) string {
 		t.Seeds, t.Commands, t.Entries, t.Virtual.Hours(), took.Seconds(), float64(t.Commands)/took.Seconds(), verdict)
 }
 
-// RunSeeds runs count seeds from cfg.Seed on, so many at a time, and stops early once one
+// RunSeeds runs count seeds from cfg.Seed on, parallel at a time, and stops early once one
 // has failed.
 func RunSeeds(ctx context.Context, cfg Config, count uint64, parallel int) Totals {
 	var (
 		mu    sync.Mutex // guards total
 		total Totals
-		next  = atomic.Uint64{} // the last seed that was taken
+		next  = atomic.Uint64{} // the last seed that was started
 		wg    sync.WaitGroup
 	)
 	next.Store(cfg.Seed - 1)

@@ -8,14 +8,13 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// What the commands of a run are about is drawn plainly here, and some of everything: to
-// hit what is rare in the rules is the business of the logs that package fsm's tests draw.
+// The commands of a run are drawn simply, and cover a bit of everything: the logs that package
+// fsm's tests draw are meant to hit rare cases in the rules.
 
-// typeName names a type of this world.
+// typeName draws the name of a type in this world.
 func (w *world) typeName(d *dice) string { return "t" + string(rune('a'+d.n(w.profile.types))) }
 
-// anyID returns the id of a task that was submitted, mostly a late one, or one
-// that never was.
+// anyID returns the id of a submitted task, mostly a recent one, or an id that never existed.
 func (w *world) anyID(d *dice) uint64 {
 	n := int64(w.ids) + 1
 	if d.in(700) {
@@ -26,7 +25,7 @@ func (w *world) anyID(d *dice) uint64 {
 
 func leaseOf(d *dice) int64 { return pick[int64](d, 0, 0, 100, 250, 999, 1999, 1999, 5000, 20_000) }
 
-// calendar is about what T says.
+// calendar returns approximately T.
 func (w *world) calendar() int64 { return max(w.state.Stamp().T, (epoch+w.now)/millisecond) }
 
 // some calls some of these.
@@ -38,16 +37,16 @@ func (w *world) some(d *dice, of ...func()) {
 	}
 }
 
-// newTask draws a task to submit, in some worlds with steps. mine: it has a key, of its own
-// at least.
+// newTask draws a task to submit, in some worlds with steps. mine: it must have a key that is
+// unique to it.
 func (w *world) newTask(d *dice, name string, mine bool) fsm.NewTask {
 	t := w.newStep(d, name)
 	switch {
 	case !mine:
-	case d.in(w.profile.shared): // the key of others too
+	case d.in(w.profile.shared): // a key that others use, too
 		t.Key = fmt.Sprintf("key-%d", d.n(w.profile.keys))
 		t.Params, t.Payload = fmt.Appendf(nil, `{"n":%q}`, t.Key), nil
-	default: // as the client does of itself
+	default: // as the client does by itself
 		t.Key = "own-" + name
 	}
 	w.some(d,
@@ -61,7 +60,7 @@ func (w *world) newTask(d *dice, name string, mine bool) fsm.NewTask {
 	return t
 }
 
-// newStep draws what a task and a step may have alike.
+// newStep draws the fields that a task and a step have in common.
 func (w *world) newStep(d *dice, name string) fsm.NewTask {
 	t := fsm.NewTask{
 		Type: w.typeName(d), Priority: pick[int32](d, 0, 0, 0, 5, -5),
@@ -82,7 +81,7 @@ func (w *world) newStep(d *dice, name string) fsm.NewTask {
 	return t
 }
 
-// newSteps draws the steps of a parent: each depends on some of those before it.
+// newSteps draws the steps of a parent: each depends on some of the earlier ones.
 func (w *world) newSteps(d *dice, name string) *fsm.NewParent {
 	p := &fsm.NewParent{Steps: make([]fsm.NewStep, 1+d.n(5)), ByClaim: d.in(500), Continue: d.in(400)}
 	for i := range p.Steps {
@@ -98,8 +97,8 @@ func (w *world) newSteps(d *dice, name string) *fsm.NewParent {
 	return p
 }
 
-// newBackoff draws a backoff, with jitter where there are no steps: the model cannot tell what
-// one drew that is cancelled with its parent in the same entry.
+// newBackoff draws a backoff, with jitter only without steps: the model cannot know the jitter
+// of a step that is cancelled with its parent in the same entry.
 func (w *world) newBackoff(d *dice) *fsm.Backoff {
 	b := &fsm.Backoff{InitialMS: pick[int64](d, 10, 100, 1000), Factor: pick[int64](d, 1, 2, 3) * 1_000_000}
 	b.MaxMS = b.InitialMS * pick[int64](d, 1, 2, 100)
@@ -129,7 +128,7 @@ func (w *world) claimNext(d *dice, workerID, request string) command.ClaimNext {
 	return c
 }
 
-// settle draws what a worker says of its claim: its end, or that it goes on.
+// settle draws a worker's command about its claim: its end, or that it goes on.
 func (w *world) settle(d *dice, h command.Hold, name string) command.Command {
 	switch d.n(16) {
 	case 0, 1:
@@ -180,8 +179,8 @@ func (w *world) patch(d *dice) command.Command {
 	return c
 }
 
-// setType draws a change of a type's settings, or of the server's defaults. Limits are
-// lifted again soon.
+// setType draws a change of a type's settings, or of the server's defaults. Limits are soon
+// lifted again.
 func (w *world) setType(d *dice) command.Command {
 	c := command.SetType{Type: w.typeName(d)}
 	s := &c.Settings
@@ -208,8 +207,7 @@ func (w *world) setType(d *dice) command.Command {
 	return c
 }
 
-// act draws an action on the tasks that a filter selects now: until it is done,
-// they may have changed.
+// act draws an action on the tasks that match a filter now; they may change before it is done.
 func (w *world) act(d *dice) command.Command {
 	c := command.Act{Action: pick(d, command.ActionRetry, command.ActionCancel, command.ActionDelete)}
 	c.Filter.Status = pick(d, 0, fsm.StatusPending, fsm.StatusScheduled, fsm.StatusClaimed, fsm.StatusFailed, fsm.StatusCompleted, fsm.StatusCancelled, fsm.StatusBlocked, fsm.StatusRunning)
@@ -228,7 +226,7 @@ func (w *world) act(d *dice) command.Command {
 	return c
 }
 
-// finalization draws what a processor asks of a parent, mostly of one that runs.
+// finalization draws a processor's command about a parent, mostly about a running one.
 func (w *world) finalization(d *dice) command.Command {
 	running := slices.DeleteFunc(w.tasks(), func(t *fsm.Task) bool { return t.Status != fsm.StatusRunning })
 	id, by, token := w.anyID(d), pick(d, "p1", "p2", "p3"), uint64(0)
@@ -254,7 +252,7 @@ func (w *world) finalization(d *dice) command.Command {
 	return command.Finalize{ID: id, ProcessorID: by, Token: token, Result: []byte(`"good"`)}
 }
 
-// schedule draws a schedule to be set, or one to be deleted.
+// schedule draws a schedule to set, or one to delete.
 func (w *world) schedule(d *dice) command.Command {
 	s := fsm.Schedule{Name: fmt.Sprintf("s%d", 1+d.n(3)), Task: w.newStep(d, "tick")}
 	if d.in(150) {
@@ -263,7 +261,7 @@ func (w *world) schedule(d *dice) command.Command {
 	s.Task.RunAt, s.Task.ExpiresAt = 0, 0
 	s.EveryMS, s.OverlapAllow = pick[int64](d, 1000, 5000, 30_000), d.in(400)
 	if s.EveryMS == 1000 && w.profile.long {
-		s.OverlapAllow = false // else there are hundreds of tasks
+		s.OverlapAllow = false // otherwise there would be hundreds of tasks
 	}
 	if d.in(600) {
 		s.EveryMS, s.Cron = 0, pick(d, "* * * * *", "* * * * *", "*/5 * * * *")

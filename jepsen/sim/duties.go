@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	dutyInterval = 20 * millisecond // how often a leader looks what there is to do
-	// slotMissedAfter is how late a slot may be done that is not to be made up,
-	// in milliseconds.
+	dutyInterval = 20 * millisecond // between checks of a leader
+	// slotMissedAfter is the delay after which a slot that is not made up is skipped, in
+	// milliseconds.
 	slotMissedAfter = 60_000
-	slotsAtOnce     = 1000 // of one entry
+	slotsAtOnce     = 1000 // in one entry
 )
 
-// duties does what is due beside the ends of leases, and looks again soon.
+// duties performs all due duties except the ends of leases, and schedules the next check.
 func (l *leader) duties() {
 	if l.over {
 		return
@@ -33,7 +33,7 @@ func (l *leader) duties() {
 	l.wake(dutyInterval, l.duties)
 }
 
-// evictWhileOver evicts ended tasks if they take more memory than they may.
+// evictWhileOver evicts ended tasks while they exceed their memory.
 func (l *leader) evictWhileOver() {
 	most := l.w.profile.endedBytes
 	if most == 0 || l.evicting || l.machine.EndedBytes() <= most || command.LevelOf(command.Evict{}) > l.machine.Level() {
@@ -58,7 +58,7 @@ func (l *leader) sleepUntilDue() {
 	})
 }
 
-// expireDue proposes the expiry of what is due.
+// expireDue proposes the expiry of due leases.
 func (l *leader) expireDue() {
 	if l.over {
 		return
@@ -85,8 +85,7 @@ func (l *leader) expireDue() {
 	})
 }
 
-// runSlots proposes the slots of schedules that are due, as the leader of package
-// cluster does.
+// runSlots proposes the due slots of schedules, like the leader in package cluster.
 func (l *leader) runSlots(now int64) {
 	var c command.RunSchedules
 	for _, v := range l.machine.DueSchedules(now, slotsAtOnce) {
@@ -100,7 +99,7 @@ func (l *leader) runSlots(now int64) {
 	}
 }
 
-// slotOf returns what is to be done of the slot that the schedule waits for.
+// slotOf returns what to do with the slot that the schedule waits for.
 func slotOf(v *fsm.ScheduleView, now int64) command.ScheduleRun {
 	run := command.ScheduleRun{Name: v.Name, Version: v.Version, Slot: v.NextRunAt}
 	latest := now
@@ -114,12 +113,12 @@ func slotOf(v *fsm.ScheduleView, now int64) command.ScheduleRun {
 	return run
 }
 
-// setMax is how long it takes at most from the look at the clock that a schedule's
-// first slot is worked out by until the schedule is proposed.
+// setMax bounds the time from reading the clock for a schedule's first slot until the
+// schedule is proposed.
 const setMax = 60 * millisecond
 
-// serveSchedule works out the first slot, and then proposes the schedule: a slot
-// may come in between.
+// serveSchedule computes the first slot, and then proposes the schedule. A slot may come in
+// between.
 func (l *leader) serveSchedule(m *message, c command.SetSchedule) {
 	if times, err := planOf(&c.Schedule).Read(nil); err == nil {
 		c.Schedule.NextRunAt, _ = times.Next(l.clock.Now().T)
@@ -134,5 +133,5 @@ func (l *leader) serveSchedule(m *message, c command.SetSchedule) {
 	})
 }
 
-// planOf is when the schedule runs.
+// planOf returns the plan of the schedule.
 func planOf(s *fsm.Schedule) cron.Plan { return cron.Plan{Cron: s.Cron, EveryMS: s.EveryMS} }

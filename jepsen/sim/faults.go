@@ -6,7 +6,7 @@ import (
 	"github.com/claimq/claimq/fsm/event"
 )
 
-// idle lets nobody ask for anything for long.
+// idle lets all clients pause for a long time.
 func (w *world) idle(_ *replica, d *dice) {
 	span := d.n(30 * second)
 	if w.profile.long && d.in(300) {
@@ -15,8 +15,7 @@ func (w *world) idle(_ *replica, d *dice) {
 	w.until(w.now + span)
 }
 
-// depose ends the leadership in one of the ways that there are, and lets
-// another begin after a while.
+// depose ends the leadership in one of several ways, and lets another begin after a while.
 func (w *world) depose(_ *replica, d *dice) {
 	l := w.leader
 	if l == nil {
@@ -24,7 +23,7 @@ func (w *world) depose(_ *replica, d *dice) {
 	}
 	w.leader, w.watch.leaderless = nil, w.now
 	if l.flight != nil && d.in(500) {
-		w.lost = l.flight // its proposers are told nothing, or that it is unknown
+		w.lost = l.flight // its proposers get no answer, or an unknown outcome
 	}
 	switch d.n(3) {
 	case 0:
@@ -47,7 +46,7 @@ func (w *world) depose(_ *replica, d *dice) {
 	w.elections(gap, newDice(w.seed, d.Uint64()|1<<62))
 }
 
-// elections elects a leader after a while, and again if that does not work.
+// elections elects a leader after a while, and again if that fails.
 func (w *world) elections(gap int64, d *dice) {
 	w.after(gap, func() {
 		if w.leader != nil {
@@ -64,7 +63,7 @@ func (w *world) elections(gap int64, d *dice) {
 	})
 }
 
-// pause lets the leader's process stand still, without losing its leadership.
+// pause pauses the leader's process without ending its leadership.
 func (w *world) pause(_ *replica, d *dice) {
 	l := w.leader
 	if l == nil {
@@ -77,7 +76,7 @@ func (w *world) pause(_ *replica, d *dice) {
 	w.watch.waitUntil = max(w.watch.waitUntil, l.replica.pausedUntil+latePauseAllowed)
 }
 
-// restart starts a follower's process again.
+// restart restarts a follower's process.
 func (w *world) restart(r *replica, d *dice) {
 	if w.leader == nil || w.leader.replica != r {
 		r.crash(d.n(second))

@@ -6,15 +6,15 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// kind is a row of the table: what a step of a run does.
+// kind is a row of the table: the action of a step.
 type kind struct {
 	name   string
 	always bool  // a seed may turn off the others
-	weight int64 // how often it is drawn, before that
+	weight int64 // frequency, unless it is turned off
 	do     func(w *world, d *dice, name string)
 }
 
-// kinds are all kinds of steps.
+// kinds lists all kinds of steps.
 var kinds = []kind{
 	{"submit", true, 120, (*world).submit},
 	{"claim", true, 215, (*world).claimSome},
@@ -46,12 +46,12 @@ var kinds = []kind{
 	{"admin", false, 6, fault((*world).admin)},
 }
 
-// asks is a step of one call, which may be repeated or not.
+// asks returns a step of one call, which may be repeatable.
 func asks(repeatable bool, draw func(*world, *dice) command.Command) func(*world, *dice, string) {
 	return func(w *world, d *dice, name string) { w.call(d, name, draw(w, d), repeatable, nil) }
 }
 
-// fault is a step about a replica, any of them.
+// fault returns a step about any replica.
 func fault(do func(*world, *replica, *dice)) func(*world, *dice, string) {
 	return func(w *world, d *dice, _ string) { do(w, w.replicas[d.n(replicaCount)], d) }
 }

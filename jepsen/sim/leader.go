@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	retryDuty = 100 * millisecond // the pause before a duty that failed is tried again
+	retryDuty = 100 * millisecond // the pause before a failed duty is retried
 	entryMax  = 32                // commands of an entry
 )
 
-// outcome is what a proposer is told, and the client behind it.
+// outcome is the answer to a proposer, and to the client behind it.
 type outcome struct {
-	code   string // "" of what was done
+	code   string // "" if it was done
 	result fsm.Result
 	stamp  fsm.Stamp
 }
 
-// The codes of what is not in the log, as far as is known.
+// Codes of commands that are not known to be in the log.
 const (
 	codeNoLeader = "no_leader"       // nothing was written
 	codeUnknown  = "outcome_unknown" // it may be applied, now or later
@@ -32,7 +32,7 @@ func (o outcome) written() bool { return o.code != codeNoLeader && o.code != cod
 // proposal is a command on its way into the log.
 type proposal struct {
 	c      command.Command
-	sentAt int64 // when the request was sent; of the leader's own: decided
+	sentAt int64 // when the request was sent; of the leader's own commands: when it decided
 	done   func(outcome)
 }
 
@@ -47,22 +47,22 @@ type leader struct {
 
 	serving bool // the barrier and the first tick are done
 	over    bool
-	cut     bool // another one leads, and it does not know
+	cut     bool // another one leads, unknown to this one
 	lanes   [command.LaneCount][]*proposal
-	flight  *entry // the one that is being replicated
+	flight  *entry // the entry that is being replicated
 
-	// What is on its way into the log.
+	// Commands on their way into the log.
 	ticking, running, evicting, expiring bool
-	sleeps                               int // until a lease timer
+	sleeps                               int // number of sleeps until a lease timer
 }
 
-// elect makes a replica the leader. It has what is committed, as Raft sees to, by one of
-// the snapshots that were written, or none; what the last leader had in flight, and is to
-// survive, is committed first.
+// elect makes a replica the leader. As Raft ensures, it has all committed entries, from one
+// of the written snapshots or from the log alone. An entry that the last leader had in
+// flight and that should survive is committed first.
 func (w *world) elect(r *replica) {
 	for _, d := range w.deposed {
 		if d.replica == r && !d.over {
-			d.end() // it hears of its own fall at the latest now
+			d.end() // at the latest now it learns that it was deposed
 		}
 	}
 	if f := w.lost; f != nil {
@@ -83,7 +83,7 @@ func (w *world) elect(r *replica) {
 	l.firstTick()
 }
 
-// firstDefaults are the server's of a new cluster, from the level on that has them.
+// firstDefaults returns the server's defaults for a new cluster, at levels that have them.
 func firstDefaults(level uint32) fsm.Defaults {
 	if level < command.LevelOf(command.SetDefaults{}) {
 		return fsm.Defaults{}
@@ -109,8 +109,8 @@ func (l *leader) firstTick() {
 	})
 }
 
-// end ends the leadership, wherever it is. What waits was not written; what is
-// in flight is unknown.
+// end ends the leadership in whatever state it is. Waiting commands were not written; the
+// outcome of those in flight is unknown.
 func (l *leader) end() {
 	if l.over {
 		return
@@ -133,7 +133,7 @@ func (l *leader) end() {
 	}
 }
 
-// decide proposes what the leader decides now. done may be nil.
+// decide proposes a decision of the leader. done may be nil.
 func (l *leader) decide(c command.Command, done func(outcome)) {
 	if done == nil {
 		done = func(outcome) {}
@@ -141,7 +141,7 @@ func (l *leader) decide(c command.Command, done func(outcome)) {
 	l.propose(&proposal{c: c, sentAt: l.w.now, done: done})
 }
 
-// decide lets the leader propose what somebody else decides, if there is one.
+// decide lets the leader, if any, propose a decision made elsewhere.
 func (w *world) decide(c command.Command) {
 	if w.leader != nil && w.knows(c) {
 		w.leader.decide(c, nil)
@@ -159,7 +159,7 @@ func (l *leader) propose(p *proposal) {
 	l.pump()
 }
 
-// pump puts what waits in flight, if nothing is.
+// pump sends the waiting commands if nothing is in flight.
 func (l *leader) pump() {
 	w := l.w
 	if l.over || l.flight != nil {
@@ -180,13 +180,13 @@ func (l *leader) pump() {
 		latency += (100 + d.n(1400)) * millisecond
 	}
 	if d.in(w.profile.hiccup) && !w.quiet {
-		// The proposers are told before anything is known.
+		// The proposers are told before the outcome is known.
 		w.after(latency/2, func() { e.tell(func(int) outcome { return outcome{code: codeUnknown} }) })
 	}
 	w.after(latency, func() { l.land(e) })
 }
 
-// pack makes an entry of what waits, nil if nothing does.
+// pack makes an entry of the waiting commands, nil without any.
 func (l *leader) pack() *entry {
 	w := l.w
 	var taken []*proposal
@@ -233,7 +233,7 @@ func (l *leader) land(e *entry) {
 	l.pump()
 }
 
-// commit appends an entry to the log for good.
+// commit finally appends an entry to the log.
 func (w *world) commit(e *entry) {
 	e.index = 1 + e.number%2
 	if n := len(w.log); n > 0 {
@@ -249,8 +249,7 @@ func (w *world) commit(e *entry) {
 
 func (l *leader) read(fn func(*fsm.Machine)) { fn(l.machine) }
 
-// wake calls fn so much later by the leader's clock, and not while it stands
-// still.
+// wake calls fn after d by the leader's clock, but not while the leader is paused.
 func (l *leader) wake(d int64, fn func()) {
 	l.w.after(l.replica.real(d), func() { l.awake(fn) })
 }
@@ -266,8 +265,7 @@ func (l *leader) awake(fn func()) {
 	fn()
 }
 
-// onTime calls fn, later if the leader has stood still: it planned to be here so long
-// after begun.
+// onTime calls fn planned after begun, or later if the leader was paused.
 func (l *leader) onTime(begun, planned time.Duration, fn func()) {
 	if lease.Late(l.replica.Mono()-begun, planned) {
 		l.wake(int64(lease.LatePause), fn)

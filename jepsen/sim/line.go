@@ -8,8 +8,8 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// lineOf tells a value in one line of a trace: of structs what is not zero, in the
-// order of their fields, and of commands what they are.
+// lineOf formats a value in one line of a trace: for structs the fields that are not zero,
+// in order, and for commands also their kind.
 func lineOf(v any) string {
 	var b strings.Builder
 	addValue(&b, reflect.ValueOf(v))
@@ -42,7 +42,7 @@ func addValue(b *strings.Builder, v reflect.Value) {
 	}
 }
 
-// addFields adds the fields of a struct, those of one that it embeds as its own.
+// addFields adds the fields of a struct, including those of embedded structs.
 func addFields(b *strings.Builder, v reflect.Value) {
 	for i := range v.NumField() {
 		switch f := v.Type().Field(i); {

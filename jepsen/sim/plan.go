@@ -6,34 +6,34 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// step is one thing that is done to the world. Its own seed decides the rest.
+// step is one action in the world. Its own seed determines the details.
 type step struct {
 	number int   // in the plan, from 0
 	gap    int64 // after the step before
-	kind   int   // its row of kinds
+	kind   int   // index in kinds
 	seed   uint64
 }
 
-// profile is how a seed's world is: some are calm, some are all loss, some
-// never change leaders. Numbers of dice are per thousand.
+// profile describes a seed's world: some are calm, some lose a lot, some never change
+// leaders. Numbers for dice are per thousand.
 type profile struct {
 	loss, double, refused, hiccup, slowEntry int64
 
 	netMS, entryMS int64
 	gapMS          int64 // between steps, on average
-	burst          int64 // how many of them come at once
+	burst          int64 // steps that come at once
 	hashEvery      uint64
 	workers        int64
 	types          int64
 	keys           int64
-	shared         int64  // tasks with a key of others, of those with a key
-	options        int64  // how often a task or a command has one of the things that it need not have
-	parents        int64  // how many of the tasks submitted have steps
-	level          uint32 // the feature level that the first leader brings about
-	endedBytes     int64  // ended tasks may take so much; 0: as much as they want
+	shared         int64  // tasks with a key of others, among those with a key
+	options        int64  // frequency of each optional field of a task or a command
+	parents        int64  // tasks with steps, among those submitted
+	level          uint32 // the first leader raises the cluster to this feature level
+	endedBytes     int64  // bound of ended tasks; 0: none
 	rates          [replicaCount]int64
 	walls          [replicaCount]int64
-	long           bool // idles may last longer than what is remembered
+	long           bool // idles may last longer than repeats are remembered
 }
 
 // makePlan draws the world and its steps.
@@ -57,7 +57,7 @@ func makePlan(seed uint64, count int) (profile, []step) {
 		p.rates[i] = rates[d.n(5)]
 		p.walls[i] = d.n(4*second) - 2*second
 	}
-	off := make([]bool, len(kinds)) // steps that this world does not know
+	off := make([]bool, len(kinds)) // steps that this world does not have
 	for k := range kinds {
 		off[k] = !kinds[k].always && d.in(250)
 	}

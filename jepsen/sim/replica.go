@@ -13,24 +13,24 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// entry is one entry of the model log: packed by a leader, in flight, and committed then
-// or lost.
+// entry is one entry of the model log: packed by a leader, in flight, and then committed or
+// lost.
 type entry struct {
 	leader    *leader
-	number    uint64 // counts those that were packed
+	number    uint64 // in the order of packing
 	proposals []*proposal
 	stamp     fsm.Stamp
 	packedAt  int64 // when the leader stamped it
-	led       int64 // how long there had been leaders by then
+	led       int64 // total time with a leader by then
 	data      []byte
-	told      bool // the proposers have been told how it ended, or that this is unknown
+	told      bool // the proposers have been told the outcome, or that it is unknown
 
 	index   uint64      // once it is committed; grows, with gaps: not every entry of Raft's reaches the state
-	applied fsm.Applied // what the state made of it that every entry went through
-	hash    [16]byte    // of the state after it; zero if nobody compares it
+	applied fsm.Applied // results in the state that every entry went through
+	hash    [16]byte    // of the state after it; zero if it is not compared
 }
 
-// tell answers the proposers, unless they have been.
+// tell answers the proposers, unless they have been answered.
 func (e *entry) tell(of func(i int) outcome) {
 	if e.told {
 		return
@@ -41,34 +41,34 @@ func (e *entry) tell(of func(i int) outcome) {
 	}
 }
 
-// replica is one node: its clocks, and what its process knows of the leader's.
+// replica is one node: its clocks, and its process's knowledge of the leader's.
 type replica struct {
 	w           *world
 	name        string
-	pausedUntil int64 // the process stands still until then, or is down
+	pausedUntil int64 // the process is paused or down until then
 
-	rate  int64      // how much faster its clocks run, in millionths
-	wall  int64      // how much its wall clock is ahead
-	hint  lease.Hint // the latest that it was told, in memory alone
-	since int64      // when the process began
+	rate  int64      // extra rate of its clocks, in millionths
+	wall  int64      // lead of its wall clock
+	hint  lease.Hint // the latest received, in memory only
+	since int64      // start of the process
 }
 
-// Wall is the replica's wall clock.
+// Wall returns the replica's wall clock.
 func (r *replica) Wall() int64 { return epoch + r.local(r.w.now) + r.wall }
 
-// Mono is the replica's monotonic clock.
+// Mono returns the replica's monotonic clock.
 func (r *replica) Mono() time.Duration { return time.Duration(r.local(r.w.now)) }
 
-// local converts a span of real time into one of the replica's clocks.
+// local converts a span of real time to the replica's clocks.
 func (r *replica) local(d int64) int64 { return d + d/1000*r.rate/1000 }
 
 // real is the inverse of local, rounded up.
 func (r *replica) real(d int64) int64 { return d - d/1000*r.rate/1000 + 1 }
 
-// paused returns how long the replica still stands still.
+// paused returns the rest of the replica's pause.
 func (r *replica) paused() int64 { return max(r.pausedUntil-r.w.now, 0) }
 
-// crash ends the process, which is there again after so long.
+// crash ends the process, and starts it again after down.
 func (r *replica) crash(down int64) {
 	for _, d := range r.w.deposed {
 		if d.replica == r {
@@ -79,8 +79,8 @@ func (r *replica) crash(down int64) {
 	r.pausedUntil = r.since
 }
 
-// applyFirst applies an entry that was just committed to the state that each went
-// through, without a restore: its results are what every copy's must be.
+// applyFirst applies an entry that was just committed to the state that every entry goes
+// through, without restores. All copies must have the same results.
 func (w *world) applyFirst(e *entry) {
 	var err error
 	if e.applied, err = w.state.Apply(e.index, e.data); err != nil {
@@ -101,20 +101,21 @@ func (w *world) applyFirst(e *entry) {
 	}
 }
 
-// copied is what a node makes of a snapshot, or of nothing, and of the log after it.
+// copied is the state of a node, built from a snapshot or from nothing, and the log after
+// it.
 type copied struct {
 	w       *world
 	machine *fsm.Machine
-	applied int // entries of the log
+	applied int // number of applied entries
 }
 
 // file is a snapshot on disk.
 type file struct {
-	at   int // entries applied
+	at   int // number of applied entries
 	data []byte
 }
 
-// copyOf returns what comes of a snapshot, nil for none, and all of the log after it.
+// copyOf builds a state from the snapshot, nil for none, and all of the log after it.
 func (w *world) copyOf(f *file) copied {
 	c := copied{w: w, machine: fsm.New()}
 	if f != nil {
@@ -134,8 +135,8 @@ func (w *world) copyOf(f *file) copied {
 	return c
 }
 
-// apply applies the next entry and compares what it did with what it did first. It returns
-// nil if that fails.
+// apply applies the next entry and compares the results with the first ones. It returns nil
+// if that fails.
 func (c *copied) apply(e *entry) *fsm.Applied {
 	applied, err := c.machine.Apply(e.index, e.data)
 	if err != nil {
@@ -151,8 +152,8 @@ func (c *copied) apply(e *entry) *fsm.Applied {
 	return &applied
 }
 
-// differs tells how an entry's results and the claims that it began differ, "" if they
-// do not. Rates are no part of the state.
+// differs describes a difference between an entry's results and claims, "" if there is
+// none. Rates are not part of the state.
 func differs(want, got *fsm.Applied) string {
 	if reflect.DeepEqual(want.Results, got.Results) && slices.Equal(want.Leases, got.Leases) {
 		return ""
@@ -171,15 +172,15 @@ func hashOf(machine *fsm.Machine) [16]byte {
 	return s.Hash()
 }
 
-// compareHash compares the state with the one that each entry went through, if that
-// was hashed here.
+// compareHash compares the state with the one that every entry went through, if that was
+// hashed here.
 func (c *copied) compareHash(e *entry) {
 	if e.hash != [16]byte{} && hashOf(c.machine) != e.hash {
 		c.w.fail("at entry %d the state hash differs", e.index)
 	}
 }
 
-// capture takes snapshots of the leader's state and of the one that each entry went
+// capture takes snapshots of the leader's state and of the one that every entry went
 // through.
 func (w *world) capture(*replica, *dice) {
 	if l := w.leader; l != nil && w.taken == nil && l.applied == len(w.log) && l.applied > 0 {
@@ -188,7 +189,7 @@ func (w *world) capture(*replica, *dice) {
 	}
 }
 
-// write writes the captured snapshots, whatever was applied since. They are the same
+// write writes the captured snapshots, whatever was applied since. Both must have the same
 // bytes.
 func (w *world) write(*replica, *dice) {
 	if w.taken == nil {

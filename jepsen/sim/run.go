@@ -12,7 +12,7 @@ import (
 type Config struct {
 	Seed  uint64
 	Steps int // of the plan, at least 1
-	// Only are the steps of the plan to keep, ascending; nil = all.
+	// Only selects steps of the plan, ascending; nil = all.
 	Only []int
 	// Trace, if not nil, gets a line for everything that happens.
 	Trace io.Writer
@@ -25,12 +25,11 @@ type Report struct {
 	Commands int      // committed
 	Entries  int      // committed
 	Virtual  int64    // nanoseconds of simulated time
-	Hash     [16]byte // of the state at the end, with its trail; zero of a run that failed
-	Failure  string   // what was wrong first, "" if nothing was
+	Hash     [16]byte // of the final state with its trail; zero if the run failed
+	Failure  string   // the first problem, "" if none
 }
 
-// drain is how long a run goes on after its last step: longer than any call
-// lasts.
+// drain is the time for which a run goes on after its last step: longer than any call.
 const drain = callTimeout + 5*second
 
 // Run runs one seed.
@@ -78,8 +77,8 @@ func newWorld(seed uint64, p profile, trace io.Writer) *world {
 	return w
 }
 
-// finish stops all faults, lets everything come to its end, and checks what
-// must hold then.
+// finish stops all faults, waits until everything has ended, and checks what must hold
+// then.
 func (w *world) finish() {
 	w.quiet = true
 	w.until(w.now + drain)
@@ -105,9 +104,9 @@ func (w *world) finish() {
 	}
 }
 
-// last checks that all copies that can be had at the end of the run are the same.
+// last checks that all possible copies are the same at the end of the run.
 func (w *world) last() {
-	w.write(nil, nil) // whatever was captured, however long ago
+	w.write(nil, nil) // writes anything captured, however long ago
 	w.capture(nil, nil)
 	w.write(nil, nil)
 	e := w.log[len(w.log)-1]

@@ -2,8 +2,8 @@ package sim
 
 import "slices"
 
-// Shrink returns which steps of a failing run are enough for it to fail, in any
-// way: none of them can be left out alone.
+// Shrink returns a subset of a failing run's steps that still fails, in any way, while
+// without any one of them it does not.
 func Shrink(cfg Config) Config {
 	keep := cfg.Only
 	for step := range cfg.Steps {
@@ -17,12 +17,12 @@ func Shrink(cfg Config) Config {
 	return Config{Seed: cfg.Seed, Steps: cfg.Steps, Only: keep}
 }
 
-// shrink leaves out one step after the other without which the others fail, until there is
-// none. Each round but the last has fewer of them.
+// shrink removes single steps as long as the rest still fails. Each round but the last
+// removes some.
 func shrink(keep []int, fails func([]int) bool) []int {
 	for dropped := true; dropped; {
 		dropped = false
-		for i := len(keep) - 1; i >= 0; i-- { // what came last is needed least
+		for i := len(keep) - 1; i >= 0; i-- { // the last steps are the least necessary
 			if fewer := slices.Concat(keep[:i], keep[i+1:]); fails(fewer) {
 				keep, dropped = fewer, true
 			}

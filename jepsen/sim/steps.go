@@ -9,7 +9,7 @@ import (
 
 func (w *world) worker(d *dice) *worker { return w.workers[d.n(int64(len(w.workers)))] }
 
-// submit submits one task or some, all with a key or none.
+// submit submits one or more tasks, either all with a key or none.
 func (w *world) submit(d *dice, name string) {
 	c := command.Submit{Tasks: make([]fsm.NewTask, pick(d, 1, 1, 1, 4))}
 	keys := d.in(900)
@@ -21,14 +21,14 @@ func (w *world) submit(d *dice, name string) {
 
 func (w *world) claimSome(d *dice, name string) { w.claim(d, name, 0) }
 
-// claim claims, now and then by id, and asks again when what an earlier try claimed is over
-// by the time of the answer, as the client does. Some workers then settle all that they
-// have; the others do when a step says so.
+// claim claims, sometimes by id. Like the client, it claims again when the claims of an
+// earlier try are over by the time of the answer. Some workers then settle all their
+// claims; the others only do so in other steps.
 func (w *world) claim(d *dice, name string, again int) {
 	k, leaseMS := w.worker(d), leaseOf(d)
 	request, repeatable := fmt.Sprintf("q-%s.%d", name, again), true
 	switch {
-	case d.in(50): // not one of our clients
+	case d.in(50): // not like our clients
 		request, repeatable = "", false
 	case d.in(30): // an id used for two requests
 		request = fmt.Sprintf("shared-%d", d.n(3))
@@ -51,8 +51,8 @@ func (w *world) claim(d *dice, name string, again int) {
 	})
 }
 
-// work lets the worker settle what it holds, and what it claims meanwhile, one after the
-// other, so many times at most.
+// work lets the worker settle its claims, and those that it gets meanwhile, one after the
+// other, at most times.
 func (w *world) work(d *dice, k *worker, name string, times int) {
 	if times == 0 || len(k.held) == 0 || d.in(40) { // it dies
 		return
@@ -61,7 +61,7 @@ func (w *world) work(d *dice, k *worker, name string, times int) {
 	w.settleOf(k, d, fmt.Sprintf("%s.%d", name, times), h, func() { w.work(d, k, name, times-1) })
 }
 
-// settleHeld settles or extends a claim which the worker takes for its own.
+// settleHeld settles or extends a claim that the worker believes to hold.
 func (w *world) settleHeld(d *dice, name string) {
 	k := w.worker(d)
 	if len(k.held) == 0 {
@@ -72,7 +72,7 @@ func (w *world) settleHeld(d *dice, name string) {
 	w.settleOf(k, d, name, h, func() {})
 }
 
-// settleOf sends what a worker says of its claim, and calls then once it has an answer.
+// settleOf sends a worker's command about its claim, and calls then after the answer.
 func (w *world) settleOf(k *worker, d *dice, name string, h command.Hold, then func()) {
 	w.call(d, name, w.settle(d, h, name), true, func(asked *call, o outcome) {
 		k.settled(asked, h, o)
@@ -82,15 +82,15 @@ func (w *world) settleOf(k *worker, d *dice, name string, h command.Hold, then f
 	})
 }
 
-// die lets a worker die without a word.
+// die lets a worker die silently.
 func (w *world) die(d *dice, _ string) {
 	k := w.worker(d)
 	k.over = lastOf(overMax, k.over, k.held...)
 	k.held = nil
 }
 
-// meddle settles a claim that is over, as a worker does that had slept, or what our clients
-// never would.
+// meddle settles a claim that is over, like a worker that was suspended, or does something
+// that our clients never do.
 func (w *world) meddle(d *dice, name string) {
 	k := w.worker(d)
 	h := command.Hold{ID: w.anyID(d), WorkerID: k.name, Token: uint64(d.n(int64(w.tokens) + 2))}
@@ -112,7 +112,7 @@ func (w *world) meddle(d *dice, name string) {
 	w.call(d, name, w.settle(d, h, name), d.in(500), nil)
 }
 
-// retry is a retry of some task, mostly without a token.
+// retry returns a retry of some task, mostly without a token.
 func (w *world) retry(d *dice) command.Command {
 	c := command.Retry{ID: w.anyID(d), AddAttempts: int32(d.n(3))}
 	if k := w.worker(d); d.in(300) && len(k.over) > 0 {
@@ -122,7 +122,7 @@ func (w *world) retry(d *dice) command.Command {
 	return c
 }
 
-// batch sends several commands as one.
+// batch sends several commands in one.
 func (w *world) batch(d *dice, name string) {
 	k := w.worker(d)
 	c := command.Batch{Atomic: d.in(500)}
@@ -141,8 +141,8 @@ func (w *world) batch(d *dice, name string) {
 	})
 }
 
-// op draws an op of a batch. Nothing in it is drawn by lot when it is applied: that of one
-// that was refused nobody is told.
+// op draws an op of a batch. It contains nothing that is drawn when it is applied, because
+// the result of a refused op is not reported.
 func (w *world) op(d *dice, k *worker, name string) command.Command {
 	switch d.n(8) {
 	case 0, 1:
@@ -163,15 +163,15 @@ func (w *world) op(d *dice, k *worker, name string) command.Command {
 	return pick[command.Command](d, command.Complete{Hold: h}, command.Extend{Hold: h}, command.Release{Hold: h}, command.Fail{Hold: h, RetryIn: true})
 }
 
-// evict logs an eviction of some or of all ended tasks.
+// evict logs an eviction of some or all ended tasks.
 func (w *world) evict(_ *replica, d *dice) {
 	if l := w.leader; l != nil && l.serving {
 		w.decide(command.Evict{Bytes: pick(d, 0, d.n(l.machine.EndedBytes()+1))})
 	}
 }
 
-// slot waits until about the next slot of a schedule, and then lets something go
-// wrong, or the schedule be set again.
+// slot waits until about the next slot of a schedule, and then injects a fault, or sets the
+// schedule again.
 func (w *world) slot(d *dice, name string) {
 	l := w.leader
 	next, some := w.state.NextSlot()
@@ -203,14 +203,14 @@ func (w *world) slot(d *dice, name string) {
 	}
 }
 
-// repeatOld delivers an old request once more.
+// repeatOld delivers an old request again.
 func (w *world) repeatOld(d *dice, _ string) {
 	if len(w.sent) > 0 {
 		w.arrive(w.sent[d.n(int64(len(w.sent)))])
 	}
 }
 
-// proposeOld proposes an old duty once more.
+// proposeOld proposes an old duty again.
 func (w *world) proposeOld(d *dice, _ string) {
 	if len(w.late) > 0 {
 		w.decide(w.late[d.n(int64(len(w.late)))])

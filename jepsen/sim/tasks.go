@@ -5,10 +5,10 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// knows tells whether the cluster's feature level is one that has the command.
+// knows reports whether the cluster's feature level has the command.
 func (w *world) knows(c command.Command) bool { return command.LevelOf(c) <= w.state.Level() }
 
-// noted takes from the state, as an entry has left it, what is given out.
+// noted records what an entry gave out, from the state after it.
 func (w *world) noted(applied *fsm.Applied) {
 	for w.state.Assigned(w.ids + 1) {
 		w.ids++
@@ -18,7 +18,7 @@ func (w *world) noted(applied *fsm.Applied) {
 	}
 }
 
-// tasks returns the tasks that there are, by id.
+// tasks returns all tasks, by id.
 func (w *world) tasks() []*fsm.Task {
 	var all []*fsm.Task
 	for id := uint64(1); id <= w.ids; id++ {

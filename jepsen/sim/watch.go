@@ -10,46 +10,46 @@ import (
 
 // Bounds of guarantee 5 of docs/guarantees.md.
 const (
-	requeueMax       = second            // an ended lease is requeued within
-	changeAllowance  = 500 * millisecond // what each change of leader may add
-	unheardAllowance = 5 * second        // and if nobody is left who was told U before it
+	requeueMax       = second            // an ended lease is requeued within this time
+	changeAllowance  = 500 * millisecond // each change of leader may add this
+	unheardAllowance = 5 * second        // and this if no one is left who was told U before it
 	stalledAfter     = 200 * millisecond
-	latePauseAllowed = 1100 * millisecond // after the leader stood still it waits for extends
+	latePauseAllowed = 1100 * millisecond // after a pause the leader waits for extends
 )
 
-// slotLateMax is how late a slot may be, in milliseconds of the leader's
-// calendar, while a leader serves and nothing goes wrong.
+// slotLateMax bounds the delay of a slot, in milliseconds of the leader's calendar, while a
+// leader serves without faults.
 const slotLateMax = 5000
 
-// watch checks what the state machine cannot know: that what ends by a clock ends
-// neither early nor late in real time. It knows the results of the entries, in order.
+// watch checks what the state machine cannot know: that leases and other times end neither
+// early nor late in real time. It sees the results of the entries, in order.
 type watch struct {
 	live      map[uint64]*watchedLease // by task
 	expiredAt map[uint64]int64         // by token: when the expiry was decided
-	believed  map[uint64]int64         // by token: until when the worker takes it for its own, in real time
+	believed  map[uint64]int64         // by token: until when the worker believes to hold it, in real time
 
-	// served is how long a leader has served that could commit, and what it was
-	// when the sweep looked last.
+	// served is the total time with a leader that could commit, swept its value at the last
+	// sweep.
 	served, swept int64
-	waitUntil     int64 // the leader stood still: it waits for extends
-	grace         int64 // what all changes of leader may have added
-	leaderless    int64 // since when there is no leader
+	waitUntil     int64 // after a pause the leader waits for extends
+	grace         int64 // total that changes of leader may have added
+	leaderless    int64 // begin of the time without a leader
 
-	// led is how long there has been a leader, also one that was cut off and does not
-	// know it; stampedLed what it was when the entry was stamped that is looked at.
+	// led is the total time with a leader, even one that was cut off without knowing it;
+	// stampedLed its value at the stamp of the current entry.
 	led, stampedLed int64
 
-	walled int64 // when mayBe was worked out
-	mayBe  int64 // what the calendar may show by then, in nanoseconds
+	walled int64 // when mayBe was computed
+	mayBe  int64 // latest possible calendar then, in nanoseconds
 }
 
-// watchedLease is what is known of a claim that lives.
+// watchedLease describes a live claim.
 type watchedLease struct {
 	id, token uint64
 	seq       uint32
-	// notBefore is when the lease may end at the earliest, in real time, and
-	// notBeforeLed by time with a leader; due when it has ended at the latest, by
-	// served time; grace what all changes of leader may have added until then.
+	// The lease must not end before notBefore, in real time, and notBeforeLed, in time with
+	// a leader; it must have ended by due, in served time; grace is the total that changes
+	// of leader may have added until then.
 	notBefore, notBeforeLed, due, grace int64
 }
 
@@ -57,7 +57,7 @@ func newWatch() *watch {
 	return &watch{live: map[uint64]*watchedLease{}, expiredAt: map[uint64]int64{}, believed: map[uint64]int64{}}
 }
 
-// entry looks at the results of an entry, once, when it is committed.
+// entry checks the results of an entry, once, when it is committed.
 func (o *watch) entry(w *world, e *entry) {
 	o.stampedLed = e.led
 	for i, p := range e.proposals {
@@ -85,7 +85,7 @@ func (o *watch) command(w *world, e *entry, c command.Command, sentAt int64, r *
 		switch {
 		case done:
 			o.begin(c.LeaseMS, sentAt, r.Claims, e)
-		case r.Code == "" && r.Task != nil: // by the one who holds it
+		case r.Code == "" && r.Task != nil: // by its holder
 			o.extended(r.Task, c.LeaseMS, sentAt, e)
 		}
 	case command.Complete:
@@ -110,7 +110,7 @@ func (o *watch) command(w *world, e *entry, c command.Command, sentAt int64, r *
 	}
 }
 
-// begin takes the claims that were begun.
+// begin records new claims.
 func (o *watch) begin(asked, sentAt int64, claims []fsm.Claim, e *entry) {
 	for i := range claims {
 		t := &claims[i].Task
@@ -121,7 +121,7 @@ func (o *watch) begin(asked, sentAt int64, claims []fsm.Claim, e *entry) {
 	}
 }
 
-// extended takes an accepted extend.
+// extended records an accepted extend.
 func (o *watch) extended(t *fsm.Task, asked, sentAt int64, e *entry) {
 	l := o.live[t.ID]
 	if l == nil {
@@ -132,7 +132,7 @@ func (o *watch) extended(t *fsm.Task, asked, sentAt int64, e *entry) {
 	o.dueAt(l, t.LeaseEndU-e.applied.Stamp.U)
 }
 
-// dueAt notes when the lease must have ended that has so much left now.
+// dueAt records when the lease must have ended that now has leftMS left.
 func (o *watch) dueAt(l *watchedLease, leftMS int64) {
 	left := leftMS * millisecond
 	l.due, l.grace = o.served+left+left/1000+3*millisecond, o.grace
@@ -158,7 +158,7 @@ func (o *watch) expire(w *world, c command.Expire, decidedAt int64) {
 	}
 }
 
-// runSlots makes sure that no slot is left out which is still to come.
+// runSlots ensures that no future slot is skipped.
 func (o *watch) runSlots(w *world, e *entry, c command.RunSchedules) {
 	for _, item := range c.Items {
 		v := w.state.Schedule(item.Name)
@@ -171,8 +171,8 @@ func (o *watch) runSlots(w *world, e *entry, c command.RunSchedules) {
 	}
 }
 
-// believes notes that a worker takes a claim for its own until then, if that is
-// still to come: an answer may tell of one whose time is over.
+// believes records until when a worker believes to hold a claim, if that is in the future:
+// an answer may concern a claim that is over.
 func (o *watch) believes(w *world, token uint64, until int64) {
 	if until <= w.now {
 		return
@@ -183,8 +183,8 @@ func (o *watch) believes(w *world, token uint64, until int64) {
 	o.believed[token] = max(o.believed[token], until)
 }
 
-// changed notes a change of leader, and what it may add to leases: little if
-// anybody answers the new leader who heard the one before in its last moments.
+// changed records a change of leader, and the time that it may add to leases: little if a
+// replica that heard the previous leader in its last moments answers the new one.
 func (o *watch) changed(w *world) {
 	for _, r := range w.replicas {
 		if heard := o.leaderless - changeAllowance; r.answers() && r.since <= heard && r.pausedUntil <= heard {
@@ -195,8 +195,8 @@ func (o *watch) changed(w *world) {
 	o.grace += unheardAllowance
 }
 
-// pass lets time go on from now to at: it counts when the cluster could serve,
-// and looks for leases that have ended long ago.
+// pass advances time from now to at: it counts the time in which the cluster could serve,
+// and looks for leases that should have ended long ago.
 func (o *watch) pass(w *world, at int64) {
 	if w.leader != nil || slices.ContainsFunc(w.deposed, func(d *leader) bool { return !d.over }) {
 		o.led += at - w.now
@@ -206,7 +206,7 @@ func (o *watch) pass(w *world, at int64) {
 		return
 	}
 	if f := l.flight; f != nil && at-f.packedAt > stalledAfter {
-		// It cannot commit, which is as good as no leader; then it waits.
+		// It cannot commit, which is like having no leader; then it waits.
 		o.waitUntil = at + latePauseAllowed
 	}
 	if w.now < o.waitUntil {
@@ -217,7 +217,7 @@ func (o *watch) pass(w *world, at int64) {
 		return
 	}
 	o.swept = o.served
-	var late *watchedLease // the lowest token of these
+	var late *watchedLease // the one with the lowest token
 	for _, l := range o.live {
 		if o.served-l.due-requeueMax-(o.grace-l.grace) > 0 && (late == nil || l.token < late.token) {
 			late = l
@@ -228,7 +228,7 @@ func (o *watch) pass(w *world, at int64) {
 	}
 }
 
-// last looks at the state long after the last fault: no slot of a schedule is late.
+// last checks the state long after the last fault: no slot of a schedule is late.
 func (o *watch) last(w *world, now int64) {
 	for _, v := range w.state.Schedules() {
 		switch {

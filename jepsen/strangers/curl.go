@@ -11,16 +11,17 @@ import (
 	"time"
 )
 
-// errNotTheirs is returned for an answer that no node has made.
+// errNotTheirs is returned for an answer that did not come from a node.
 var errNotTheirs = errors.New("the proxy has answered by itself")
 
-// curl has a process of its own make each request, through a proxy.
+// curl makes each request with a curl process, through a proxy.
 type curl struct {
 	ground *Ground
 	socket string // of the proxy
 }
 
-// openCurl returns what opens callers through the proxy, which starts with the first of them.
+// openCurl returns a function that opens callers through the proxy, which is started for the
+// first one.
 func openCurl(p proxy) func(*Ground, int64) (http.RoundTripper, error) {
 	return func(g *Ground, _ int64) (http.RoundTripper, error) {
 		socket, err := g.through(p)

@@ -13,11 +13,12 @@ import (
 	"github.com/claimq/claimq/internal/pause"
 )
 
-// proxy is one as its users set it up: every node takes its turn, and waits end after 30 s.
+// proxy is a proxy as its users configure it: it uses the nodes in turn, and ends waits
+// after 30 s.
 type proxy struct {
 	name   string
 	config string // %[1]s is the folder, %[2]s the nodes
-	node   string // how the config names one: %[1]d is its number, %[2]s its address
+	node   string // entry for a node in the config: %[1]d is its number, %[2]s its address
 	args   []string
 }
 
@@ -39,7 +40,7 @@ backend nodes
 	args: []string{"-db", "-f"},
 }
 
-// nginx speaks HTTP/1.0 to the nodes, and closes each connection, as it does by default.
+// nginx speaks HTTP/1.0 to the nodes and closes each connection, which is its default.
 var nginx = proxy{
 	name: "nginx",
 	config: `daemon off;
@@ -71,12 +72,13 @@ http {
 }
 
 const (
-	// proxyTimeout bounds the start of a proxy, and proxyPause is between two looks.
+	// proxyTimeout bounds the start of a proxy, and proxyPause is the pause between two
+	// checks.
 	proxyTimeout = 10 * time.Second
 	proxyPause   = 10 * time.Millisecond
 )
 
-// through returns the socket of the proxy, and starts it if it does not run.
+// through returns the socket of the proxy, and starts it unless it runs.
 func (g *Ground) through(p proxy) (socket string, err error) {
 	dir, err := filepath.Abs(g.Dir)
 	if err != nil {

@@ -18,13 +18,13 @@ import (
 //go:embed caller.py
 var script string
 
-// errPython is returned for a request that Python says has failed.
+// errPython is returned for a request that failed in Python.
 var errPython = errors.New("python")
 
-// waitMax is how long a request without a deadline waits.
+// waitMax bounds a request without a deadline.
 const waitMax = 30 * time.Second
 
-// python has a process make one request after the other.
+// python makes one request after the other with a Python process.
 type python struct {
 	mu  sync.Mutex
 	in  io.Writer     // guarded by mu
@@ -33,7 +33,7 @@ type python struct {
 
 func openPython(g *Ground, _ int64) (http.RoundTripper, error) {
 	cmd := exec.Command("python3", "-c", script)
-	// Else urllib would look for proxies in the environment.
+	// Otherwise urllib would look for proxies in the environment.
 	cmd.Env = append(os.Environ(), "no_proxy=*")
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -46,7 +46,7 @@ func openPython(g *Ground, _ int64) (http.RoundTripper, error) {
 	return &python{in: in, out: bufio.NewReader(out)}, g.start(cmd)
 }
 
-// RoundTrip makes one request. It ends when Python gives up, whose clock is its own.
+// RoundTrip makes one request. It ends when Python's own timeout ends.
 func (p *python) RoundTrip(r *http.Request) (*http.Response, error) {
 	asked := struct {
 		URL     string            `json:"url"`
@@ -94,7 +94,7 @@ func (p *python) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// headerOf is the request's header, one value each.
+// headerOf returns the request's header, with one value each.
 func headerOf(r *http.Request) map[string]string {
 	header := map[string]string{"Content-Type": "application/json"}
 	for name := range r.Header {
@@ -103,7 +103,7 @@ func headerOf(r *http.Request) map[string]string {
 	return header
 }
 
-// bodyOf is the request's body, "" if it has none.
+// bodyOf returns the request's body, "" if it has none.
 func bodyOf(r *http.Request) (string, error) {
 	if r.Body == nil {
 		return "", nil

@@ -15,8 +15,7 @@ import (
 )
 
 const (
-	// resetShare is how many of a hundred requests are reset once they were sent, and resetMax
-	// how long after that at most.
+	// resetShare of a hundred requests are reset after they were sent, at most resetMax later.
 	resetShare = 35
 	resetMax   = 3 * time.Millisecond
 	// answerMax bounds an answer.
@@ -26,8 +25,8 @@ const (
 // errReset is returned for a request whose connection was reset.
 var errReset = errors.New("the caller has reset its connection")
 
-// sockets makes each request on a connection of its own, and resets some: what is on its way
-// to it then cannot be written.
+// sockets makes each request on a new connection, and resets some, so that their answers
+// cannot be written.
 type sockets struct {
 	ground *Ground
 	mu     sync.Mutex
@@ -38,7 +37,7 @@ func openSockets(g *Ground, seed int64) (http.RoundTripper, error) {
 	return &sockets{ground: g, rng: rand.New(rand.NewSource(seed))}, nil
 }
 
-// draw decides whether a request is reset, and when.
+// draw decides whether and when a request is reset.
 func (s *sockets) draw() (reset bool, after time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,7 +66,7 @@ func (s *sockets) RoundTrip(r *http.Request) (*http.Response, error) {
 	if reset, after := s.draw(); reset {
 		pause.For(r.Context(), after)
 		if tcp, ok := conn.(*net.TCPConn); ok {
-			return nil, errors.Join(errReset, tcp.SetLinger(0)) // Close resets it then
+			return nil, errors.Join(errReset, tcp.SetLinger(0)) // Close then resets it
 		}
 	}
 	return read(conn, r)

@@ -16,18 +16,18 @@ type Stranger struct {
 	Name string
 	// Anonymous callers send no claim_request_id.
 	Anonymous bool
-	// Hedges is how many of a hundred claims and completes are sent twice at once.
+	// Hedges of a hundred claims and completes are sent twice at once.
 	Hedges int
-	// URL, if not "", is asked in place of the nodes: a proxy stands before them.
+	// URL, if not "", is used instead of the nodes', because a proxy is in front of them.
 	URL string
 
 	open func(g *Ground, seed int64) (http.RoundTripper, error)
 }
 
-// proxied is asked of a proxy, which passes the name on: open nodes take no other's.
+// proxied is the URL for a proxy, which passes the host name on: open nodes accept no other.
 const proxied = "http://localhost"
 
-// all are the strangers of a run.
+// all lists the strangers of a run.
 var all = []Stranger{
 	{Name: "sockets", Anonymous: true, Hedges: 60, open: openSockets},
 	{Name: "python", Anonymous: true, open: openPython},
@@ -35,26 +35,26 @@ var all = []Stranger{
 	{Name: "nginx", Anonymous: true, URL: proxied, open: openCurl(nginx)},
 }
 
-// Ground is where the strangers of a run live. It is for one goroutine.
+// Ground is the environment of a run's strangers. It is for one goroutine.
 type Ground struct {
 	Dir   string   // for their files; it exists
 	Nodes []string // addresses of the nodes, host:port
-	// Dial connects to a node, nil for an ordinary dialer, and Start starts a command where the
-	// callers are, nil for here.
+	// Dial connects to a node; nil means an ordinary dialer. Start starts a command where the
+	// callers are; nil means here.
 	Dial  procs.DialFunc
 	Start func(*exec.Cmd) error
 
 	opened []io.Closer
 }
 
-// Caller is one of a kind.
+// Caller is a caller of one kind.
 type Caller struct {
 	Stranger
-	// First makes its requests, and Second those that it sends at the same time.
+	// First makes its requests, and Second the duplicates that it sends at the same time.
 	First, Second http.RoundTripper
 }
 
-// Callers returns one of each kind. The ground closes them, also if this fails.
+// Callers returns one of each kind. The ground closes them, even if this fails.
 func (g *Ground) Callers(seed int64) ([]Caller, error) {
 	var callers []Caller
 	for _, s := range all {
@@ -68,7 +68,7 @@ func (g *Ground) Callers(seed int64) ([]Caller, error) {
 	return callers, nil
 }
 
-// Close ends all programs. Nobody calls any more.
+// Close ends all programs. There must be no more calls.
 func (g *Ground) Close() error {
 	var errs []error
 	for _, c := range slices.Backward(g.opened) {

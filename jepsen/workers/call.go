@@ -19,7 +19,7 @@ const (
 	other            call = "other"
 )
 
-// calls are the kinds at which something is done.
+// calls lists the kinds at which strikes happen.
 var calls = [...]call{claim, extend, complete, completeAndClaim, fail, release}
 
 // callOf returns the kind of a request.

@@ -13,15 +13,14 @@ import (
 	"github.com/claimq/claimq/jepsen/workers/diary"
 )
 
-// slot is a place in the crew: one worker process after the other has it, and its
-// way to the nodes.
+// slot is a place in the crew: a sequence of worker processes, and their way to the nodes.
 type slot struct {
 	number int
 	way    *way
-	told   diary.Config // of each of its processes, but for its own name and diary
+	told   diary.Config // for each of its processes, except name and diary
 	crew   *crew
-	// lives are its processes, each of which has the worker's ID; the last one runs. Only
-	// the goroutine that looks after the slot touches it.
+	// lives are its processes, all with the worker's ID; the last one runs. Only the
+	// goroutine of the slot uses them.
 	lives []*procs.Node
 }
 
@@ -34,13 +33,13 @@ type crew struct {
 
 const (
 	concurrency = 4 // of each worker
-	// stopWait is what a worker's handlers have at SIGTERM, and stopTimeout what the
-	// process has until it must have ended.
+	// stopWait is the time for the worker's handlers after SIGTERM, and stopTimeout bounds
+	// the whole stop.
 	stopWait    = 1500 * time.Millisecond
 	stopTimeout = 40 * time.Second
 )
 
-// newCrew opens the workers' ways, and starts none. The caller closes it.
+// newCrew opens the workers' ways without starting workers. The caller must close the crew.
 func newCrew(cfg Config, store string, nodes []string) *crew {
 	c := &crew{cfg: cfg, strikes: &strikes{}}
 	for i := range cfg.Workers {
@@ -49,7 +48,7 @@ func newCrew(cfg Config, store string, nodes []string) *crew {
 		if w.strays = strayShare; bare {
 			w.strays = strayShareBare
 		}
-		// Leases of 1 to 2 of the configured length.
+		// Leases of 1 to 2 times the configured length.
 		lease := cfg.Lease + time.Duration(i)*cfg.Lease/time.Duration(max(cfg.Workers-1, 1))
 		told := diary.Config{Nodes: nodes, Way: w.addr(), Store: store, Bare: bare, Lease: lease, StopWait: stopWait, Concurrency: concurrency}
 		c.slots = append(c.slots, &slot{number: i, way: w, told: told, crew: c})
@@ -57,15 +56,15 @@ func newCrew(cfg Config, store string, nodes []string) *crew {
 	return c
 }
 
-// close kills what still runs.
+// close kills all running processes.
 func (c *crew) close() {
 	for _, s := range c.slots {
-		_ = procs.KillAll(s.lives...) // none can be told any more
+		_ = procs.KillAll(s.lives...) // failures cannot be reported
 		s.way.close()
 	}
 }
 
-// process is the one that runs.
+// process returns the current process.
 func (s *slot) process() *procs.Node { return s.lives[len(s.lives)-1] }
 
 // start starts the slot's next process.
@@ -84,7 +83,7 @@ func (s *slot) start() error {
 	return p.Start()
 }
 
-// diaryOf is where the process has its diary.
+// diaryOf returns the path of the process's diary.
 func diaryOf(p *procs.Node) string { return strings.TrimSuffix(p.LogPath, ".log") + ".diary" }
 
 // stop asks the process to end, and waits for it.

@@ -13,16 +13,16 @@ import (
 	"github.com/claimq/claimq/jepsen/workers/diary"
 )
 
-// evidence is what a run left behind.
+// evidence is all data from a run.
 type evidence struct {
 	submitted []submitted
-	lines     []diary.Line // of all workers, each worker's in its order
+	lines     []diary.Line // of all workers, each worker's in order
 	tasks     []*client.Task
 	trail     []history.Told
 	store     *store
 }
 
-// judge reads what is left behind, and says what is wrong with it.
+// judge reads the evidence, and reports what is wrong with it.
 func (r *run) judge(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -47,14 +47,14 @@ func (r *run) judge(ctx context.Context) error {
 		e.tasks = append(e.tasks, t)
 	}
 	var err error
-	if e.trail, err = r.rec.Trail(ctx, r.cluster.URLs()); err != nil { // not by the client library, which is under test
+	if e.trail, err = r.rec.Trail(ctx, r.cluster.URLs()); err != nil { // not with the client library, which is under test
 		return err
 	}
 	e.judge(r.report)
 	return nil
 }
 
-// judge looks at all that is known of each task.
+// judge checks everything that is known about each task.
 func (e *evidence) judge(r *Report) {
 	r.tasks, r.refused = len(e.tasks), e.store.refusedCount()
 	stories := e.stories()
@@ -68,7 +68,7 @@ func (e *evidence) judge(r *Report) {
 	e.answers(r)
 }
 
-// answers looks whether nodes alone decided over the calls of bare workers.
+// answers checks that only nodes decided the calls of bare workers.
 func (e *evidence) answers(r *Report) {
 	for _, l := range e.lines {
 		if l.Event != diary.Answered {
@@ -81,32 +81,32 @@ func (e *evidence) answers(r *Report) {
 	}
 }
 
-// story is all that is known of one task.
+// story is everything that is known about one task.
 type story struct {
 	id       string
 	handlers map[int64]*handler // by token
 	order    []*handler         // by token
-	granted  []*grant           // by the trail, in its order
+	granted  []*grant           // from the trail, in order
 	byToken  map[int64]*grant
-	ended    []string // completed and final failures, by the trail
+	ended    []string // completed and final failures, from the trail
 }
 
-// handler is one handler of a task, by its worker's diary.
+// handler is one handler of a task, from its worker's diary.
 type handler struct {
 	token    int64
 	begins   []diary.Line
-	held     []diary.Line // looks that found the claim held, the first included
+	held     []diary.Line // looks that found the claim held, including the first
 	returned diary.Outcome
 }
 
-// grant is one claim of a task, by the trail.
+// grant is one claim of a task, from the trail.
 type grant struct {
 	token   int64
 	worker  string
 	outcome string // event that ended it, "" if none
 }
 
-// stories sorts the evidence by task.
+// stories groups the evidence by task.
 func (e *evidence) stories() map[string]*story {
 	stories := map[string]*story{}
 	of := func(id string) *story {
@@ -170,9 +170,9 @@ func (s *story) tell(told *history.Told) {
 	}
 }
 
-// beliefs looks for two handlers that both believed to hold the task: one looked,
-// and found that it did, after one with a greater token had done so. That one may
-// itself have looked late, so both looks count from their safe sides.
+// beliefs looks for two handlers that both believed to hold the task: one found that it
+// held the task after one with a greater token had done so. Both looks may have been
+// recorded late, so each counts with the time that is safe to assume.
 func (s *story) beliefs(r *Report) {
 	for i, h := range s.order {
 		for _, l := range h.held {
@@ -197,8 +197,7 @@ func (s *story) beliefs(r *Report) {
 
 func ms(ns int64) float64 { return float64(ns) / 1e6 }
 
-// tokens looks whether tokens grow, and whether every handler had a claim of its
-// own.
+// tokens checks that tokens increase, and that every handler had a claim of its own.
 func (s *story) tokens(r *Report) {
 	for i, g := range s.granted {
 		if i > 0 && g.token <= s.granted[i-1].token {
@@ -218,8 +217,8 @@ func (s *story) tokens(r *Report) {
 	}
 }
 
-// allowed reports whether a claim may have been settled so whose handler returned
-// so. (That it expired is always possible: the call may not have got through.)
+// allowed reports whether a claim may have been settled that way when its handler returned
+// that outcome. (It may always have expired, because the call may not have got through.)
 func allowed(returned diary.Outcome, settled string) bool {
 	switch returned {
 	case diary.Completes:
@@ -231,10 +230,10 @@ func allowed(returned diary.Outcome, settled string) bool {
 	case diary.Snoozes, diary.Stops:
 		return settled == "released"
 	}
-	return false // lost: nothing is sent any more. Or it did not return
+	return false // lost: nothing more is sent. Or it did not return
 }
 
-// outcomes looks whether each claim ended as its handler said.
+// outcomes checks that each claim ended as its handler said.
 func (s *story) outcomes(r *Report) {
 	for _, g := range s.granted {
 		h := s.handlers[g.token]
@@ -242,7 +241,7 @@ func (s *story) outcomes(r *Report) {
 		case g.outcome == "":
 			r.found(ruleSettled, "task %s: the claim by token %d has not ended", s.id, g.token)
 		case g.outcome == "lease_expired":
-		case h == nil && g.outcome == "released": // given back before it had a handler
+		case h == nil && g.outcome == "released": // released before it had a handler
 		case h == nil:
 			r.found(ruleSettled, "task %s: token %d %s, and had no handler", s.id, g.token, g.outcome)
 		case !allowed(h.returned, g.outcome):
@@ -251,8 +250,8 @@ func (s *story) outcomes(r *Report) {
 	}
 }
 
-// ends looks whether every task ended once, as it was to, with its effect in the
-// store and its follow-up tasks submitted.
+// ends checks that every task ended exactly once, as intended, with its effect in the store
+// and its follow-up tasks submitted.
 func (e *evidence) ends(r *Report, stories map[string]*story) {
 	byKey := map[string]*client.Task{}
 	for _, t := range e.tasks {
@@ -261,7 +260,7 @@ func (e *evidence) ends(r *Report, stories map[string]*story) {
 		}
 		byKey[t.IdempotencyKey] = t
 	}
-	follow := map[string]bool{} // the keys of all tasks that there must be
+	follow := map[string]bool{} // the keys of all tasks that must exist
 	for _, sub := range e.submitted {
 		follow[sub.key] = true
 		goal := client.StatusCompleted
@@ -283,7 +282,7 @@ func (e *evidence) ends(r *Report, stories map[string]*story) {
 	}
 }
 
-// end looks at the end of one task.
+// end checks the end of one task.
 func (e *evidence) end(r *Report, t *client.Task, stories map[string]*story, key string, goal client.TaskStatus) {
 	if t == nil {
 		r.found(ruleOnce, "the task with the key %s is lost", key)

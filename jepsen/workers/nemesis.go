@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// strikeTimeout is how long a strike waits for its call.
+	// strikeTimeout bounds the wait of a strike for its call.
 	strikeTimeout = 8 * time.Second
 	// leaderTimeout bounds the wait for a leader, and for a node that was started.
 	leaderTimeout = time.Minute
-	// downMax is how long a killed node stays down at most.
+	// downMax bounds the time for which a killed node stays down.
 	downMax = 1500 * time.Millisecond
-	// calmMax is how long a worker is left alone, or has no process, at most.
+	// calmMax bounds the time for which a worker is left alone, or has no process.
 	calmMax = 3 * time.Second
-	// overMax is how much longer than its lease a worker is stopped or cut off: at
-	// least half of that, so that somebody else gets its tasks.
+	// overMax bounds the time by which a worker is stopped or cut off for longer than its
+	// lease. It is at least half of that, so that another worker gets its tasks.
 	overMax = 3 * time.Second
 )
 
@@ -30,8 +30,8 @@ func (r *run) count(what string) {
 	r.report.done[what]++
 }
 
-// struck does something at the next call of that kind. It is false if the call did not
-// come in time, and returns what do did.
+// struck calls do at the next call of that kind, and returns its error. hit is false if the
+// call did not come in time.
 func (r *run) struck(ctx context.Context, k *strike, do func() error) (hit bool, err error) {
 	k.do = func() { err = do() }
 	if hit = r.crew.strikes.hitWithin(ctx, k, strikeTimeout); !hit {
@@ -40,8 +40,8 @@ func (r *run) struck(ctx context.Context, k *strike, do func() error) (hit bool,
 	return hit, err
 }
 
-// killLeaders kills the leader at each kind of call in each phase, in a random order,
-// again and again until end.
+// killLeaders kills the leader at each kind of call in each phase, in random order,
+// repeatedly until end.
 func (r *run) killLeaders(ctx context.Context, rng *rand.Rand, end time.Time) error {
 	for {
 		for _, i := range rng.Perm(len(calls) * len(phases)) {
@@ -75,19 +75,19 @@ func (r *run) killLeader(ctx context.Context, rng *rand.Rand, k *strike) error {
 	return leader.StartReady(starting)
 }
 
-// trouble is something that befalls a worker.
+// trouble is something that happens to a worker.
 type trouble struct {
 	what          string
-	alone, atCall int // how often it comes, by itself and at one of the worker's calls
-	// begin begins it. It lasts for longer than the worker's lease, and long enough for
-	// somebody else to get its tasks; if ends, the process is gone, and no longer than
+	alone, atCall int // frequency, by itself and at one of the worker's calls
+	// begin begins it. It lasts longer than the worker's lease, and long enough for another
+	// worker to get its tasks; if ends is set, the process is gone, for no longer than
 	// others are calm.
 	begin func(ctx context.Context) error
 	ends  bool
 	over  func() error
 }
 
-// troubles are those of the slot's worker.
+// troubles returns those for the slot's worker.
 func (s *slot) troubles() []trouble {
 	cut := func(how cut) func(context.Context) error {
 		return func(context.Context) error { s.way.set(how); return nil }
@@ -104,8 +104,8 @@ func (s *slot) troubles() []trouble {
 	}
 }
 
-// trouble does to the slot's worker one thing after the other, with calm in between,
-// until end. Then all is whole and runs again.
+// trouble causes one trouble after the other for the slot's worker, with calm in between,
+// until end. Then everything is repaired and runs again.
 func (r *run) trouble(ctx context.Context, s *slot, rng *rand.Rand, end time.Time) error {
 	type come struct {
 		trouble
@@ -132,7 +132,7 @@ func (r *run) trouble(ctx context.Context, s *slot, rng *rand.Rand, end time.Tim
 	}
 }
 
-// befall does it once, from its begin until it is over. At a call the answer waits for the
+// befall causes it once, from its beginning to its end. At a call the answer waits for the
 // worker, unless it is dropped.
 func (r *run) befall(ctx context.Context, s *slot, rng *rand.Rand, t trouble, atCall bool) error {
 	at := ""

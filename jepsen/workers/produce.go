@@ -20,8 +20,8 @@ type submitted struct {
 	params diary.Params
 }
 
-// produce submits tasks at the rate until end. A submit that was not acknowledged is
-// an error: nothing goes on for as long as that.
+// produce submits tasks at the rate until end. A submit that was not acknowledged is an
+// error, because no trouble lasts that long.
 func (r *run) produce(ctx context.Context, end time.Time) error {
 	rng := rand.New(rand.NewSource(r.cfg.Seed + 1))
 	pace := time.NewTicker(time.Second / time.Duration(r.cfg.Rate))
@@ -30,7 +30,7 @@ func (r *run) produce(ctx context.Context, end time.Time) error {
 		select {
 		case <-pace.C:
 		case <-ctx.Done():
-			return nil // somebody else says why
+			return nil // the other goroutine says why
 		}
 		s := submitted{key: fmt.Sprintf("t%d", n), params: diary.Params{Seed: rng.Int63n(1 << 32), Fails: rng.Intn(20) == 0}}
 		for i := range []int{0, 0, 0, 0, 0, 1, 1, 3}[rng.Intn(8)] {

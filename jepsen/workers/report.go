@@ -11,36 +11,36 @@ import (
 
 // The rules.
 const (
-	ruleHolders  check.Rule = "two holders"         // once a handler holds a task, none of an older token finds so
-	ruleDeadline check.Rule = "deadline"            // no claim is found held whose lease has ended
-	ruleHandler  check.Rule = "one handler"         // every handler has a claim of its own, and tokens grow
+	ruleHolders  check.Rule = "two holders"         // once a handler holds a task, none with an older token finds that it does
+	ruleDeadline check.Rule = "deadline"            // no claim counts as held after the end of its lease
+	ruleHandler  check.Rule = "one handler"         // every handler has a claim of its own, and tokens increase
 	ruleSettled  check.Rule = "settled as returned" // a claim ends as its handler returned, or expires
-	ruleOnce     check.Rule = "once"                // every task ends once, as it was to
-	ruleEffect   check.Rule = "effect"              // the work wrote last by the claim that completed the task
-	ruleStop     check.Rule = "stop"                // a worker that is asked to end does
-	ruleNodes    check.Rule = "nodes decide"        // no call ends by what something between answers by itself
+	ruleOnce     check.Rule = "once"                // every task ends exactly once, as intended
+	ruleEffect   check.Rule = "effect"              // the last write was by the claim that completed the task
+	ruleStop     check.Rule = "stop"                // a worker that is asked to end does so
+	ruleNodes    check.Rule = "nodes decide"        // no call is decided by an answer from something in between
 )
 
-// Report is what a run found.
+// Report holds the result of a run.
 type Report struct {
-	check.Part // what is wrong
+	check.Part // the problems
 
-	done map[string]int // what was done to workers and leaders, and how often
+	done map[string]int // counts of what was done to workers and leaders
 
 	kinds   map[string]int // calls of workers
 	late    int            // calls that arrived after their caller had given up
-	dropped int            // answers that did not get to who asked
-	strayed int            // answers of the proxies' own
-	answers map[string]int // who decided over the calls of bare workers, and how often
+	dropped int            // answers that did not reach the caller
+	strayed int            // answers by the proxies
+	answers map[string]int // counts of who decided the calls of bare workers
 
 	tasks    int
-	outcomes map[string]int // how claims ended, by the trail
+	outcomes map[string]int // counts of how claims ended, from the trail
 	handlers int            // that began
-	looks    int            // at their contexts, that found the claim held
+	looks    int            // looks at contexts that found the claim held
 	lost     int            // handlers whose contexts ended because the claim was over
 	refused  int            // writes with an old token that the store refused
 
-	overlaps int // times that two believed to hold one task
+	overlaps int // times that two workers believed to hold the same task
 	past     int // looks that found a claim held after its deadline
 }
 
@@ -48,7 +48,7 @@ func newReport() *Report {
 	return &Report{Part: check.Part{Name: "workers"}, done: map[string]int{}, kinds: map[string]int{}, answers: map[string]int{}, outcomes: map[string]int{}}
 }
 
-// found notes what is wrong.
+// found records a problem.
 func (r *Report) found(rule check.Rule, format string, args ...any) {
 	r.Violate(rule, 0, nil, format, args...)
 }
@@ -67,7 +67,7 @@ func (s *story) count(r *Report) {
 	}
 }
 
-// String is the report as a table, and what is wrong.
+// String formats the report as a table, with the problems.
 func (r *Report) String() string {
 	var b strings.Builder
 	for _, line := range []struct{ name, text string }{
@@ -91,7 +91,7 @@ func (r *Report) String() string {
 	return b.String()
 }
 
-// counts is how many there are, and lists them by name.
+// counts formats the sum, and the counts by name.
 func counts(m map[string]int) string {
 	total := 0
 	var parts []string

@@ -17,14 +17,14 @@ import (
 	"github.com/claimq/claimq/jepsen/recorder"
 )
 
-// Config says how long and how hard a run is.
+// Config configures a run.
 type Config struct {
 	Binary  string // claimq
-	Worker  string // the worker program, as plants.WorkerByName builds it
+	Worker  string // built by plants.WorkerByName
 	Dir     string // for data, logs and diaries; it exists
 	Nodes   int
 	Workers int
-	Rate    int           // tasks submitted per second
+	Rate    int           // submitted per second
 	Time    time.Duration // of load and faults
 	Lease   time.Duration // of the workers' claims, up to twice that
 	Seed    int64
@@ -32,13 +32,13 @@ type Config struct {
 }
 
 const (
-	// formTimeout bounds starting the cluster, and drainTimeout ending every task
-	// once all is whole again.
+	// formTimeout bounds starting the cluster, and drainTimeout ending every task once
+	// everything is repaired.
 	formTimeout  = time.Minute
 	drainTimeout = 3 * time.Minute
 	// readTimeout bounds reading the state at the end.
 	readTimeout = time.Minute
-	// drainPause is how often it is asked how many tasks are left.
+	// drainPause is the interval between checks how many tasks are left.
 	drainPause = 200 * time.Millisecond
 )
 
@@ -46,18 +46,18 @@ const (
 type run struct {
 	cfg       Config
 	cluster   *procs.Cluster
-	rec       *recorder.Recorder // asks the nodes
+	rec       *recorder.Recorder // for the nodes
 	store     *store
 	crew      *crew
-	client    *client.Client // of who submits: it is not cut off
+	client    *client.Client // of the producer, which is not cut off
 	submitted []submitted
 
-	mu     sync.Mutex // guards what is counted in the report
+	mu     sync.Mutex // guards the counts in the report
 	report *Report
 }
 
-// Run puts worker processes through all that can befall them. The report is
-// returned beside an error too, if there is any.
+// Run exposes worker processes to all troubles. It also returns the report, if any, with an
+// error.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	r := &run{cfg: cfg, rec: recorder.New(cfg.Seed), report: newReport()}
 	defer r.rec.Close()
@@ -72,7 +72,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if r.client, err = client.New(client.Config{Endpoints: r.cluster.URLs()}); err != nil {
 		return nil, err
 	}
-	defer func() { _ = r.client.Close() }() // all that it was asked has been answered
+	defer func() { _ = r.client.Close() }() // all its calls have been answered
 	r.store = newStore()
 	server := httptest.NewServer(r.store)
 	defer server.Close()
@@ -95,14 +95,13 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	return r.report, err
 }
 
-// load submits tasks and does what befalls the workers, for as long as the run
-// is to last.
+// load submits tasks and causes the workers' troubles, for the time of the run.
 func (r *run) load(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	end := time.Now().Add(r.cfg.Time)
 	var all sync.WaitGroup
-	begin := func(fn func() error) { // the first that fails ends them all
+	begin := func(fn func() error) { // the first error ends them all
 		all.Go(func() {
 			if err := fn(); err != nil {
 				cancel(err)
@@ -118,7 +117,7 @@ func (r *run) load(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// errStuck is returned when tasks do not end although nothing prevents them.
+// errStuck is returned when tasks do not end although nothing prevents that.
 var errStuck = errors.New("tasks are stuck")
 
 // drain waits until every task has ended, and ends the workers.
@@ -143,7 +142,7 @@ func (r *run) drain(ctx context.Context) error {
 	return nil
 }
 
-// say says what a run does, in a line.
+// say prints a line about the run.
 func (r *run) say(format string, args ...any) {
 	fmt.Fprintf(r.cfg.Out, "  %s\n", strings.TrimSpace(fmt.Sprintf(format, args...)))
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/claimq/claimq/jepsen/workers/diary"
 )
 
-// store is what the work writes to: it takes a write only if it has not heard of
-// a greater token for the task.
+// store is the target of the work's writes. It only accepts a write if it has not seen a
+// greater token for the task.
 type store struct {
-	mu      sync.Mutex       // guards what follows
+	mu      sync.Mutex       // guards the fields below
 	heard   map[string]int64 // the greatest token, by task
 	effects map[string]int64 // the token of the last effect, by task
 	refused int
@@ -20,7 +20,7 @@ type store struct {
 
 func newStore() *store { return &store{heard: map[string]int64{}, effects: map[string]int64{}} }
 
-// ServeHTTP takes a write, or answers 409.
+// ServeHTTP accepts a write, or answers 409.
 func (s *store) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	var w diary.Write
 	if err := json.NewDecoder(r.Body).Decode(&w); err != nil {
@@ -44,11 +44,11 @@ func (s *store) take(w diary.Write) bool {
 	return true
 }
 
-// done reports whether the task's effect is that of the claim with the token.
+// done reports whether the task's effect is from the claim with the token.
 func (s *store) done(taskID string, token int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if has := s.effects[taskID]; has != token { // 0: it has none
+	if has := s.effects[taskID]; has != token { // 0: no effect
 		return fmt.Errorf("the store has the effect of token %d", has)
 	}
 	return nil

@@ -8,31 +8,31 @@ import (
 	"time"
 )
 
-// phase says when in a call a strike is.
+// phase is the time of a strike within a call.
 type phase string
 
 // The phases.
 const (
-	before phase = "before" // it is passed on
-	during phase = "during" // it is on its way
-	after  phase = "after"  // the answer is there, and has not been passed on
+	before phase = "before" // before it is forwarded
+	during phase = "during" // while it is under way
+	after  phase = "after"  // the answer is there, but not forwarded yet
 )
 
 var phases = [...]phase{before, during, after}
 
-// anySlot is for strikes at whoever makes the call.
+// anySlot is for strikes at calls of any worker.
 const anySlot = -1
 
-// strike is something that is done at the next call of a kind.
+// strike is an action at the next call of a kind.
 type strike struct {
 	call  call
 	phase phase
 	slot  int // whose call, or anySlot
-	// drop says that the answer is not passed on, if it is there.
+	// drop means that the answer, if any, is not forwarded.
 	drop bool
-	// do is called once, by the goroutine that carries the call.
+	// do is called once, by the goroutine that forwards the call.
 	do func()
-	// hit is closed once do has returned.
+	// hit is closed when do has returned.
 	hit chan struct{}
 }
 
@@ -44,13 +44,13 @@ func (s *strike) String() string {
 	return text
 }
 
-// strikes are those that wait for their call. It is safe for concurrent use.
+// strikes holds the strikes that wait for their calls. It is safe for concurrent use.
 type strikes struct {
 	mu    sync.Mutex
 	armed []*strike
 }
 
-// arm has the strike wait for its call.
+// arm lets the strike wait for its call.
 func (s *strikes) arm(k *strike) {
 	k.hit = make(chan struct{})
 	s.mu.Lock()
@@ -58,7 +58,7 @@ func (s *strikes) arm(k *strike) {
 	s.armed = append(s.armed, k)
 }
 
-// remove returns the first strike that fits and waits no longer, nil if there is none.
+// remove removes and returns the first strike that fits, nil if none does.
 func (s *strikes) remove(fits func(*strike) bool) *strike {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,13 +71,13 @@ func (s *strikes) remove(fits func(*strike) bool) *strike {
 	return k
 }
 
-// take returns the strike at a call of a worker, or nil.
+// take removes and returns the strike for a call of a worker, or nil.
 func (s *strikes) take(c call, slot int) *strike {
 	return s.remove(func(k *strike) bool { return k.call == c && (k.slot == slot || k.slot == anySlot) })
 }
 
-// hitWithin arms the strike and waits until it has been done. It returns false if
-// its call did not come in time.
+// hitWithin arms the strike and waits until it has happened. It returns false if its call
+// did not come in time.
 func (s *strikes) hitWithin(ctx context.Context, k *strike, d time.Duration) bool {
 	s.arm(k)
 	select {
@@ -93,8 +93,7 @@ func (s *strikes) hitWithin(ctx context.Context, k *strike, d time.Duration) boo
 	return true
 }
 
-// at does what the strike does if the call is in its phase. A nil strike does
-// nothing.
+// at performs the strike if the call is in its phase. A nil strike does nothing.
 func (s *strike) at(p phase) {
 	if s != nil && s.phase == p {
 		s.do()

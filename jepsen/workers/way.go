@@ -17,65 +17,63 @@ import (
 	"time"
 )
 
-// cut is what is wrong with a worker's network.
+// cut is a fault of a worker's network.
 type cut string
 
 // The cuts.
 const (
 	whole  cut = "whole"
 	silent cut = "silent" // nothing passes; connections stay
-	closed cut = "closed" // connections are closed, also new ones
-	frozen cut = "frozen" // nothing passes on connections that are open, and they stay; new ones are good
-	shut   cut = "shut"   // new connections are accepted and get no answer; those that are open are good
+	closed cut = "closed" // connections are closed, including new ones
+	frozen cut = "frozen" // nothing passes on open connections, which stay open; new ones work
+	shut   cut = "shut"   // new connections are accepted and get no answer; open ones work
 )
 
 const (
 	// bodyBytesMax bounds a request or an answer.
 	bodyBytesMax = 16 << 20
-	// duringMax is how long after a call was passed on a strike during it is, at
-	// most.
+	// duringMax bounds the delay of a strike during a call after the call was forwarded.
 	duringMax = 4 * time.Millisecond
-	// lateShare is one in how many requests is passed on after a cut although its
-	// caller has gone meanwhile.
+	// One of lateShare requests is forwarded after a cut although its caller has gone meanwhile.
 	lateShare = 2
-	// strayShare is one in how many calls the proxy answers by itself, strayShareBare that of a
-	// bare worker, of whose calls all ends are seen; strayMax is how long its answer says to
-	// wait, in seconds.
+	// strayShare and strayShareBare: the proxy itself answers one in that number of calls. Bare
+	// workers have a higher share because all ends of their calls are recorded. strayMax bounds the
+	// wait that the answer asks for, in seconds.
 	strayShare, strayShareBare, strayMax = 50, 10, 60
 )
 
-// strays are the statuses of what the proxy answers by itself, without a code of claimq's. It says so in
-// place of a node, or over what the node has answered.
+// strays are the statuses of the proxy's own answers, which have no code of claimq's. They replace
+// the call to a node, or the node's answer.
 var strays = [...]int{
 	http.StatusFound, http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusRequestTimeout,
 	http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable,
 }
 
-// errCut is returned for a call that the network does not carry.
+// errCut is returned for a call that the network does not forward.
 var errCut = errors.New("the network is cut")
 
-// way is how one worker reaches the nodes: a proxy that it dials in place of each, and
-// that is its own transport.
+// way is one worker's way to the nodes: a proxy that it dials in place of each node, and that is
+// its own transport.
 type way struct {
 	slot    int
 	strikes *strikes
-	strays  int // one in how many calls the proxy answers by itself, 0 = none
+	strays  int // the proxy answers one in that number of calls by itself, 0 = none
 	proxy   *httptest.Server
 	http    *http.Transport
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	changed *sync.Cond // of cut
 	cut     cut
 	opened  int // connections
-	before  int // of them, when the network was cut
+	before  int // of these, when the network was cut
 	rng     *rand.Rand
-	late    int // requests that were passed on late
-	dropped int // answers that were not passed on
-	strayed int // answers that are the proxy's own
+	late    int // requests that were forwarded late
+	dropped int // answers that were not forwarded
+	strayed int // the proxy's own answers
 	counts  map[call]int
 }
 
-// openWay starts the proxy of a worker. The caller closes it.
+// openWay starts the proxy of a worker. The caller must close it.
 func openWay(slot int, k *strikes, seed int64) *way {
 	w := &way{
 		slot: slot, strikes: k, cut: whole, rng: rand.New(rand.NewSource(seed)), counts: map[call]int{},
@@ -85,7 +83,7 @@ func openWay(slot int, k *strikes, seed int64) *way {
 	w.proxy = httptest.NewUnstartedServer(&httputil.ReverseProxy{
 		Rewrite:   func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = "http", r.In.Host },
 		Transport: w,
-		// The connection breaks of a call that is not carried.
+		// The connection of a call that is not forwarded breaks.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	})
 	w.proxy.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
@@ -97,13 +95,13 @@ func openWay(slot int, k *strikes, seed int64) *way {
 	return w
 }
 
-// connNumber is the key of which connection of the way a request came by: 1, 2, ...
+// connNumber is the context key for the number of a request's connection: 1, 2, ...
 type connNumber struct{}
 
-// addr is what the worker dials.
+// addr returns the address for the worker to dial.
 func (w *way) addr() string { return w.proxy.Listener.Addr().String() }
 
-// close closes the proxy and waits for the calls that it carries.
+// close closes the proxy and waits for the calls that it forwards.
 func (w *way) close() {
 	w.set(closed)
 	w.proxy.Close()
@@ -116,14 +114,14 @@ func (w *way) locked(do func()) {
 	do()
 }
 
-// set cuts the network, or makes it whole.
+// set cuts the network, or repairs it.
 func (w *way) set(c cut) {
 	w.locked(func() { w.cut, w.before = c, w.opened })
 	w.changed.Broadcast()
 }
 
-// pass waits until the network is not silent for the caller's connection. ok is false if
-// nothing gets through: it is closed, or the caller has gone meanwhile.
+// pass waits until the network is not silent for the caller's connection. ok is false if nothing
+// gets through: it is closed, or the caller has gone meanwhile.
 func (w *way) pass(caller context.Context) (held, ok bool) {
 	number, _ := caller.Value(connNumber{}).(int)
 	w.mu.Lock()
@@ -135,8 +133,7 @@ func (w *way) pass(caller context.Context) (held, ok bool) {
 	return held, w.cut != closed && caller.Err() == nil
 }
 
-// RoundTrip passes a request on to its node, and its answer back: the proxy is the only
-// one who calls it.
+// RoundTrip forwards a request to its node, and the answer back. Only the proxy calls it.
 func (w *way) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := readBody(r.Body)
 	if err != nil {
@@ -145,7 +142,7 @@ func (w *way) RoundTrip(r *http.Request) (*http.Response, error) {
 	kind := callOf(r.URL.Path, body)
 	ctx := r.Context()
 	if held, ok := w.pass(ctx); !ok {
-		// What was sent before its caller gave up may arrive all the same.
+		// A request that was sent before its caller gave up may still arrive.
 		late := false
 		w.locked(func() {
 			if late = held && w.rng.Intn(lateShare) == 0 && w.cut != closed; late {
@@ -176,7 +173,7 @@ func (w *way) RoundTrip(r *http.Request) (*http.Response, error) {
 	return cmp.Or(over, resp), nil
 }
 
-// stray draws whether the proxy answers by itself: before the node is asked, or over its answer.
+// stray draws whether the proxy answers by itself: instead of the node, or in place of its answer.
 func (w *way) stray(r *http.Request) (early, late *http.Response) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -195,7 +192,7 @@ func (w *way) stray(r *http.Request) (early, late *http.Response) {
 	return nil, resp
 }
 
-// ask makes the request of the node, and returns the answer with all of its body.
+// ask sends the request to the node, and returns the complete answer.
 func (w *way) ask(r *http.Request, body []byte, k *strike) (*http.Response, error) {
 	if r.Body != nil {
 		r.Body = io.NopCloser(bytes.NewReader(body))
@@ -228,7 +225,7 @@ func readBody(body io.ReadCloser) ([]byte, error) {
 	return b, errors.Join(err, body.Close())
 }
 
-// add adds what was carried to the report.
+// add adds the counts to the report.
 func (w *way) add(r *Report) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

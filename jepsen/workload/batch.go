@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// batchPercent is how many of a hundred claims of many are settled by one
-	// batch, atomicPercent how many of a hundred batches are atomic.
+	// batchPercent of the claims of many tasks are settled by one batch, and atomicPercent
+	// of the batches are atomic.
 	batchPercent  = 80
 	atomicPercent = 65
-	// stalePercent is how many of a hundred batches settle a claim, too, that this
-	// worker has given up: an atomic one is refused for it.
+	// stalePercent of the batches also settle a claim that this worker has given up; an
+	// atomic one is refused because of it.
 	stalePercent = 25
 )
 
-// handleMany is what a worker does with the claims that one call got.
+// handleMany handles the claims of one call.
 func (c *client) handleMany(ctx context.Context, claims []history.Op) {
 	var held []hold
 	for i := range claims {
@@ -59,7 +59,7 @@ func (c *client) handleMany(ctx context.Context, claims []history.Op) {
 			c.settled(ops[i])
 		}
 	}
-	for i := range held { // each by itself, then
+	for i := range held { // otherwise one by one
 		if b.Atomic && ops[0].Outcome == history.Failed || c.percent(5) {
 			held[i].settle(ctx, history.Complete)
 		}

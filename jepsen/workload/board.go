@@ -16,11 +16,11 @@ const (
 	abandoned             // claimed by a worker that died
 	ended
 	parents // submitted
-	plain   // submitted: without steps, and no step
+	plain   // submitted: neither with steps nor a step
 	piles
 )
 
-// board is what the callers tell each other about tasks, mostly about late ones.
+// board lets callers tell each other about tasks, mostly about recent ones.
 type board struct {
 	mu  sync.Mutex
 	ids [piles][]uint64 // guarded by mu
@@ -37,7 +37,7 @@ func (b *board) add(p pile, id uint64) {
 	b.ids[p][id%boardMax] = id
 }
 
-// pick returns one of the tasks, ok false if there is none.
+// pick returns one of the tasks, ok is false if there is none.
 func (b *board) pick(p pile, rng *rand.Rand) (id uint64, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

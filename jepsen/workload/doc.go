@@ -1,9 +1,9 @@
-// Package workload is what the callers of a run under faults do: everything
-// that a worker, a producer or an operator may do, in every order that gets
-// servers into trouble, at a bounded rate.
+// Package workload implements the callers of a run under faults: they do everything that
+// workers, producers and operators may do, in every order that could cause trouble for
+// servers, at a bounded rate.
 //
 // jepsen/README.md lists it.
 //
-// All that is chosen comes from the seed; what the cluster answers does not, so
-// two runs of a seed are alike and not the same.
+// All choices depend on the seed, but the cluster's answers do not, so two runs of a seed
+// are similar but not the same.
 package workload

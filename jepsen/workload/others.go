@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// pausedType is the type that is paused now and then.
+	// pausedType is the type that is sometimes paused.
 	pausedType = "paused"
-	// pauseMax is how long it is paused at most, and how long it is not.
+	// pauseMax bounds the time for which it is paused, and the time in between.
 	pauseMax = 1500 * time.Millisecond
-	// actedType is the type whose tasks are cancelled, retried and deleted all at once
-	// now and then. None of them has steps, or is one.
+	// actedType is the type whose tasks are sometimes cancelled, retried or deleted all at
+	// once. None of them has steps, or is one.
 	actedType = "acted"
-	// actPause is how long there is between two actions at most.
+	// actPause bounds the time between two actions.
 	actPause = 2500 * time.Millisecond
 )
 
@@ -61,10 +61,10 @@ func (c *client) newList() history.Op {
 	return op
 }
 
-// meddle does what an operator may do: it limits a type, deletes what has ended, makes
-// pending again what has failed or hangs, and cancels.
+// meddle acts like an operator: it limits a type, deletes ended tasks, resets failed and
+// stuck ones to pending, and cancels.
 func (c *client) meddle(ctx context.Context) {
-	// Until the limit is known nobody submits what it holds back.
+	// While the limit is not set, no tasks are submitted that it must hold back.
 	limit := c.callAgain(ctx, history.Op{Kind: history.SetType, TaskType: limitedType, MaxClaimed: claimedAtOnce})
 	c.w.limited.Store(limit.Outcome == history.OK)
 	tasks := &c.w.tasks
@@ -90,7 +90,7 @@ func (c *client) meddle(ctx context.Context) {
 	}
 }
 
-// direct pauses a type for a while, again and again. Drain ends the last pause.
+// direct pauses a type for a while, repeatedly. Drain ends the last pause.
 func (c *client) direct(ctx context.Context) {
 	for paused := true; pause.For(ctx, c.upTo(pauseMax)); paused = !paused {
 		c.callAgain(ctx, settingPaused(paused))
@@ -101,7 +101,7 @@ func settingPaused(paused bool) history.Op {
 	return history.Op{Kind: history.SetType, TaskType: pausedType, Paused: &paused}
 }
 
-// act acts on all tasks of a type, again and again. Nobody repeats an action.
+// act acts on all tasks of a type, repeatedly. Actions are never retried.
 func (c *client) act(ctx context.Context) {
 	for pause.For(ctx, c.upTo(actPause)) {
 		action, status := history.Cancel, ""

@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// parentPercent is how many of a hundred tasks are parents, if Config does not say.
+	// parentPercent is the percentage of parents among the tasks, if Config does not set
+	// it.
 	parentPercent = 10
 	stepsMax      = 5
-	// finalizeSecondsMax is how long a claim of a finalization lasts at most.
+	// finalizeSecondsMax bounds the length of a finalization's claim.
 	finalizeSecondsMax = 3
-	// runningMax is how many parents a processor looks for at a time.
+	// runningMax bounds the parents that a processor lists at a time.
 	runningMax = 50
 )
 
-// newParent returns a task with steps. Each step depends on some of those before
-// it.
+// newParent returns a task with steps. Each step depends on some of the earlier ones.
 func (c *client) newParent() wire.NewTask {
 	key := c.w.name("k")
 	t := wire.NewTask{TaskType: "parent", IdempotencyKey: key, Priority: int32(c.rng.Intn(4)) - 1}
@@ -35,7 +35,7 @@ func (c *client) newParent() wire.NewTask {
 	}
 	steps := 2 + c.rng.Intn(stepsMax-1)
 	for place := range cmp.Or(c.w.cfg.Steps, steps) {
-		var limit int32 // none
+		var limit int32 // no limit
 		if c.percent(25) {
 			limit = 1 + int32(c.rng.Intn(2))
 		}
@@ -52,7 +52,7 @@ func (c *client) newParent() wire.NewTask {
 
 func stepName(place int) string { return fmt.Sprintf("s%d", place+1) }
 
-// process ends a parent, or all that there are once no more come.
+// process ends one parent, or all of them once no more are submitted.
 func (c *client) process(ctx context.Context) {
 	if c.w.drain.Load() {
 		c.processAll(ctx)
@@ -69,13 +69,12 @@ func (c *client) processAll(ctx context.Context) {
 	}
 }
 
-// processor returns the name that the caller has as a processor: another one
-// after it has died.
+// processor returns the caller's name as a processor, which changes when it dies.
 func (c *client) processor() string { return fmt.Sprintf("p%d:%d", c.number, c.died) }
 
-// finish does what processors do with a parent.
+// finish handles a parent like a processor.
 func (c *client) finish(ctx context.Context, id uint64) {
-	if c.percent(10) { // without asking first
+	if c.percent(10) { // without a claim
 		c.finalize(ctx, id, 0)
 		return
 	}
@@ -89,7 +88,7 @@ func (c *client) finish(ctx context.Context, id uint64) {
 	}
 	claim := asks(history.ClaimFinalization)
 	if claim.Outcome != history.OK || !claim.Done {
-		if c.percent(5) { // it will not hear of it
+		if c.percent(5) { // it will not see the answer
 			c.finalize(ctx, id, 0)
 		}
 		return
@@ -105,14 +104,14 @@ func (c *client) finish(ctx context.Context, id uint64) {
 	case n < 14:
 		asks(history.ReleaseFinalization)
 		return
-	case n < 20: // it extends, some about when the time is over
+	case n < 20: // it extends, sometimes near the end of the timeout
 		if c.percent(30) {
 			pause.For(ctx, timeout*95/100+c.upTo(timeout/10))
 		}
 		asks(history.ExtendFinalization)
-	case n < 23: // about when the time is over
+	case n < 23: // near the end of the timeout
 		pause.For(ctx, timeout*9/10+c.upTo(timeout/5))
-	case n < 30: // again, as if it had not heard
+	case n < 30: // again, as if it had seen no answer
 		asks(history.ClaimFinalization)
 	}
 	c.finalize(ctx, id, claim.Token)

@@ -11,7 +11,7 @@ import (
 
 const submitManyMax = 12
 
-// produce submits tasks as long as there are few.
+// produce submits tasks while there are few.
 func (c *client) produce(ctx context.Context) {
 	for c.breathe(ctx) {
 		switch {
@@ -29,16 +29,16 @@ func (c *client) produce(ctx context.Context) {
 
 func (c *client) submit(ctx context.Context) {
 	task := c.newWork()
-	sent := task // its own: another one may read it while this caller takes a twin
+	sent := task // a copy, because another caller may read task while this one uses a twin
 	c.w.inFlight.Store(&sent)
-	if c.percent(15) { // what another one is submitting at this moment
+	if c.percent(15) { // the task that another caller is just submitting
 		if twin := c.w.inFlight.Swap(nil); twin != nil {
 			task = *twin
 		}
 	}
 	op := c.again(ctx, func() history.Op { return c.Submit(ctx, task) })
 	c.submitted(op)
-	if op.Outcome == history.OK && c.percent(4) { // it was not sure
+	if op.Outcome == history.OK && c.percent(4) { // as if it did not know the outcome
 		c.note(c.Submit(ctx, task))
 	}
 }
@@ -48,7 +48,7 @@ func (c *client) submitMany(ctx context.Context) {
 	for i := range tasks {
 		tasks[i] = c.newWork()
 	}
-	if c.percent(20) { // a key twice in one call
+	if c.percent(20) { // the same key twice in one call
 		tasks[len(tasks)-1] = tasks[0]
 	}
 	for _, op := range c.againAll(ctx, func() []history.Op { return c.SubmitMany(ctx, tasks) }) {
@@ -56,7 +56,7 @@ func (c *client) submitMany(ctx context.Context) {
 	}
 }
 
-// submitted tells the others of a new task.
+// submitted tells the others about a new task.
 func (c *client) submitted(op history.Op) {
 	if op.Outcome != history.OK || !op.Created {
 		return
@@ -86,7 +86,7 @@ func (c *client) newWork() wire.NewTask {
 }
 
 func (c *client) newTask() wire.NewTask {
-	var limit int32 // none
+	var limit int32 // no limit
 	if c.percent(25) {
 		limit = 1 + int32(c.rng.Intn(4))
 	}
@@ -116,7 +116,7 @@ func (c *client) newTask() wire.NewTask {
 	}
 }
 
-// noWait has a task pending as soon as its attempt is over, as the checkers expect it.
+// noWait makes a task pending as soon as its attempt is over, as the checkers expect.
 var noWait = &wire.Backoff{}
 
 func typeName(n int) string { return fmt.Sprintf("type-%d", n) }

@@ -13,10 +13,11 @@ import (
 
 const claimManyMax = 4
 
-// worker returns the name that the caller has as a worker.
+// worker returns the caller's name as a worker.
 func (c *client) worker() string { return fmt.Sprintf("w%d", c.number) }
 
-// heldTypes are the types whose tasks are not claimable at once, or not all.
+// heldTypes are the types whose tasks cannot be claimed at once, or not all at the same
+// time.
 var heldTypes = []string{groupedType, limitedType, pausedType, delayedType, actedType}
 
 func (c *client) newClaim() wire.Claim {
@@ -45,7 +46,7 @@ func (c *client) newClaim() wire.Claim {
 	return req
 }
 
-// claim claims in one of the ways there are, and handles what it got.
+// claim claims in one of several ways, and handles the result.
 func (c *client) claim(ctx context.Context) {
 	req := c.newClaim()
 	switch n := c.rng.Intn(100); {
@@ -70,22 +71,22 @@ func (c *client) claim(ctx context.Context) {
 		c.handle(ctx, op)
 	default:
 		hedges := c.hedges
-		if n < 31 { // ours do it now and then
+		if n < 31 { // our clients do it sometimes
 			hedges = 100
 		}
 		var op history.Op
 		c.hedged(hedges, func() { op = c.again(ctx, func() history.Op { return c.Claim(ctx, req) }) }, func() { c.twin.Claim(ctx, req) })
-		if op.Outcome == history.OK && c.percent(4) { // it was not sure
+		if op.Outcome == history.OK && c.percent(4) { // as if it did not know the outcome
 			c.note(c.Claim(ctx, req))
 		}
 		c.handle(ctx, op)
 	}
 }
 
-// act is something that a worker does with its claim.
+// act is an action of a worker with its claim.
 type act func(h *hold, ctx context.Context)
 
-// waits is to wait for a share of the lease, in percent, and up to more longer.
+// waits returns an act that waits for a percentage of the lease, and up to more longer.
 func waits(least, more time.Duration) act {
 	return func(h *hold, ctx context.Context) { pause.For(ctx, h.lease*least/100+h.upTo(h.lease*more/100)) }
 }
@@ -105,7 +106,7 @@ var (
 	extends   = (*hold).extend
 )
 
-// courses are what a worker does with its claims, and with how many of a thousand. All
+// courses lists what a worker does with its claims, with the frequency in a thousand. All
 // others it completes at once.
 var courses = []struct {
 	perMille int
@@ -113,18 +114,18 @@ var courses = []struct {
 }{
 	{60, []act{fails}},
 	{50, []act{releases, (*hold).giveUp}},
-	{90, []act{extends, naps(20 * time.Millisecond), completes}},  // it takes longer
-	{30, []act{waits(95, 10), extends, waits(0, 100), completes}}, // it extends about when the lease ends
+	{90, []act{extends, naps(20 * time.Millisecond), completes}},  // a longer task
+	{30, []act{waits(95, 10), extends, waits(0, 100), completes}}, // it extends near the end of the lease
 	{20, []act{waits(100, 200), completes}},                       // much too late
-	{25, []act{waits(90, 20), completes}},                         // about when the lease ends
+	{25, []act{waits(90, 20), completes}},                         // near the end of the lease
 	{25, []act{(*hold).die}},
-	{30, []act{completes, completes}}, // it was not sure
+	{30, []act{completes, completes}}, // as if it did not know the outcome
 	{15, []act{completes, fails}},     // it mixes them up
 	{25, []act{waits(100, 0), naps(time.Second), (*hold).confuse}},
 	{130, []act{naps(100 * time.Millisecond), completes}},
 }
 
-// handle is what a worker does with a claim, if it got one.
+// handle handles a claim, if there is one.
 func (c *client) handle(ctx context.Context, claim history.Op) {
 	if claim.Outcome != history.OK || claim.TaskID == 0 {
 		return
@@ -143,16 +144,16 @@ func (c *client) handle(ctx context.Context, claim history.Op) {
 	c.handle(ctx, h.next)
 }
 
-// giveUp keeps the claim in mind, to settle it once more later.
+// giveUp remembers the claim, to settle it again later.
 func (h *hold) giveUp(context.Context) {
 	h.givenUp = *h
 	h.givenUp.follow, h.givenUp.ask = nil, nil
 }
 
-// die ends without a word.
+// die ends silently.
 func (h *hold) die(context.Context) { h.w.tasks.add(abandoned, h.id) }
 
-// confuse claims the task again, and takes the old token for the new.
+// confuse claims the task again, and uses the old token instead of the new one.
 func (h *hold) confuse(ctx context.Context) {
 	req := h.newClaim()
 	req.TaskTypes, req.SortBy, req.WaitMS = nil, "", 0
@@ -165,28 +166,28 @@ func (h *hold) confuse(ctx context.Context) {
 	}
 }
 
-// hold is a claim in its worker's hands.
+// hold is a claim of its worker.
 type hold struct {
 	*client
 	id    uint64
 	lease time.Duration
 	by    wire.Settle
-	// follow and ask are what every complete of the claim submits and claims, so
-	// that a repeat is one.
+	// follow and ask are what every complete of the claim submits and claims, so that a
+	// second one is a repeat.
 	follow []wire.NewTask
 	ask    *wire.Claim
-	next   history.Op // the claim that a complete got
+	next   history.Op // the claim that came with a complete
 }
 
 const (
-	// followPercent is how many of a hundred completes submit tasks that follow,
-	// followMax how many at most; nextPercent how many of a hundred claim the next.
+	// followPercent of the completes submit follow-up tasks, at most followMax; nextPercent
+	// claim the next task.
 	followPercent = 12
 	followMax     = 3
 	nextPercent   = 15
 )
 
-// hold returns the claim that the op got.
+// hold returns the claim in the op.
 func (c *client) hold(claim *history.Op) hold {
 	return hold{
 		client: c, id: claim.TaskID, lease: time.Duration(claim.LeaseMS) * time.Millisecond,
@@ -215,7 +216,7 @@ func (h *hold) extend(ctx context.Context) {
 	h.againAll(ctx, func() []history.Op { return h.Settle(ctx, history.Extend, h.id, s) })
 }
 
-// said is what the worker says of its claim.
+// said returns the settle for a call about the claim.
 func (h *hold) said(kind history.Kind) wire.Settle {
 	s := h.by
 	switch {
@@ -230,7 +231,7 @@ func (h *hold) said(kind history.Kind) wire.Settle {
 	return s
 }
 
-// settle settles the claim, and takes what follows.
+// settle settles the claim, and handles the next one.
 func (h *hold) settle(ctx context.Context, kind history.Kind) {
 	s := h.said(kind)
 	var ops []history.Op
@@ -246,15 +247,15 @@ func (h *hold) settle(ctx context.Context, kind history.Kind) {
 	h.settled(ops[0])
 }
 
-// settled tells the others of what a settling call did.
+// settled tells the others about the result of a settling call.
 func (c *client) settled(op history.Op) {
 	if op.Outcome != history.OK || op.Kind == history.Release || op.Repeated {
 		return
 	}
 	tasks := &c.w.tasks
-	c.w.open.Add(-1) // or not, if it is pending again: count puts that right
+	c.w.open.Add(-1) // or not, if it is pending again: count corrects that
 	tasks.add(ended, op.TaskID)
 	if op.Seen != nil && op.Seen.ParentID != 0 && c.percent(30) {
-		tasks.add(ended, op.Seen.ParentID) // or will have
+		tasks.add(ended, op.Seen.ParentID) // or will soon end
 	}
 }

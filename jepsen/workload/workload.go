@@ -21,79 +21,80 @@ import (
 type Config struct {
 	Nodes   []string // base URLs
 	Clients int      // callers in all, at least MinClients
-	Rate    int      // calls per second in all, about
+	Rate    int      // calls per second in all, approximately
 	Seed    int64
-	// Parents is how many of a hundred tasks are parents, 0 = 10; Steps how many steps
-	// each of them has, 0 = 2 to 5.
+	// Parents is the percentage of parents among the tasks, 0 = 10; Steps is the number of
+	// steps in each parent, 0 = 2 to 5.
 	Parents, Steps int
-	// Busy says that there is always much to claim, not now much and now little.
+	// Busy means that there is always a lot to claim, instead of alternately a lot and
+	// little.
 	Busy bool
-	// Strangers work beside Clients.
+	// Strangers are callers in addition to Clients.
 	Strangers []strangers.Caller
 }
 
 const (
 	// MinClients is one of each kind for each of five nodes.
 	MinClients = 18
-	// idlePause is how long a caller waits before it repeats a call.
+	// idlePause is the pause before a caller repeats a call.
 	idlePause = 20 * time.Millisecond
-	// patience is how long a reader that is bound to one node waits for an answer:
-	// longer than a node may be paused or cut off.
+	// patience bounds the wait of a reader that is bound to one node: longer than a node
+	// may be paused or cut off.
 	patience = 10 * time.Second
-	// boundShare is how many callers there are for each reader that is bound to
-	// the first node, and to the second one, and so on.
+	// There is one reader bound to the first node per boundShare callers, and the same for
+	// the second one, and so on.
 	boundShare = 12
-	// phaseLength is how long there is much to claim, and then how long little.
+	// phaseLength is the length of the phases with a lot to claim, and of those with
+	// little.
 	phaseLength = 3 * time.Second
 	backlogHigh = 150
 	backlogLow  = 4
 	typeCount   = 3
-	// The tasks of two more types are held back: by their group, and by how many
-	// claims of the type may live.
+	// The tasks of two more types are held back: by their group, and by the limit of live
+	// claims of the type.
 	groupedType   = "grouped"
 	groupCount    = 3
 	limitedType   = "limited"
 	claimedAtOnce = 2
-	// Those of delayedType are submitted with a delay, of delayMSMax at most.
+	// Tasks of delayedType are submitted with a delay of at most delayMSMax.
 	delayedType = "delayed"
 	delayMSMax  = 2500
-	// Workers that wait for a task, and readers for its end, do it for so long at most.
+	// waitMSMax bounds the waits of workers for a task, and of readers for its end.
 	waitMSMax = 1500
-	// processorShare is how many callers there are for each processor.
+	// There is one processor per processorShare callers.
 	processorShare = 12
-	// contendedShare is how many callers there are for each, were one of a hundred tasks a
-	// parent: where all are, a third are processors, which contend.
+	// contendedShare is the number of callers per processor for each percent of parents: if
+	// all tasks are parents, a third of the callers are processors, which contend.
 	contendedShare = 300
 )
 
-// leases are the lengths that workers ask for, in milliseconds: short, so that
-// many end.
+// leases are the lengths that workers request, in milliseconds: short, so that many end.
 var leases = [...]int64{300, 600, 1000, 1500, 3000}
 
-// Workload is callers at work.
+// Workload is a group of active callers.
 type Workload struct {
 	rec   *recorder.Recorder
 	cfg   Config
-	pace  time.Duration // between two calls of one caller, on average
+	pace  time.Duration // between two calls of a caller, on average
 	began time.Time
 
 	started  int          // callers
 	names    atomic.Int64 // makes keys and request ids unique
-	created  atomic.Int64 // tasks whose submit was acknowledged, as WaitSubmitted counts
-	open     atomic.Int64 // tasks submitted and not known to have ended, about
+	created  atomic.Int64 // acknowledged submits, as counted by WaitSubmitted
+	open     atomic.Int64 // tasks not known to have ended, approximately
 	tasks    board
-	inFlight atomic.Pointer[wire.NewTask] // what was last sent, for another producer to send, too
+	inFlight atomic.Pointer[wire.NewTask] // the last one sent, for another producer to send, too
 
-	asking  sync.WaitGroup // those who end with the ctx of Start
-	working sync.WaitGroup // those who end by Drain
+	asking  sync.WaitGroup // callers that end with the ctx of Start
+	working sync.WaitGroup // callers that end by Drain
 	limited atomic.Bool    // the limit of limitedType is set
-	drain   atomic.Bool    // workers complete what they claim, and nothing else
-	early   atomic.Int64   // workers at something that they began before: it may still submit a task
+	drain   atomic.Bool    // workers complete all claims, and do nothing else
+	early   atomic.Int64   // workers' actions from before the drain, which may still submit a task
 	drained chan struct{}  // closed: workers end
 }
 
-// Start starts the callers. Producers, readers and the meddler end with ctx,
-// workers by Drain.
+// Start starts the callers. Producers, readers and the meddler end with ctx, workers by
+// Drain.
 func Start(ctx context.Context, rec *recorder.Recorder, cfg Config) *Workload {
 	cfg.Clients, cfg.Parents = max(cfg.Clients, MinClients), cmp.Or(cfg.Parents, parentPercent)
 	w := &Workload{
@@ -133,7 +134,7 @@ func Start(ctx context.Context, rec *recorder.Recorder, cfg Config) *Workload {
 	return w
 }
 
-// start starts so many callers of a kind.
+// start starts count callers of a kind.
 func (w *Workload) start(group *sync.WaitGroup, count int, nodes []string, do func(*client)) {
 	for range count {
 		w.started++
@@ -145,8 +146,8 @@ func (w *Workload) start(group *sync.WaitGroup, count int, nodes []string, do fu
 	}
 }
 
-// Drain is called after the ctx of Start has ended. It ends the pause of a type, waits
-// until nobody submits any more and every task has ended, then stops the workers.
+// Drain must be called after the ctx of Start has ended. It ends the pause of a type, waits
+// until no more tasks are submitted and all have ended, and stops the workers.
 func (w *Workload) Drain(ctx context.Context) error {
 	w.asking.Wait()
 	w.drain.Store(true)
@@ -155,7 +156,7 @@ func (w *Workload) Drain(ctx context.Context) error {
 	return err
 }
 
-// Stop stops the workers and waits for all callers. It is safe after Drain.
+// Stop stops the workers and waits for all callers. It may be called after Drain.
 func (w *Workload) Stop() {
 	select {
 	case <-w.drained:
@@ -166,7 +167,7 @@ func (w *Workload) Stop() {
 	w.working.Wait()
 }
 
-// resume lets claims take the tasks of pausedType: what is pending is to end.
+// resume lets claims take the tasks of pausedType, because pending ones have to end.
 func (w *Workload) resume(ctx context.Context) error {
 	director := w.rec.Caller(w.cfg.Nodes, 0)
 	return pause.Until(ctx, idlePause, func() error {
@@ -190,11 +191,10 @@ func (w *Workload) waitEmpty(ctx context.Context) error {
 	})
 }
 
-// counted does something that a worker does, and counts it as long as it lasts if it began before
-// the drain.
+// counted calls do for a worker, and counts it while it runs if it began before the drain.
 func (w *Workload) counted(do func()) {
 	w.early.Add(1)
-	if w.drain.Load() { // looked at after it was counted: Drain sets it before it looks
+	if w.drain.Load() { // checked after counting, because Drain sets it before it checks the count
 		w.early.Add(-1)
 		do()
 		return
@@ -203,11 +203,10 @@ func (w *Workload) counted(do func()) {
 	do()
 }
 
-// countInterval is how often the open tasks are counted.
+// countInterval is the interval at which the open tasks are counted.
 const countInterval = time.Second
 
-// count counts the open tasks now and then: what the callers know of them is
-// not all.
+// count counts the open tasks regularly, because the callers do not know about all of them.
 func (w *Workload) count(ctx context.Context) {
 	for pause.For(ctx, countInterval) {
 		asking, cancel := context.WithTimeout(ctx, countInterval)
@@ -218,8 +217,8 @@ func (w *Workload) count(ctx context.Context) {
 	}
 }
 
-// WaitSubmitted waits until n tasks were submitted, steps not counted. Where all are to
-// be parents, those that follow from a complete or a batch do not count either.
+// WaitSubmitted waits until n tasks were submitted, not counting steps. If all should be
+// parents, those that follow from a complete or a batch do not count either.
 func (w *Workload) WaitSubmitted(ctx context.Context, n int) error {
 	return pause.Until(ctx, idlePause, func() error {
 		if created := w.created.Load(); created < int64(n) {
@@ -229,7 +228,7 @@ func (w *Workload) WaitSubmitted(ctx context.Context, n int) error {
 	})
 }
 
-// backlog returns how many open tasks producers aim at now.
+// backlog returns the number of open tasks that producers currently aim at.
 func (w *Workload) backlog() int64 {
 	if w.cfg.Busy || time.Since(w.began)/phaseLength%2 == 0 {
 		return backlogHigh
@@ -237,7 +236,7 @@ func (w *Workload) backlog() int64 {
 	return backlogLow
 }
 
-// name returns a name that nothing else has.
+// name returns a unique name.
 func (w *Workload) name(kind string) string {
 	return fmt.Sprintf("s%d-%s%d", w.cfg.Seed, kind, w.names.Add(1))
 }
@@ -249,8 +248,8 @@ type client struct {
 	number int
 	rng    *rand.Rand
 	twin   *recorder.Caller // a second connection
-	seen   uint64           // highest index answered to this caller
-	died   int              // how often it did, as a processor
+	seen   uint64           // highest index in an answer to this caller
+	died   int              // number of its deaths as a processor
 	// givenUp is the last claim that a worker released.
 	givenUp hold
 	// anonymous and hedges are as in strangers.Stranger.
@@ -258,7 +257,7 @@ type client struct {
 	hedges    int
 }
 
-// hedged makes a call, and percent times in a hundred at once the same by the twin.
+// hedged makes a call, and percent times in a hundred the twin makes the same one at once.
 func (c *client) hedged(percent int, call, twin func()) {
 	var both sync.WaitGroup
 	if c.percent(percent) {
@@ -268,16 +267,15 @@ func (c *client) hedged(percent int, call, twin func()) {
 	both.Wait()
 }
 
-// percent is true n times in a hundred.
+// percent returns true n times in a hundred.
 func (c *client) percent(n int) bool { return c.rng.Intn(100) < n }
 
-// breathe waits as long as the rate asks for: now and then hardly, now and then
-// long.
+// breathe waits as the rate requires: sometimes hardly, sometimes long.
 func (c *client) breathe(ctx context.Context) bool {
 	return pause.For(ctx, time.Duration(c.rng.ExpFloat64()*float64(c.w.pace)))
 }
 
-// note takes what an answer says.
+// note records the contents of an answer.
 func (c *client) note(op history.Op) history.Op {
 	if op.Outcome == history.OK {
 		c.seen = max(c.seen, op.Index)
@@ -285,22 +283,21 @@ func (c *client) note(op history.Op) history.Op {
 	return op
 }
 
-// repeatsMax bounds how often a call is repeated before its caller gives up.
+// repeatsMax bounds the repeats of a call before its caller gives up.
 const repeatsMax = 40
 
-// again makes a call until its outcome is known and it is not one to be tried
-// later. Some callers give up at the first unknown outcome: nobody ever learns
-// the outcome.
+// again makes a call until its outcome is known and it should not be tried again later.
+// Some callers give up at the first unknown outcome, and never learn it.
 func (c *client) again(ctx context.Context, call func() history.Op) history.Op {
 	return c.againAll(ctx, func() []history.Op { return []history.Op{call()} })[0]
 }
 
-// callAgain is again of what op asks for.
+// callAgain is again for a single op.
 func (c *client) callAgain(ctx context.Context, op history.Op) history.Op {
 	return c.again(ctx, func() history.Op { return c.Call(ctx, op) })
 }
 
-// againAll is again of a call of several ops, which end together.
+// againAll is again for a call of several ops, which end together.
 func (c *client) againAll(ctx context.Context, call func() []history.Op) []history.Op {
 	for n := 0; ; n++ {
 		ops := call()
@@ -311,8 +308,7 @@ func (c *client) againAll(ctx context.Context, call func() []history.Op) []histo
 	}
 }
 
-// untilDrained does something again and again until Drain. Its calls have deadlines of
-// their own.
+// untilDrained calls do repeatedly until Drain. Its calls have deadlines of their own.
 func (c *client) untilDrained(do func(context.Context)) {
 	ctx := context.Background()
 	for {

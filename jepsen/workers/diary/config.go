@@ -2,15 +2,15 @@ package diary
 
 import "time"
 
-// Config is what a worker process is told, as JSON, by its one argument.
+// Config is the configuration of a worker process, as JSON in its only argument.
 type Config struct {
 	ID          string
 	Nodes       []string // base URLs
-	Way         string   // what it dials in place of each
-	Store       string   // URL of what the work writes to
+	Way         string   // to dial in place of each node
+	Store       string   // URL to which the work writes
 	Diary       string   // path
-	Bare        bool     // claims and KeepAlive in place of a client.Worker
+	Bare        bool     // uses claims and KeepAlive instead of a client.Worker
 	Lease       time.Duration
 	StopWait    time.Duration // of handlers, at SIGTERM
-	Concurrency int           // handlers at a time
+	Concurrency int           // concurrent handlers
 }

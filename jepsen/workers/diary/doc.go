@@ -1,7 +1,7 @@
-// Package diary is what worker processes and the harness that starts them share:
-// the lines in which a worker writes down what its handlers see and do, the clock
-// of those lines, and what a handler is to do with a task.
+// Package diary is shared by worker processes and the harness that starts them: the lines
+// in which a worker records what its handlers see and do, the clock of those lines, and
+// what a handler should do with a task.
 //
-// Each process writes a file of its own, a line at a time, so that what it wrote
-// before a SIGKILL is there. Package workers reads them.
+// Each process writes its own file, line by line, so that everything that it wrote before a
+// SIGKILL is there. Package workers reads them.
 package diary

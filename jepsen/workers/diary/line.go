@@ -8,25 +8,25 @@ import (
 	"sync"
 )
 
-// Event is what a line tells.
+// Event is the kind of a line.
 type Event string
 
 // The events.
 const (
-	// Begin is a handler's first look at its context, which had not ended; Held is
-	// each further one.
+	// Begin is a handler's first look at its context, which had not ended; Held is each later
+	// one.
 	Begin Event = "begin"
 	Held  Event = "held"
 	// Ended is a look that found the context ended; Text has the cause.
 	Ended Event = "ended"
-	// Return is what the handler is about to return; Text is an Outcome.
+	// Return comes right before the handler returns; Text is an Outcome.
 	Return Event = "return"
 	// Answered is the end of a call of a bare worker, a claim or one that settles a claim; Text
 	// is an Answer.
 	Answered Event = "answered"
 )
 
-// Answer is who decided over a call, by what the library says of it.
+// Answer says who decided a call according to the library.
 type Answer string
 
 // The answers.
@@ -36,9 +36,9 @@ const (
 	Open    Answer = "unknown or not sent"
 )
 
-// Line is one thing that happened in a worker.
+// Line is an event in a worker.
 type Line struct {
-	// At and To are before and after it, as Now counts: it was between them.
+	// At and To are before and after it, by Now: it happened between them.
 	At int64 `json:"at"`
 	To int64 `json:"to,omitempty"`
 
@@ -46,13 +46,13 @@ type Line struct {
 	TaskID  string `json:"task,omitempty"`
 	Token   int64  `json:"tok,omitempty"`
 	Attempt int    `json:"attempt,omitempty"`
-	// Deadline is when the lease ends by what the library says, or a little later;
-	// 0: it does not say.
+	// Deadline is the end of the lease according to the library, possibly rounded up; 0: not
+	// known.
 	Deadline int64  `json:"deadline,omitempty"`
 	Text     string `json:"text,omitempty"`
-	Why      string `json:"why,omitempty"` // the error of a call, "" if it was done
+	Why      string `json:"why,omitempty"` // the error of a call, "" on success
 
-	Worker string `json:"-"` // of a line that was read
+	Worker string `json:"-"` // set when a line is read
 }
 
 // Writer writes a diary. It is safe for concurrent use.
@@ -61,7 +61,7 @@ type Writer struct {
 	file *os.File
 }
 
-// Create opens a new diary. Its process is the only one that writes to it.
+// Create opens a new diary, which only this process may write to.
 func Create(path string) (*Writer, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -70,8 +70,8 @@ func Create(path string) (*Writer, error) {
 	return &Writer{file: f}, nil
 }
 
-// Write adds a line, in one write. A diary that cannot be written is the end of
-// the process: what happened would not be known.
+// Write adds a line in one write. If that fails the process ends, because the event would be
+// lost.
 func (w *Writer) Write(l Line) {
 	text, err := json.Marshal(l)
 	if err == nil {
@@ -87,8 +87,8 @@ func (w *Writer) Write(l Line) {
 // Close closes the file.
 func (w *Writer) Close() error { return w.file.Close() }
 
-// Read returns the lines of the worker's diary. A last line that was cut off by a
-// SIGKILL is left out. A process that never wrote has none.
+// Read returns the lines of the worker's diary, without a last line that was cut off by a
+// SIGKILL. A process that never wrote has none.
 func Read(path, worker string) ([]Line, error) {
 	f, err := os.Open(path)
 	if os.IsNotExist(err) {

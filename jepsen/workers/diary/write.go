@@ -8,7 +8,7 @@ type Write struct {
 	What   string `json:"what"`
 }
 
-// What is written: Mark when the work begins, Effect when it is done.
+// The kinds of writes: Mark when the work begins, Effect when it is done.
 const (
 	Mark   = "mark"
 	Effect = "effect"

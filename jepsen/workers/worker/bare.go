@@ -14,11 +14,11 @@ import (
 	"github.com/claimq/claimq/jepsen/workers/diary"
 )
 
-// claimWait is how long a bare worker waits for a task in one call.
+// claimWait bounds a bare worker's wait for a task in one call.
 const claimWait = 5 * time.Second
 
-// runBare handles tasks with claims and KeepAlive until ctx ends, and what it
-// holds then to its end.
+// runBare handles tasks with claims and KeepAlive until ctx ends, and then finishes those
+// that it holds.
 func (h *hand) runBare(ctx context.Context, c *client.Client, log *slog.Logger) error {
 	var lines sync.WaitGroup
 	for range h.cfg.Concurrency {
@@ -45,8 +45,8 @@ func (h *hand) request(wait time.Duration) client.ClaimRequest {
 	return client.ClaimRequest{WorkerID: h.cfg.ID, Types: []string{diary.Plain, diary.Timed}, Lease: h.cfg.Lease, Wait: wait}
 }
 
-// handleClaim does the work and settles the claim. It returns the next claim, if
-// it asked for one and there was one.
+// handleClaim does the work and settles the claim. It returns the next claim, if it requested
+// one and got it.
 func (h *hand) handleClaim(ctx context.Context, cl *client.Claim, log *slog.Logger) (next *client.Claim) {
 	held := hold{task: cl.Task, token: cl.Token, deadline: cl.LeaseEndsAt}
 	if err := json.Unmarshal(cl.Task.Payload, &held.params); err != nil {
@@ -63,7 +63,7 @@ func (h *hand) handleClaim(ctx context.Context, cl *client.Claim, log *slog.Logg
 	return next
 }
 
-// answered writes down who decided over a call.
+// answered records who decided a call.
 func (h *hand) answered(err error) {
 	l := diary.Line{At: diary.Now(), Event: diary.Answered, Text: string(answerOf(err))}
 	if err != nil {
@@ -72,8 +72,8 @@ func (h *hand) answered(err error) {
 	h.diary.Write(l)
 }
 
-// answerOf is who decided over a call that ended with the error. Something between worker and
-// node answers without a code of claimq's.
+// answerOf returns who decided a call that ended with the error. Answers without a code of
+// claimq's come from something between worker and node.
 func answerOf(err error) diary.Answer {
 	var refusal *client.Error
 	switch {

@@ -13,11 +13,11 @@ import (
 	"github.com/claimq/claimq/jepsen/workers/diary"
 )
 
-// hand is what does the work of all handlers of a process.
+// hand does the work of all handlers of a process.
 type hand struct {
 	cfg   diary.Config
 	diary *diary.Writer
-	http  *http.Client // to the store
+	http  *http.Client // for the store
 }
 
 // storeTimeout bounds a write to the store, which is never cut off.
@@ -27,23 +27,23 @@ func newHand(cfg diary.Config, d *diary.Writer) *hand {
 	return &hand{cfg: cfg, diary: d, http: &http.Client{Timeout: storeTimeout}}
 }
 
-// hold is a claim as its handler has it.
+// hold is a claim of a handler.
 type hold struct {
 	task   *client.Task
 	token  int64
 	params diary.Params
-	// deadline says when the lease ends; nil: the library does not say.
+	// deadline returns the end of the lease; nil: the library does not say.
 	deadline func() time.Time
 }
 
-// perform does the work of a claim, and returns how it ends.
+// perform does the work of a claim, and returns its outcome.
 func (h *hand) perform(ctx context.Context, held hold) diary.Outcome {
 	outcome := h.work(ctx, held)
 	h.diary.Write(diary.Line{At: diary.Now(), Event: diary.Return, TaskID: held.task.ID, Token: held.token, Text: string(outcome)})
 	return outcome
 }
 
-// work looks at its context before all it does.
+// work looks at its context before each action.
 func (h *hand) work(ctx context.Context, held hold) diary.Outcome {
 	act := held.params.Draw(held.token)
 	if !h.look(ctx, held, diary.Begin) {
@@ -76,8 +76,8 @@ func (h *hand) work(ctx context.Context, held hold) diary.Outcome {
 	return act.Outcome
 }
 
-// look looks at the context, and writes down what it saw. It returns false if the
-// context has ended.
+// look looks at the context, and records the result. It returns false if the context has
+// ended.
 func (h *hand) look(ctx context.Context, held hold, event diary.Event) bool {
 	l := diary.Line{Event: event, TaskID: held.task.ID, Token: held.token, Attempt: held.task.Attempts}
 	l.At = diary.Now()
@@ -99,8 +99,8 @@ func whyEnded(ctx context.Context) diary.Outcome {
 	return diary.Lost
 }
 
-// tooLate is how a handler ends whose context has ended. One that is to
-// be late writes all the same: what it writes to must know better.
+// tooLate returns the outcome for a handler whose context has ended. One that should be
+// late writes all the same: the store must refuse that.
 func (h *hand) tooLate(ctx context.Context, held hold, act diary.Act) diary.Outcome {
 	outcome := whyEnded(ctx)
 	if act.Late && outcome == diary.Lost {
@@ -114,7 +114,7 @@ func (h *hand) tooLate(ctx context.Context, held hold, act diary.Act) diary.Outc
 func (h *hand) write(held hold, what string) (outcome diary.Outcome, ok bool) {
 	body, err := json.Marshal(diary.Write{TaskID: held.task.ID, Token: held.token, Worker: h.cfg.ID, What: what})
 	if err != nil {
-		panic(err) // it is strings and numbers
+		panic(err) // only strings and numbers
 	}
 	resp, err := h.http.Post(h.cfg.Store, "application/json", bytes.NewReader(body))
 	if err != nil {
@@ -124,7 +124,7 @@ func (h *hand) write(held hold, what string) (outcome diary.Outcome, ok bool) {
 	return diary.Refused, resp.StatusCode == http.StatusOK
 }
 
-// errorOf is the error with which a handler ends so.
+// errorOf returns the error with which a handler returns the outcome.
 func errorOf(outcome diary.Outcome) error {
 	switch outcome {
 	case diary.Completes:
@@ -137,5 +137,5 @@ func errorOf(outcome diary.Outcome) error {
 	return client.RetryAfter(retryDelay, fmt.Errorf("the attempt %s", outcome))
 }
 
-// retryDelay is how long a task waits that was not completed.
+// retryDelay is the delay before a task that was not completed is tried again.
 const retryDelay = 100 * time.Millisecond

@@ -1,6 +1,6 @@
-// Command worker is a worker process of the harness: it handles tasks with the
-// client library as any program would, and keeps a diary of what its handlers saw
-// and did. Package workers starts it, stops it and cuts it off.
+// Command worker is a worker process of the harness: it handles tasks with the client
+// library like any program, and keeps a diary of what its handlers saw and did. Package
+// workers starts it, stops it and cuts it off.
 package main
 
 import (
@@ -51,7 +51,7 @@ func run(ctx context.Context, told string) error {
 		work = h.runBare
 	}
 	if err := work(ctx, c, log); err != nil {
-		log.Warn("stopped", "err", err) // which tasks could not be settled, say
+		log.Warn("stopped", "err", err) // the error lists the tasks that could not be settled
 	}
 	return errors.Join(c.Close(), d.Close())
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/claimq/claimq/jepsen/workers/diary"
 )
 
-// handlerTimeout is that of the timed type: longer than any handler works.
+// handlerTimeout is the timeout of the timed type: longer than any handler works.
 const handlerTimeout = time.Minute
 
 // runWorker handles tasks with a client.Worker until ctx ends.
 func (h *hand) runWorker(ctx context.Context, c *client.Client, log *slog.Logger) error {
 	w, err := client.NewWorker(c, client.WorkerConfig{
 		ID: h.cfg.ID, Concurrency: h.cfg.Concurrency, Lease: h.cfg.Lease, StopWait: h.cfg.StopWait, Logger: log,
-		Retry: func(*client.Task, error) time.Duration { return retryDelay }, // a task that panics late need not wait for minutes
+		Retry: func(*client.Task, error) time.Duration { return retryDelay }, // a task that panics late should not wait for minutes
 	})
 	if err != nil {
 		return err
@@ -40,11 +40,11 @@ func (h *hand) handle(ctx context.Context, job *client.Job[diary.Params]) error 
 	return errorOf(outcome)
 }
 
-// thenOf are the tasks that follow.
+// thenOf returns the follow-up tasks.
 func thenOf(p diary.Params) []client.Task {
 	var tasks []client.Task
 	for i, key := range p.Then {
-		// It cannot fail: these are numbers.
+		// It cannot fail, because these are numbers.
 		t, _ := client.NewTask(diary.Plain, diary.Params{Seed: p.Seed + int64(i) + 1})
 		t.IdempotencyKey, t.MaxAttempts = key, client.UnlimitedAttempts
 		tasks = append(tasks, t)
