@@ -31,8 +31,11 @@ type Walls struct {
 
 	mu       sync.Mutex // guards everything below
 	readings map[raft.ServerID]Reading
-	apart    bool // the alarm that they are apart is on
-	refused  bool // the alarm that the leader's clock is not followed is on
+	majority lease.Wall    // what Majority returned last
+	read     int           // of how many clocks, 0 before the first
+	stepAt   time.Duration // monotonic time at which a step of the majority was first seen; 0 if it is steady
+	apart    bool          // the alarm that they are apart is on
+	refused  bool          // the alarm that the leader's clock is not followed is on
 }
 
 // Reading is a node's wall clock as read against the reader's monotonic clock. Because the
@@ -88,6 +91,11 @@ func (c *Walls) NoteOwn(id raft.ServerID, r Reading) {
 
 // Majority returns lease.MajorityWall of these voters' clocks. now is the monotonic time;
 // readings that are too old are dropped.
+//
+// Readings are from different moments. So two clocks that were wrong one after the other
+// could pass for a majority that is wrong together. Unless more clocks were read than before,
+// a step of more than lease.WallBound therefore counts only once a majority was read again
+// after the step was seen; until then the majority continues as it was.
 func (c *Walls) Majority(now time.Duration, voters []raft.ServerID) (majority lease.Wall, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,13 +104,32 @@ func (c *Walls) Majority(now time.Duration, voters []raft.ServerID) (majority le
 			delete(c.readings, id)
 		}
 	}
+	walls := c.readLocked(voters, -1)
+	majority, ok = lease.MajorityWall(walls, len(voters))
+	if !ok {
+		return 0, false
+	}
+	if len(walls) <= c.read && !lease.Follows(time.Duration(majority-c.majority)) {
+		if c.stepAt == 0 {
+			c.stepAt = now
+		}
+		if majority, ok = lease.MajorityWall(c.readLocked(voters, c.stepAt), len(voters)); !ok {
+			return c.majority, true
+		}
+	}
+	c.majority, c.read, c.stepAt = majority, len(walls), 0
+	return majority, true
+}
+
+// readLocked returns the voters' clocks that were read after a monotonic time.
+func (c *Walls) readLocked(voters []raft.ServerID, after time.Duration) []lease.Wall {
 	walls := make([]lease.Wall, 0, len(voters))
 	for _, id := range voters {
-		if r, read := c.readings[id]; read {
+		if r, ok := c.readings[id]; ok && r.at-r.slack > after {
 			walls = append(walls, r.Wall)
 		}
 	}
-	return lease.MajorityWall(walls, len(voters))
+	return walls
 }
 
 // Judge raises or ends the alarm that clocks are apart, and the alarm that the leader's own

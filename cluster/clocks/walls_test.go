@@ -117,3 +117,41 @@ func TestWalls_refused(t *testing.T) {
 		}
 	}
 }
+
+// Two clocks that are wrong one after the other are no majority, though the reading of one is
+// still the latest there is. Clocks of a majority that step together are followed once
+// they were read again.
+func TestWalls_wrongOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	c := NewWalls(hclog.NewNullLogger())
+	three := []raft.ServerID{"uuid-n1", "uuid-n2", "uuid-n3"}
+	far := 200 * time.Hour
+	at := time.Hour
+	for _, step := range []struct {
+		name string
+		read map[string]time.Duration // how far those that are read are ahead
+		want time.Duration            // how far the majority is
+	}{
+		{"right", map[string]time.Duration{"n1": 0, "n2": 0, "n3": 0}, 0},
+		{"one is far", map[string]time.Duration{"n1": 0, "n2": far, "n3": 0}, 0},
+		{"it is set right, the leader's is far", map[string]time.Duration{"n1": far}, 0},
+		{"the other is not heard from", map[string]time.Duration{"n1": far, "n3": 0}, 0},
+		{"it is heard from", map[string]time.Duration{"n1": far, "n2": 0, "n3": 0}, 0},
+		{"right again", map[string]time.Duration{"n1": 0, "n2": 0, "n3": 0}, 0},
+		{"two step together", map[string]time.Duration{"n1": far, "n2": far, "n3": 0}, 0},
+		{"and are read again", map[string]time.Duration{"n1": far, "n2": far, "n3": 0}, far},
+		{"the third, too", map[string]time.Duration{"n1": far, "n2": far, "n3": far}, far},
+		{"all step back", map[string]time.Duration{"n1": 0, "n2": 0, "n3": 0}, far},
+		{"and one is read again", map[string]time.Duration{"n1": 0}, far},
+		{"and another", map[string]time.Duration{"n2": 0}, 0},
+	} {
+		at += time.Second
+		for nodeID, ahead := range step.read {
+			c.Note(raft.ServerID("uuid-"+nodeID), Read(nodeID, int64(at+ahead), at, 0))
+		}
+		majority, ok := c.Majority(at, three)
+		if want := lease.Wall(step.want); !ok || majority != want {
+			t.Fatalf("%s: a majority shows %v, want %v", step.name, time.Duration(majority), time.Duration(want))
+		}
+	}
+}
