@@ -17,17 +17,17 @@ import (
 const (
 	busySlots   = 1_000
 	busyBatch   = 250
-	busyBacklog = 3 * busySlots // tasks that wait or are worked on, at most
+	busyBacklog = 3 * busySlots // waiting or being worked on, at most
 	busyLease   = 2 * time.Second
 	busyWorkMax = 4 * time.Second // longer than a lease, so that extends count
 	busyKills   = 10
-	// busyKillsShort is how many there are in make test.
+	// busyKillsShort is the number of kills in make test.
 	busyKillsShort = 2
 	busyTimeout    = 5 * time.Minute
 )
 
-// One Worker with 1,000 slots, all of them busy, and the leader is killed again and again:
-// every task that was acknowledged is completed, and no two handlers believe to hold one task.
+// One Worker with 1,000 slots, all of them busy, while the leader is killed repeatedly: every
+// acknowledged task is completed, and no two handlers believe to hold the same task.
 func TestBusyWorker(t *testing.T) {
 	kills, began := busyKills, time.Now()
 	if testing.Short() {
@@ -103,7 +103,7 @@ func TestBusyWorker(t *testing.T) {
 	t.Logf("%d tasks, %d leaders killed: %d held twice at a time; worker %+v, client %+v", count, kills, len(holds.wrong), w.Stats(), c.Stats())
 }
 
-// killOne kills the leader, and starts it again once another leads.
+// killOne kills the leader, and starts it again once another one leads.
 func killOne(ctx context.Context, cluster *procs.Cluster) error {
 	leader, err := cluster.WaitLeader(ctx)
 	if err != nil {
@@ -118,8 +118,8 @@ func killOne(ctx context.Context, cluster *procs.Cluster) error {
 	return cluster.StartAll(ctx)
 }
 
-// submitAll submits as many tasks as keep the worker busy until ctx ends, each until it is
-// acknowledged, and returns how many.
+// submitAll submits enough tasks to keep the worker busy until ctx ends, each until it is
+// acknowledged, and returns their number.
 func submitAll(ctx context.Context, c *client.Client, w *client.Worker) (count int) {
 	for {
 		wanted := func() bool { return int64(count)-w.Stats().Completed < busyBacklog }
@@ -132,19 +132,20 @@ func submitAll(ctx context.Context, c *client.Client, w *client.Worker) (count i
 				TaskType: "busy", Payload: []byte("1"), IdempotencyKey: fmt.Sprint("busy-", count+i), MaxAttempts: client.UnlimitedAttempts, Backoff: &client.NoBackoff,
 			}
 		}
-		// The end of ctx does not cut a submit off, as then nobody would know.
+		// The end of ctx does not interrupt a submit, because then its outcome would be
+		// unknown.
 		for tries := 0; ; tries++ {
 			if _, err := c.SubmitMany(context.WithoutCancel(ctx), tasks); err == nil {
 				break
 			} else if tries == 10 {
-				return count + len(tasks) // what is missing shows
+				return count + len(tasks) // missing ones show later
 			}
 		}
 		count += len(tasks)
 	}
 }
 
-// await waits until is, or for ctx.
+// await waits until is returns true, or ctx ends.
 func await(ctx context.Context, is func() bool) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -158,10 +159,10 @@ func await(ctx context.Context, is func() bool) error {
 	return nil
 }
 
-// holdBook notes which handlers believe to hold which tasks.
+// holdBook records which handlers believe to hold which tasks.
 type holdBook struct {
 	mu     sync.Mutex
-	held   map[string]context.Context // of the handler that began last, until it is about to return
+	held   map[string]context.Context // of the latest handler, until just before it returns
 	tokens map[string]int64           // the last of each task
 	wrong  []string
 }
@@ -179,8 +180,8 @@ func (b *holdBook) handle(ctx context.Context, job *client.Job[int]) error {
 	}
 }
 
-// begin looks whether another handler of the task still believes to hold it: its context
-// looks at the clock when it is asked.
+// begin checks that no other handler still believes to hold the task: a context checks the
+// clock when it is asked.
 func (b *holdBook) begin(ctx context.Context, id string, token int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -18,8 +18,8 @@ import (
 
 const (
 	fullDiskBytes = 256 << 20
-	// fullDiskMark is --disk-free-min of those nodes, fullDiskLeft what is left free
-	// on a disk that is low: claims and settles need some.
+	// fullDiskMark is --disk-free-min of those nodes, fullDiskLeft the free space left on a
+	// low disk, because claims and settles need some.
 	fullDiskMark = 64 << 20
 	fullDiskLeft = 48 << 20
 )
@@ -57,14 +57,14 @@ func mountDisk(t *testing.T, dir string) {
 			t.Fatalf("%s: %v\n%s", strings.Join(command, " "), err, printed)
 		}
 	}
-	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) }) // its own end is next
+	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) }) // lazily, because its process ends after this
 	if err := os.Remove(filepath.Join(dir, "lost+found")); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// fillDisk writes to the node's disk until less than the mark is free, and waits
-// until the node knows. makeRoom ends that.
+// fillDisk writes to the node's disk until less than the mark is free, and waits until the
+// node knows. makeRoom undoes that.
 func fillDisk(t *testing.T, n *procs.Node) (makeRoom func()) {
 	t.Helper()
 	var fs syscall.Statfs_t
@@ -91,8 +91,8 @@ func fillDisk(t *testing.T, n *procs.Node) (makeRoom func()) {
 	}
 }
 
-// One node alone, and all of three: submits are refused on each, claims and completes
-// go on, and it is over when there is room.
+// On a single node, and when all of three are affected, submits are refused, claims and
+// completes go on, and submits work again when there is room.
 func TestFull_diskOfAll(t *testing.T) {
 	for _, nodes := range []int{1, 3} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestFull_diskOfAll(t *testing.T) {
 				r := mustAsk(t, n, "POST", "/api/tasks", fullSubmit("one-more", 10))
 				r.isFull(t, "disk")
 			}
-			l.round() // what was under way when the disks became full may have been taken
+			l.round() // commands under way when the disks became full may have succeeded
 			submitted, _, _ := l.count("")
 			l.work(4)
 			l.more(0, 500)
@@ -136,8 +136,8 @@ func TestFull_diskOfAll(t *testing.T) {
 	}
 }
 
-// A leader whose disk is low hands over; a follower's disk holds nothing up, but the
-// status says so.
+// A leader whose disk is low transfers its leadership; a follower's low disk delays
+// nothing, but shows in the status.
 func TestFull_diskOfOne(t *testing.T) {
 	c := onDisks(t, 3)
 	pids := pidsOf(c)
@@ -154,7 +154,7 @@ func TestFull_diskOfOne(t *testing.T) {
 		now, err := c.Leader(deadline(t))
 		return err == nil && now != leader
 	})
-	l.more(500, 500) // the old leader follows, with its disk as it is
+	l.more(500, 500) // the old leader follows, with its low disk
 	now, err := c.WaitLeader(deadline(t))
 	if err != nil {
 		t.Fatal(err)
@@ -178,8 +178,8 @@ func TestFull_diskOfOne(t *testing.T) {
 	}
 }
 
-// While the disks of two followers are low the leader refuses submits, too: if they
-// stopped, nothing could be written.
+// While the disks of two followers are low, the leader refuses submits, because without
+// them nothing could be written.
 func TestFull_diskOfFollowers(t *testing.T) {
 	c := onDisks(t, 3)
 	leader, err := c.WaitLeader(deadline(t))

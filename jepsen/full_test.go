@@ -19,10 +19,10 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// Nodes that are full: of tasks, connections, waiting claims, commands. What is
-// refused says so, what makes room goes on, and nothing needs a restart.
+// Full nodes: of tasks, connections, waiting claims, commands. Refusals say why, calls that
+// make room go on, and no restart is necessary.
 
-// reply is what a node answered.
+// reply is a node's answer.
 type reply struct {
 	status int
 	header http.Header
@@ -69,7 +69,7 @@ func askFull(ctx context.Context, n *procs.Node, method, path string, body any) 
 	return r, json.NewDecoder(resp.Body).Decode(&r)
 }
 
-// mustAsk is askFull of a node that answers.
+// mustAsk is askFull for a node that must answer.
 func mustAsk(t *testing.T, n *procs.Node, method, path string, body any) reply {
 	t.Helper()
 	r, err := askFull(deadline(t), n, method, path, body)
@@ -79,7 +79,7 @@ func mustAsk(t *testing.T, n *procs.Node, method, path string, body any) reply {
 	return r
 }
 
-// isFull checks that the reply refuses for the bound.
+// isFull checks that the reply is a refusal because of the bound.
 func (r *reply) isFull(t *testing.T, bound string) {
 	t.Helper()
 	if r.status != http.StatusServiceUnavailable || r.Code != "overloaded" || r.Reason != bound || r.header.Get("Retry-After") == "" {
@@ -87,12 +87,12 @@ func (r *reply) isFull(t *testing.T, bound string) {
 	}
 }
 
-// fullSubmit is a submit whose params take so many bytes.
+// fullSubmit returns a submit with params of that size.
 func fullSubmit(key string, size int) map[string]any {
 	return map[string]any{"task_type": "full", "idempotency_key": key, "max_attempts": 0, "params": strings.Repeat("x", size)}
 }
 
-// metricOf reads one series of the node's metrics, 0 if it is not there.
+// metricOf reads one series of the node's metrics, 0 if it is missing.
 func metricOf(t *testing.T, n *procs.Node, series string) float64 {
 	t.Helper()
 	resp, err := http.Get(n.URL() + "/metrics")
@@ -116,7 +116,7 @@ func metricOf(t *testing.T, n *procs.Node, series string) float64 {
 	return 0
 }
 
-// fullTimeout bounds a step under load: the nodes and it share a machine.
+// fullTimeout bounds a step under load, which shares the machine with the nodes.
 const fullTimeout = 3 * time.Minute
 
 // eventually waits until the condition holds.
@@ -133,13 +133,13 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	}
 }
 
-// fullLoad submits tasks through all nodes and works on them, and remembers what
-// was acknowledged.
+// fullLoad submits tasks through all nodes, works on them, and remembers what was
+// acknowledged.
 type fullLoad struct {
 	t     *testing.T
 	nodes []*procs.Node
 	size  int // of the params
-	ahead int // how many tasks producers may be ahead of the workers; 0: no bound
+	ahead int // bound of the producers' lead over the workers, in tasks; 0: none
 
 	producing, working context.Context
 	stopProducing      context.CancelFunc
@@ -191,7 +191,7 @@ func (l *fullLoad) isAhead() bool {
 	return l.ahead > 0 && len(l.submitted)-len(l.completed) >= l.ahead
 }
 
-// try is submit by a producer.
+// try calls submit for a producer.
 func (l *fullLoad) try(producer int, key string, at int) bool {
 	done := l.submit(key, at)
 	l.mu.Lock()
@@ -200,7 +200,7 @@ func (l *fullLoad) try(producer int, key string, at int) bool {
 	return done
 }
 
-// round waits until every submit that is under way has ended.
+// round waits until every current submit has ended.
 func (l *fullLoad) round() {
 	l.t.Helper()
 	l.mu.Lock()
@@ -218,7 +218,7 @@ func (l *fullLoad) round() {
 	})
 }
 
-// submit submits the task with the key, once, and reports whether it is there.
+// submit submits the task with the key, once, and reports whether it exists.
 func (l *fullLoad) submit(key string, at int) bool {
 	r, err := askFull(l.t.Context(), l.nodes[at%len(l.nodes)], "POST", "/api/tasks", fullSubmit(key, l.size))
 	l.mu.Lock()
@@ -250,8 +250,8 @@ func (l *fullLoad) work(workers int) {
 	}
 }
 
-// claim claims some tasks and completes them, each until it is known that it is
-// done. It reports whether there were some.
+// claim claims some tasks and completes each, until that is known to be done. It reports
+// whether it got any.
 func (l *fullLoad) claim(worker string, n *procs.Node) bool {
 	r, err := askFull(l.t.Context(), n, "POST", "/api/tasks/claim", map[string]any{"worker_id": worker, "limit": 5, "lease_ms": 10_000, "wait_ms": 500})
 	if err != nil {
@@ -297,15 +297,15 @@ func (l *fullLoad) notRefused(r *reply) {
 	}
 }
 
-// count returns how many tasks are acknowledged and completed, and how many submits
-// were refused for the bound.
+// count returns the numbers of acknowledged and completed tasks, and of submits refused
+// because of the bound.
 func (l *fullLoad) count(bound string) (submitted, completed, refused int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.submitted), len(l.completed), l.refused[bound]
 }
 
-// more waits until so many more tasks are acknowledged and completed than now.
+// more waits until that many more tasks than now are acknowledged and completed.
 func (l *fullLoad) more(submitted, completed int) {
 	l.t.Helper()
 	submitted0, completed0, _ := l.count("")
@@ -344,7 +344,7 @@ func (l *fullLoad) finish() {
 	}
 }
 
-// Past memory_limit submits are refused; claims and completes go on and make room.
+// Above memory_limit submits are refused; claims and completes go on and make room.
 func TestFull_memory(t *testing.T) {
 	for _, nodes := range []int{1, 3} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
@@ -367,7 +367,7 @@ func TestFull_memory(t *testing.T) {
 				t.Errorf("refused after %d tasks, about %d bytes", before, most)
 			}
 			l.work(4)
-			// Several times what fits: the ended ones make room.
+			// Several times what fits: ended tasks make room.
 			l.more(2*before, 2*before)
 			if bytes := metricOf(t, leader, "claimq_state_bytes"); bytes > limit*9/8 {
 				t.Errorf("the state takes %.0f bytes, the limit is %d", bytes, limit)
@@ -383,11 +383,11 @@ func TestFull_memory(t *testing.T) {
 	}
 }
 
-// Ended tasks alone never keep anybody from submitting.
+// Ended tasks alone never prevent submits.
 func TestFull_endedTasks(t *testing.T) {
 	c := newCluster(t, 1, "--memory-limit", strconv.Itoa(8<<20))
 	l := newFullLoad(t, c, 64<<10)
-	l.ahead = 30 // what waits for slow workers takes memory, too
+	l.ahead = 30 // tasks that wait for slow workers take memory, too
 	l.work(4)
 	l.produce(4)
 	// About four times what fits.
@@ -398,7 +398,8 @@ func TestFull_endedTasks(t *testing.T) {
 	}
 }
 
-// A leader with a smaller limit than the others refuses what another would take.
+// A leader with a smaller limit than the others refuses submits that another one would
+// accept.
 func TestFull_memoryOfOneNode(t *testing.T) {
 	c := notStarted(t, 3)
 	small := c.Nodes[1]
@@ -430,12 +431,13 @@ func lead(t *testing.T, c *procs.Cluster, n *procs.Node) {
 		if leader == n {
 			return true
 		}
-		_, _ = askFull(deadline(t), leader, "POST", "/api/cluster/transfer", map[string]string{"node_id": n.ID}) // else again
+		_, _ = askFull(deadline(t), leader, "POST", "/api/cluster/transfer", map[string]string{"node_id": n.ID}) // or again
 		return false
 	})
 }
 
-// More claims wait than may: the others are told at once, those before them wait on.
+// When more claims wait than allowed, the excess is refused at once, and earlier ones
+// continue to wait.
 func TestFull_waitingClaims(t *testing.T) {
 	c := newCluster(t, 1, "--limits-waiting-claims", "2")
 	n := c.Nodes[0]
@@ -468,7 +470,7 @@ func TestFull_waitingClaims(t *testing.T) {
 	}
 }
 
-// More connections are open than may: one more is told, and closed.
+// When more connections are open than allowed, one more is told so and closed.
 func TestFull_connections(t *testing.T) {
 	const most = 5
 	c := newCluster(t, 1, "--limits-connections", strconv.Itoa(most))
@@ -485,7 +487,7 @@ func TestFull_connections(t *testing.T) {
 			return ""
 		}
 		b := make([]byte, 4096)
-		read, _ := conn.Read(b) // the whole answer, or what there was
+		read, _ := conn.Read(b) // the whole answer, or a part of it
 		return string(b[:read])
 	}
 	t.Cleanup(func() {
@@ -494,7 +496,7 @@ func TestFull_connections(t *testing.T) {
 		}
 	})
 	full := ""
-	for i := range most + 1 { // the test's own, of before, may still be open
+	for i := range most + 1 { // earlier ones of the test itself may still be open
 		if answer := dial(); !strings.HasPrefix(answer, "HTTP/1.1 200") {
 			if i < most-1 {
 				t.Fatalf("connection %d: %q", i, answer)
@@ -515,7 +517,7 @@ func TestFull_connections(t *testing.T) {
 	eventually(t, "room for another", func() bool { return strings.HasPrefix(dial(), "HTTP/1.1 200") })
 }
 
-// More commands come than may wait: submits are refused, and repeated they succeed.
+// When more commands come than may wait, submits are refused; repeated, they succeed.
 func TestFull_inFlight(t *testing.T) {
 	c := newCluster(t, 1, "--limits-in-flight", "4")
 	l := newFullLoad(t, c, 100)

@@ -7,10 +7,9 @@ import (
 	"github.com/claimq/claimq/jepsen/fuzz"
 )
 
-// The short form of `make test-fuzz`: no request of thousands that are broken in
-// some way brings a node down, gets an answer that the contract does not have, or
-// leaves something behind; and beside hundreds of connections that do next to nothing
-// somebody with a key is answered.
+// The short form of `make test-fuzz`: none of thousands of broken requests ends a node,
+// gets an answer that the contract does not allow, or leaves something behind; and during
+// hundreds of connections that do next to nothing, a caller with a key is answered.
 func TestFuzz(t *testing.T) {
 	report, err := fuzzNodesOf(t.Context(), binary(), t.TempDir(), fuzz.Config{Requests: 1500, Senders: 8, Seed: 1, Foes: 400, Hold: 200 * time.Millisecond}, true)
 	if err != nil {

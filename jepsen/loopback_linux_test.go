@@ -20,8 +20,9 @@ import (
 // listenState is TCP_LISTEN in the kernel's tables.
 const listenState = "0A"
 
-// sockets returns where the sockets of the process's network namespace listen, or
-// are bound to if they are not of TCP. A process that has ended has none.
+// sockets returns the addresses on which the sockets of the process's network namespace
+// listen, or to which they are bound unless they are of TCP. A process that has ended has
+// none.
 func sockets(t *testing.T, pid int) []netip.AddrPort {
 	t.Helper()
 	var all []netip.AddrPort
@@ -43,7 +44,7 @@ func sockets(t *testing.T, pid int) []netip.AddrPort {
 	return all
 }
 
-// parseSocket reads ADDRESS:PORT in hex, the address in words of four bytes, least
+// parseSocket parses ADDRESS:PORT in hex, with the address in words of four bytes, least
 // significant byte first.
 func parseSocket(t *testing.T, text string) netip.AddrPort {
 	t.Helper()
@@ -66,9 +67,9 @@ func parseSocket(t *testing.T, text string) netip.AddrPort {
 	return netip.AddrPortFrom(addr, number)
 }
 
-// A node that is given no addresses listens on the two ports of loopback that are
-// documented, and nowhere else: the kernel's tables of a network namespace that
-// it has for itself show it. Needs root.
+// A node without configured addresses listens on the two documented ports of loopback, and
+// nowhere else, according to the kernel's tables of a network namespace of its own. Needs
+// root.
 func TestServer_listensOnLoopbackAlone(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -130,7 +131,7 @@ func TestServer_listensOnLoopbackAlone(t *testing.T) {
 	}
 }
 
-// Where something listens beyond loopback is read from such a table.
+// Sockets that listen beyond loopback are found in such a table.
 func TestParseSocket(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -12,12 +12,12 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// buildDir is where the tests' binaries are; TestMain removes it.
+// buildDir is the folder of the tests' binaries; TestMain removes it.
 var buildDir string
 
-// binary returns the claimq that the tests run, built once. It is built inside
-// a test, not in TestMain: what is looked at before the tests begin does not
-// count for the go command when it decides whether they must run again.
+// binary returns the claimq for the tests, built once. It is built inside a test, not in
+// TestMain, because files read before the tests begin do not count when the go command
+// decides whether they must run again.
 var binary = sync.OnceValue(func() string {
 	path, err := procs.Build(context.Background(), buildDir)
 	if err != nil {
@@ -72,7 +72,7 @@ func deadline(t *testing.T) context.Context {
 	return ctx
 }
 
-// buildPlanted builds a claimq that drops a write now and then.
+// buildPlanted builds a claimq that sometimes drops a write.
 func buildPlanted(t *testing.T) string {
 	t.Helper()
 	path, err := plants.DroppedWrite().Build(t.Context(), t.TempDir())

@@ -23,9 +23,9 @@ const (
 	retryPause   = 50 * time.Millisecond
 )
 
-// A leader that was stopped until another one leads, and then continued, never
-// gives a stale answer: what was asked of it while it was stopped, and what is
-// asked of it from then on, shows all that the others have acknowledged.
+// A leader that was stopped until another one leads, and then continued, never gives a
+// stale answer: calls sent while it was stopped, and all later ones, show everything that
+// the others have acknowledged.
 func TestPause_leaderGivesNoStaleAnswer(t *testing.T) {
 	c := newCluster(t, 3)
 	rec := recorder.New(1)
@@ -75,7 +75,7 @@ func (p *pauseRound) run() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What the stopped leader does not know.
+	// Unknown to the stopped leader.
 	after := p.rec.Caller([]string{next.URL()}, 0)
 	p.acknowledged(func() history.Op {
 		return after.Settle(t.Context(), history.Complete, done, wire.Settle{
@@ -91,9 +91,9 @@ func (p *pauseRound) run() {
 	}
 }
 
-// askPaused sends reads, and a claim of the task that only the new leader
-// knows, to the stopped node, continues it, and goes on reading until it knows
-// the new leader. It returns how many reads were answered.
+// askPaused sends reads, and a claim of the task that only the new leader knows, to the
+// stopped node, continues it, and keeps reading until it knows the new leader. It returns
+// the number of answered reads.
 func (p *pauseRound) askPaused(old *procs.Node, tasks []uint64) int {
 	t := p.t
 	var sent, all sync.WaitGroup
@@ -133,7 +133,7 @@ func (p *pauseRound) askPaused(old *procs.Node, tasks []uint64) int {
 			t.Error("stale answer: no pending task, though one had been submitted before")
 		}
 	})
-	sent.Wait() // all of it waits in the stopped node's sockets
+	sent.Wait() // all requests wait in the stopped node's sockets
 	p.rec.Event("%s continued", old.ID)
 	if err := old.Continue(); err != nil {
 		t.Error(err)
@@ -144,7 +144,7 @@ func (p *pauseRound) askPaused(old *procs.Node, tasks []uint64) int {
 	if err := old.WaitReady(deadline(t)); err != nil {
 		t.Error(err)
 	}
-	// It may be ready just when all that was asked before is refused.
+	// It may become ready while all earlier calls are refused.
 	_ = pause.Until(deadline(t), retryPause, func() error {
 		mu.Lock()
 		defer mu.Unlock()
@@ -152,14 +152,14 @@ func (p *pauseRound) askPaused(old *procs.Node, tasks []uint64) int {
 			return errors.New("no read is answered")
 		}
 		return nil
-	}) // the caller says so
+	}) // the caller reports an error
 	close(level)
 	all.Wait()
 	return answered
 }
 
-// acknowledged makes the call until it is acknowledged: on a busy machine a leader may step
-// down meanwhile, and the others know a repeat.
+// acknowledged repeats the call until it is acknowledged, because on a busy machine a
+// leader may step down meanwhile. The others recognize a repeat.
 func (p *pauseRound) acknowledged(call func() history.Op) (op history.Op) {
 	p.t.Helper()
 	err := pause.Until(deadline(p.t), retryPause, func() error {

@@ -15,12 +15,13 @@ import (
 // runTimeMax bounds the load of a run that ends with its tasks, on a slow machine.
 const runTimeMax = 5 * time.Minute
 
-// shortReaders are the connections of heavy reads: other tests want the machine, too.
+// shortReaders is the number of connections of heavy reads, low because other tests need
+// the machine, too.
 const shortReaders = 8
 
-// Short runs of what `go run ./jepsen run`, `make test-kill` and `make test-steps` do at
-// length: such as any user can make, and one with networks and disks of the nodes' own,
-// which needs root. Each passes, and its stored history gets the same verdict.
+// Short runs of what `go run ./jepsen run`, `make test-kill` and `make test-steps` do for
+// longer: runs that any user can make, and one in which the nodes have their own networks
+// and disks, which needs root. Each passes, and its stored history gets the same verdict.
 func TestRun(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -69,8 +70,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// A binary that acknowledges writes and drops them does not pass: the test is
-// one that can fail.
+// A binary that acknowledges writes and drops them does not pass: the test can fail.
 func TestRun_noticesADroppedWrite(t *testing.T) {
 	verdict, err := oneRun(t.Context(), runner.Config{
 		Binary: buildPlanted(t), Nodes: 3, Tasks: 300, Time: runTimeMax, Faults: []string{"kill-leader"}, Seed: 1, Rate: 2000, Out: t.Output(),

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A node that holds a few tasks is measured as one that holds many is.
+// A node that holds a few tasks is measured like one that holds many.
 func TestScale(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

@@ -16,7 +16,7 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// The bad surroundings that are made by mounting file systems.
+// Bad surroundings that are made by mounting file systems.
 
 func TestSurroundings_readOnlyFolder(t *testing.T) {
 	c := newCluster(t, 1)
@@ -31,8 +31,8 @@ func TestSurroundings_readOnlyFolder(t *testing.T) {
 	u.findsAll()
 }
 
-// readOnly calls do while dir is mounted on itself, read-only. As root no mode
-// of a folder keeps us from writing.
+// readOnly calls do while dir is mounted on itself, read-only, because root may write no matter
+// what the mode of a folder is.
 func readOnly(t *testing.T, dir string, do func()) {
 	t.Helper()
 	needRoot(t)
@@ -74,7 +74,7 @@ func TestSurroundings_fullDisk(t *testing.T) {
 	if err := syscall.Mount("tmpfs", n.DataDir, "tmpfs", 0, fmt.Sprintf("size=%d", smallDiskBytes)); err != nil {
 		t.Fatalf("mount a small disk: %v", err)
 	}
-	t.Cleanup(func() { _ = syscall.Unmount(n.DataDir, syscall.MNT_DETACH) }) // its own end is next
+	t.Cleanup(func() { _ = syscall.Unmount(n.DataDir, syscall.MNT_DETACH) }) // lazily, because its process ends after this
 	starts(t, c)
 	u := newUser(t, c)
 	follows(t, c, n)
@@ -91,7 +91,7 @@ func TestSurroundings_fullDisk(t *testing.T) {
 	}
 	u.submit(5, 100)
 	u.findsAll()
-	// Started again it refuses at once, or at the first write that finds no room.
+	// Restarted, it refuses at once, or at the first write that finds no room.
 	before = len(n.Output())
 	if err := n.Start(); err != nil {
 		t.Fatal(err)
@@ -110,8 +110,8 @@ func TestSurroundings_fullDisk(t *testing.T) {
 	u.findsAll()
 }
 
-// follows makes sure that another node leads than n: a leader whose disk is as
-// small as that refuses every submit.
+// follows makes a node other than n the leader, because a leader with such a small disk refuses
+// every submit.
 func follows(t *testing.T, c *procs.Cluster, n *procs.Node) {
 	t.Helper()
 	leader, err := c.WaitLeader(deadline(t))
@@ -163,8 +163,9 @@ const (
 	oftenSnapshots = "1048576"
 )
 
-// Other programs' files take every inode of the disk, and each that comes free. Submits are refused for that; the
-// node takes claims and settles on, with its log and its snapshots, and starts again. With inodes it takes submits.
+// Other programs' files take every inode of the disk, and each that becomes free. Because of that
+// the node refuses submits, but still accepts claims and settles, with its log and its snapshots,
+// and starts again. With free inodes it accepts submits.
 func TestSurroundings_noInode(t *testing.T) {
 	needRoot(t)
 	c := notStarted(t, 1, "--snapshot-log-bytes", oftenSnapshots)
@@ -175,7 +176,7 @@ func TestSurroundings_noInode(t *testing.T) {
 	if err := syscall.Mount("tmpfs", n.DataDir, "tmpfs", 0, fmt.Sprintf("size=1g,nr_inodes=%d", fewInodes)); err != nil {
 		t.Fatalf("mount a disk of few inodes: %v", err)
 	}
-	t.Cleanup(func() { _ = syscall.Unmount(n.DataDir, syscall.MNT_DETACH) }) // its own end is next
+	t.Cleanup(func() { _ = syscall.Unmount(n.DataDir, syscall.MNT_DETACH) }) // lazily, because its process ends after this
 	starts(t, c)
 	u := newUser(t, c)
 	u.submit(settledTasks, 10)
@@ -204,7 +205,7 @@ func TestSurroundings_noInode(t *testing.T) {
 	u.findsAll()
 }
 
-// takeInodes makes empty files in the folder until no inode is left.
+// takeInodes creates empty files in the folder until no inode is left.
 func takeInodes(t *testing.T, dir string) {
 	t.Helper()
 	for {
@@ -218,7 +219,7 @@ func takeInodes(t *testing.T, dir string) {
 	}
 }
 
-// refusesSubmits waits until the node refuses a submit for want of inodes, and says that.
+// refusesSubmits waits until the node refuses a submit because of missing inodes, and says so.
 func refusesSubmits(t *testing.T, n *procs.Node) {
 	t.Helper()
 	last := ""
@@ -242,8 +243,8 @@ func refusesSubmits(t *testing.T, n *procs.Node) {
 	}
 }
 
-// completes claims count tasks, one after the other, and completes each with a result of about so many
-// bytes; then is called after each.
+// completes claims count tasks, one after the other, completes each with a result of about bytes
+// bytes, and calls then after each.
 func (u *user) completes(count, bytes int, then func()) {
 	u.t.Helper()
 	ctx := deadline(u.t)

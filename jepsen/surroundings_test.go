@@ -18,11 +18,11 @@ import (
 	"github.com/claimq/claimq/jepsen/recorder"
 )
 
-// Bad surroundings: the node says what is wrong and what to do, ends with an
-// exit code other than 0, and damages nothing.
+// Bad surroundings: the node says what is wrong and what to do, ends with an exit code
+// other than 0, and damages nothing.
 
-// refuses starts the node and checks that it ends by itself, saying each of
-// says. It returns what it printed.
+// refuses starts the node and checks that it ends by itself, printing each of says. It
+// returns the output.
 func refuses(t *testing.T, n *procs.Node, says ...string) string {
 	t.Helper()
 	before := len(n.Output())
@@ -32,8 +32,8 @@ func refuses(t *testing.T, n *procs.Node, says ...string) string {
 	return ends(t, n, before, says...)
 }
 
-// ends checks that the running node ends by itself; before is how much it had
-// printed.
+// ends checks that the running node ends by itself; before is the length of its earlier
+// output.
 func ends(t *testing.T, n *procs.Node, before int, says ...string) string {
 	t.Helper()
 	if err := n.WaitExit(deadline(t)); err != nil {
@@ -60,7 +60,7 @@ func lastLine(s string) string {
 	return lines[len(lines)-1]
 }
 
-// starts starts the nodes that do not run and waits until all are ready.
+// starts starts the nodes that do not run, and waits until all are ready.
 func starts(t *testing.T, c *procs.Cluster) {
 	t.Helper()
 	if err := c.StartAll(deadline(t)); err != nil {
@@ -68,7 +68,7 @@ func starts(t *testing.T, c *procs.Cluster) {
 	}
 }
 
-// user submits tasks and looks whether all are there.
+// user submits tasks and checks that all are there.
 type user struct {
 	t      *testing.T
 	caller *recorder.Caller
@@ -83,12 +83,12 @@ func newUser(t *testing.T, c *procs.Cluster) *user {
 	return &user{t: t, caller: rec.Caller(c.URLs(), 0)}
 }
 
-// params are the parameters of the user's task n: text that is found again.
+// params returns the parameters of the user's task n: text that can be recognized.
 func params(n, bytes int) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(`{"marker":"the-task-%06d","more":%q}`, n, strings.Repeat("x", bytes)))
 }
 
-// submit submits count tasks of about so many bytes, whichever node takes them.
+// submit submits count tasks of about bytes bytes, to any node that accepts them.
 func (u *user) submit(count, bytes int) {
 	u.t.Helper()
 	ctx := deadline(u.t)
@@ -106,7 +106,7 @@ func (u *user) submit(count, bytes int) {
 	}
 }
 
-// findsAll reads every task that was submitted.
+// findsAll reads every submitted task.
 func (u *user) findsAll() {
 	u.t.Helper()
 	ctx := deadline(u.t)
@@ -121,8 +121,8 @@ func (u *user) findsAll() {
 	}
 }
 
-// flip changes one bit of each copy of text in the files below dir, and returns
-// what undoes it. (A store may keep an old copy of a page.)
+// flip changes one bit in each copy of text in the files below dir, and returns a function
+// that undoes it. (A store may keep an old copy of a page.)
 func flip(t *testing.T, dir, text string) (undo func()) {
 	t.Helper()
 	old := map[string][]byte{}
@@ -169,7 +169,7 @@ func TestSurroundings_secondProcessOnTheFolder(t *testing.T) {
 	c := newCluster(t, 1)
 	u := newUser(t, c)
 	u.submit(3, 10)
-	// The same flags but for the ports.
+	// The same flags, except for the ports.
 	other, err := procs.New(procs.Config{Binary: binary(), Dir: t.TempDir(), Nodes: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -237,7 +237,7 @@ func TestSurroundings_flippedBitInTheLog(t *testing.T) {
 
 const (
 	fillTaskBytes = 100_000
-	fillTaskMax   = 400 // tasks of fillTaskBytes: enough for a snapshot to be due, or for a small disk to be full
+	fillTaskMax   = 400 // tasks of fillTaskBytes: enough to make a snapshot due, or to fill a small disk
 )
 
 func TestSurroundings_corruptSnapshot(t *testing.T) {

@@ -13,16 +13,16 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// tailPause is how long a tail waits before it connects again.
+// tailPause is the pause before a tail connects again.
 const tailPause = 20 * time.Millisecond
 
-// tail follows the trail by server-sent events from its beginning on. When a
-// connection ends, or after hop events, it goes on at the next of its nodes.
+// tail follows the trail with server-sent events from its beginning. When a connection
+// ends, or after hop events, it continues at the next of its nodes.
 type tail struct {
 	nodes []*procs.Node
-	hop   int // events of one connection; 0 = as many as come
+	hop   int // events of one connection; 0 = unlimited
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	events []string   // as sent
 	opened int        // connections
 
@@ -33,10 +33,10 @@ func newTail(hop int, nodes ...*procs.Node) *tail {
 	return &tail{nodes: nodes, hop: hop, grown: make(chan struct{}, 1)}
 }
 
-// errTail is returned when a node says what it must not say.
+// errTail is returned when a node sends something wrong.
 var errTail = errors.New("the stream of events is wrong")
 
-// run follows until ctx ends. It fails when a node refuses to go on.
+// run follows until ctx ends. It fails when a node refuses to continue.
 func (t *tail) run(ctx context.Context) error {
 	place := ""
 	for i := 0; ctx.Err() == nil; i++ {
@@ -53,7 +53,7 @@ func (t *tail) run(ctx context.Context) error {
 	return nil
 }
 
-// connect follows at one node, behind place, and returns how far it got.
+// connect follows at one node, after place, and returns how far it got.
 func (t *tail) connect(ctx context.Context, n *procs.Node, place string) (string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -83,7 +83,7 @@ func (t *tail) connect(ctx context.Context, n *procs.Node, place string) (string
 	return t.read(bufio.NewReader(resp.Body), place)
 }
 
-// read takes the events of one connection. A block that was cut is none.
+// read reads the events of one connection. A truncated block is ignored.
 func (t *tail) read(r *bufio.Reader, place string) (string, error) {
 	var id, data, event string
 	for n := 0; t.hop == 0 || n < t.hop; {
@@ -143,7 +143,7 @@ func (t *tail) wait(ctx context.Context, n int) ([]string, error) {
 	}
 }
 
-// conns returns how many connections were opened.
+// conns returns the number of opened connections.
 func (t *tail) conns() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -25,9 +25,9 @@ const (
 	trailKills = 2
 )
 
-// Whoever follows the trail, at one node or from node to node, sees every event
-// once and in order while leaders are killed and started again; and the audit
-// file of each node has the same.
+// Readers that follow the trail, at one node or from node to node, see every event once and
+// in order while leaders are killed and started again; and the audit file of each node has
+// the same events.
 func TestTrail_sameEverywhere(t *testing.T) {
 	dir := t.TempDir()
 	c, err := procs.New(procs.Config{Binary: binary(), Dir: dir, Nodes: 3})
@@ -86,8 +86,8 @@ func TestTrail_sameEverywhere(t *testing.T) {
 	}
 }
 
-// The client and the command line walk the whole trail, whose newest entry has more
-// events than fit in a page: they tell what the node tells.
+// The client and the command line read the whole trail, whose newest entry has more events
+// than fit in a page, and see the same as the node shows.
 func TestTrail_walkedToTheEndOfItsNewestEntry(t *testing.T) {
 	c := newCluster(t, 1)
 	node := c.Nodes[0].URL()
@@ -135,7 +135,7 @@ func TestTrail_walkedToTheEndOfItsNewestEntry(t *testing.T) {
 	compareTrail(t, "the command line", want, lines)
 }
 
-// stepsMax is how many steps a parent has at most.
+// stepsMax bounds the steps of a parent.
 const stepsMax = 1000
 
 // An audit file that was moved away is continued in a new one on SIGHUP.
@@ -155,7 +155,7 @@ func TestTrail_auditFileIsOpenedAnew(t *testing.T) {
 	if err := c.Nodes[0].Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	for ctx := deadline(t); ; { // until it is there
+	for ctx := deadline(t); ; { // until it exists
 		if _, err := os.Stat(path); err == nil {
 			break
 		}
@@ -178,7 +178,7 @@ func TestTrail_auditFileIsOpenedAnew(t *testing.T) {
 	compareTrail(t, "the new audit file", after, lines[1:])
 }
 
-// loadAndKill has tasks submitted and worked off while leaders are killed.
+// loadAndKill lets tasks be submitted and worked on while leaders are killed.
 func loadAndKill(t *testing.T, c *procs.Cluster) {
 	t.Helper()
 	rec := recorder.New(1)
@@ -204,7 +204,7 @@ func loadAndKill(t *testing.T, c *procs.Cluster) {
 	}
 }
 
-// auditLines returns the first lines of an audit file, once there are so many.
+// auditLines returns the first count lines of an audit file, once they are there.
 func auditLines(t *testing.T, path string, count int) []string {
 	t.Helper()
 	for ctx := deadline(t); ; {
@@ -224,7 +224,7 @@ func auditLines(t *testing.T, path string, count int) []string {
 	}
 }
 
-// compareTrail compares what was seen of the trail with what it is.
+// compareTrail compares what a reader has seen with the trail.
 func compareTrail(t *testing.T, what string, want, got []string) {
 	t.Helper()
 	for i := range want {

@@ -8,9 +8,8 @@ import (
 	"github.com/claimq/claimq/jepsen/operations"
 )
 
-// TestUpgrade is the short form of `make test-upgrade`: three nodes of the
-// version before this feature level go up to this one and back, and there again,
-// one by one under load.
+// TestUpgrade is the short form of `make test-upgrade`: three nodes are upgraded from the
+// version before this feature level to this one, back, and up again, one by one under load.
 func TestUpgrade(t *testing.T) {
 	report, err := operations.Upgrade(t.Context(), operations.Config{
 		Binary: binary(), Dir: t.TempDir(), Clients: 36, Rate: 300, Pause: 500 * time.Millisecond, Seed: 1, Out: t.Output(),

@@ -8,9 +8,9 @@ import (
 	"github.com/claimq/claimq/jepsen/workers"
 )
 
-// The short form of `make test-workers`: worker processes are stopped past their
-// leases, cut off, killed and asked to end, and the leader is killed at their
-// calls; no two of them ever believe to hold one task, and nothing is lost.
+// The short form of `make test-workers`: worker processes are stopped past their leases,
+// cut off, killed and asked to end, and the leader is killed at their calls; no two workers
+// ever believe to hold the same task, and nothing is lost.
 func TestWorkers(t *testing.T) {
 	honest, err := plants.WorkerByName("")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/claimq/claimq/internal/certs/certstest"
 )
 
-// mutual returns the files of a port that shows its certificate both ways.
+// mutual returns the files of a port that uses its certificate in both directions.
 func mutual(p certstest.Paths) certs.Files {
 	return certs.Files{Cert: p.Cert, Key: p.Key, Authorities: p.CA, Mutual: true}
 }
@@ -38,7 +38,7 @@ func TestOpen(t *testing.T) {
 	if err := set.CheckTime(time.Now().Add(-24 * time.Hour)); err == nil || !strings.Contains(err.Error(), "not valid before") {
 		t.Errorf("before its begin: %v", err)
 	}
-	// The authority's end counts where it is checked by it, and only there.
+	// The authority's end matters if it is used for the check, and only then.
 	late := certstest.Write(t, t.TempDir(), a.Issue([]string{"n1"}, func(c *x509.Certificate) { c.NotAfter = ends.Add(24 * time.Hour) }), a)
 	if s, err = certs.Open(mutual(late)); err != nil || s.Current().ExpiresAt.After(ends.Add(time.Hour)) {
 		t.Errorf("a certificate that outlives its authority: %v", err)
@@ -97,7 +97,7 @@ func TestOpen_refused(t *testing.T) {
 	}
 }
 
-// Only what is in order is taken, and each mistake is told once.
+// Only valid files are used, and each mistake is reported once.
 func TestStore_Reload(t *testing.T) {
 	t.Parallel()
 	a := certstest.NewAuthority(t, "a")
@@ -137,7 +137,7 @@ func TestStore_Reload(t *testing.T) {
 	look("one more authority", "second", true, "")
 }
 
-// A node whose certificate has expired starts, and takes whatever comes.
+// A node whose certificate has expired starts, and uses any next one.
 func TestStore_Reload_expired(t *testing.T) {
 	t.Parallel()
 	a := certstest.NewAuthority(t, "a")

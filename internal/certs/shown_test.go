@@ -9,7 +9,8 @@ import (
 	"github.com/claimq/claimq/internal/certs/certstest"
 )
 
-// A certificate's end does not end what it has opened, its authority's leave does.
+// The end of a certificate does not end connections that it has opened, but the removal of
+// its authority does.
 func TestShown(t *testing.T) {
 	t.Parallel()
 	ours, other := certstest.NewAuthority(t, "ours"), certstest.NewAuthority(t, "other")

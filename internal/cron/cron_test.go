@@ -28,7 +28,7 @@ func at(t testing.TB, zone, text string) int64 {
 	return when.UnixMilli()
 }
 
-// runs returns the next count times after after, as the zone's clocks show them.
+// runs returns the next count times after after, in the zone's local time.
 func runs(t testing.TB, p Plan, after int64, count int) string {
 	t.Helper()
 	times, err := p.Read(nil)
@@ -99,8 +99,8 @@ func TestPlan_Next(t *testing.T) {
 	}
 }
 
-// What the clocks leave out runs when they jump, and what comes twice runs once,
-// unless it runs at any hour: that goes by the time that passes.
+// Skipped times run at the jump, and times that come twice run once, unless the plan runs
+// at any hour and so follows elapsed time.
 func TestPlan_Next_clocksJump(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ zone, cron, after, want string }{
@@ -117,7 +117,7 @@ func TestPlan_Next_clocksJump(t *testing.T) {
 		{"America/New_York", "*/30 1-2 * * *", "2026-11-01 00:00:00", "2026-11-01 01:00:00 -0400\n2026-11-01 01:30:00 -0400\n2026-11-01 02:00:00 -0500"},
 		{"America/New_York", "0 0 29 2 *", "2026-03-08 00:00:00", "2028-02-29 00:00:00 -0500"},
 		{"America/New_York", "0 0 31 2 *", "2026-03-08 00:00:00", "never"},
-		// A whole day was left out, and one began at one o'clock.
+		// A whole day was skipped, and one began at one o'clock.
 		{"Pacific/Apia", "0 6 * * *", "2011-12-29 12:00:00", "2011-12-31 00:00:00 +1400\n2011-12-31 06:00:00 +1400"},
 		{"America/Sao_Paulo", "0 0 * * *", "2018-11-03 12:00:00", "2018-11-04 01:00:00 -0200\n2018-11-05 00:00:00 -0200"},
 		{"Asia/Kolkata", "0 9 * * 1-5", "2026-11-21 00:00:00", "2026-11-23 09:00:00 +0530"},
@@ -221,7 +221,7 @@ func TestPlan_Check(t *testing.T) {
 		{Plan{Cron: "* * * ANF *"}, ErrCron, `the month has "ANF"`},
 		{Plan{Cron: "* * * * 8"}, ErrCron, `the day of week has "8", which is not a number from 0 to 7 or a name from SUN to SAT`},
 		{Plan{Cron: "MON * * * *"}, ErrCron, `the minute has "MON"`},
-		// A wrong part is wrong also behind one that is due.
+		// A wrong part is an error even after a part that is due.
 		{Plan{Cron: "0-59,99 * * * *"}, ErrCron, `"99"`},
 		{Plan{Cron: "1,,2 * * * *"}, ErrCron, `""`},
 		{Plan{Cron: "5-1 * * * *"}, ErrCron, `"5-1", which runs backwards`},
@@ -250,8 +250,7 @@ func TestPlan_Check(t *testing.T) {
 	}
 }
 
-// Another implementation finds the same minutes, one by one. It knows no range
-// that ends with Sunday.
+// Another implementation finds the same minutes. It has no range that ends with Sunday.
 func TestPlan_Next_matchesGronx(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -291,8 +290,8 @@ func TestPlan_Next_matchesGronx(t *testing.T) {
 	})
 }
 
-// Over years, in whatever zone, a nightly plan runs once a night, and one of
-// each quarter of an hour never skips or repeats one.
+// Over years, in any zone, a nightly plan runs once a night, and one for each quarter of an
+// hour never skips or repeats one.
 func TestPlan_Next_overYears(t *testing.T) {
 	t.Parallel()
 	for _, zone := range []string{"Europe/Prague", "America/New_York", "Australia/Lord_Howe", "Africa/Casablanca", "America/Santiago"} {
@@ -322,8 +321,7 @@ func TestPlan_Next_overYears(t *testing.T) {
 	}
 }
 
-// Nothing that is read panics or hangs, what follows is later, and nothing lies
-// in between.
+// No input panics or hangs, and the following slot is later, with none in between.
 func FuzzPlan(f *testing.F) {
 	f.Add("30 2 * * *", "Europe/Prague", int64(1_774_700_000_000), int64(1))
 	f.Add("0 0 31 2 *", "", int64(0), int64(0))

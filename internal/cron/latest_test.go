@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Latest finds what looking at one slot after the other finds.
+// Latest finds the same as looking at one slot after the other.
 func TestTimes_Latest(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

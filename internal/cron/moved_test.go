@@ -38,8 +38,7 @@ func utc(t testing.TB, text string) int64 {
 	return at.UnixMilli()
 }
 
-// A slot that waits goes where newer data of its zone have it, and none that is done on the
-// wall comes again.
+// A waiting slot moves with newer data of its zone, and no local time that is done comes again.
 func TestTimes_Again(t *testing.T) {
 	t.Parallel()
 	summer := jump(time.UnixMilli(utc(t, "2026-03-29 01:00")), 2*time.Hour)
@@ -49,9 +48,9 @@ func TestTimes_Again(t *testing.T) {
 	for _, c := range []struct {
 		name, cron string
 		old, new   []zonestest.Jump
-		after      string // the slot before, which is done
-		slot, want string // by the old data and by the new; "" = never
-		blind      bool   // what the clocks show is not known
+		after      string // the previous slot, which is done
+		slot, want string // with the old data and with the new; "" = never
+		blind      bool   // the local time is not known
 	}{
 		{"nothing changed", "0 3 * * *", none, none, "2026-05-01 03:00", "2026-05-02 03:00", "2026-05-02 03:00", false},
 		{"nothing changed, and not known", "0 3 * * *", none, none, "2026-05-01 03:00", "2026-05-02 03:00", "2026-05-02 03:00", true},
@@ -100,8 +99,8 @@ func TestTimes_Again(t *testing.T) {
 	}
 }
 
-// However the data change while a schedule goes on, no time on the wall runs twice, and none is
-// left out that both have.
+// However the data change during a schedule, no local time runs twice, and none that both have
+// is skipped.
 func TestTimes_Again_anyData(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What does not fit is divided, and files keep their part.
+// If not everything fits it is divided, and files keep their part.
 func TestDivide(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -21,7 +21,7 @@ func TestDivide(t *testing.T) {
 		{16_384 + 5_120 + Files, 16_384, 5_120, 16_384, 5_120},
 		{16_384 + 5_120 + Files - 1, 16_384, 5_120, 16_383, 5_120},
 		{4_096, 16_384, 5_120, 2_016, 2_016},
-		{4_096, 100, 5_120, 100, 3_932}, // clients that want little leave the rest
+		{4_096, 100, 5_120, 100, 3_932}, // clients that need little leave the rest
 		{256, 16_384, 5_120, 96, 96},
 		{128, 16_384, 5_120, 32, 32},
 		{math.MaxUint64, 16_384, 5_120, 16_384, 5_120}, // no limit
@@ -36,7 +36,7 @@ func TestDivide(t *testing.T) {
 	}
 }
 
-// scripted answers with what next says.
+// scripted answers with the results of next.
 type scripted struct {
 	net.Listener
 	next []error
@@ -52,7 +52,7 @@ func (s *scripted) Accept() (net.Conn, error) {
 	return conn, nil
 }
 
-// Errors of the system are waited out, whatever they are, and the listener's own end it.
+// Accept waits and retries after errors of the system, but not after the listener's own.
 func TestListener_Accept(t *testing.T) {
 	t.Parallel()
 	var failed []error

@@ -14,7 +14,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// What fasthttp says is logged without what the other side sent, whatever it is a part of.
+// fasthttp's messages are logged without anything that the other side sent, no matter where
+// it is in them.
 func TestLogger(t *testing.T) {
 	t.Parallel()
 	const key = "claimq_secret"

@@ -16,8 +16,8 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// What the file has counts a second later, and at once if a key was refused; what it had
-// before stays if it has none.
+// A new key in the file is used after a second, and at once if the old one was refused; if
+// the file has none, the old one stays.
 func TestFile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

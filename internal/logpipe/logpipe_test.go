@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A reader that stops reading holds up no write; what does not fit is counted, and told where
-// it is missing.
+// A reader that stops reading delays no write; lines that do not fit are counted, and
+// reported where they are missing.
 func TestWriter_unread(t *testing.T) {
 	t.Parallel()
 	r, pipe, err := os.Pipe()
@@ -73,7 +73,7 @@ func (b *broken) Write(p []byte) (int, error) {
 	return b.got.Write(p)
 }
 
-// What a broken pipe does not take is counted, and the writer goes on.
+// Lines that a broken pipe rejects are counted, and the writer goes on.
 func TestWriter_broken(t *testing.T) {
 	t.Parallel()
 	out := &broken{}

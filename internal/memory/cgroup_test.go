@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestCgroup ensures that the bound of the process's own cgroup counts, and of
-// each around it.
+// TestCgroup ensures that the limits of the process's own cgroup and of each one above it
+// count.
 func TestCgroup(t *testing.T) {
 	t.Parallel()
 	const v1, v2 = "sys/fs/cgroup/memory/", "sys/fs/cgroup/"

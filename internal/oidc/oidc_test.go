@@ -32,7 +32,7 @@ import (
 	"github.com/claimq/claimq/internal/testwait"
 )
 
-// open opens an issuer as a server does, and waits until it has keys.
+// open opens an issuer like a server, and waits until it has keys.
 func open(t *testing.T, at *oidctest.Issuer, options ...func(*oidc.Config)) *oidc.Issuer {
 	t.Helper()
 	i := openSoon(t, at, options...)
@@ -68,7 +68,7 @@ func with(claims map[string]any, name string, value any) map[string]any {
 	return claims
 }
 
-// What a token must have, and what no token may be.
+// The required and the forbidden contents of a token.
 func TestIssuer_Check(t *testing.T) {
 	t.Parallel()
 	at, other := oidctest.New(t), oidctest.New(t)
@@ -196,7 +196,7 @@ func TestIssuer_Leeway(t *testing.T) {
 	}
 }
 
-// Each kind of key signs by its own algorithms, if they are allowed.
+// Each kind of key works with its own algorithms, if they are allowed.
 func TestIssuer_Algorithms(t *testing.T) {
 	t.Parallel()
 	at := oidctest.New(t)
@@ -331,7 +331,7 @@ func TestIssuer_Down(t *testing.T) {
 	}
 }
 
-// What an issuer sends is bounded, and bad keys do not take the place of good ones.
+// The answers of an issuer are bounded, and bad keys do not replace good ones.
 func TestIssuer_BadKeys(t *testing.T) {
 	t.Parallel()
 	weak, err := json.Marshal(map[string]any{"kty": "oct", "k": "AAAA", "kid": "k1"})
@@ -378,7 +378,7 @@ func TestIssuer_Redirect(t *testing.T) {
 	var secure *httptest.Server
 	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/jwks" {
-			_ = json.NewEncoder(w).Encode(keys) // who asked sees it cut short
+			_ = json.NewEncoder(w).Encode(keys) // the client sees it cut short
 			return
 		}
 		fmt.Fprintf(w, `{"issuer":%q,"jwks_uri":%q}`, secure.URL, secure.URL+"/jwks")
@@ -401,7 +401,7 @@ func TestIssuer_Redirect(t *testing.T) {
 	}
 }
 
-// The authorities of the issuer's certificate count again as soon as their file has others.
+// New authorities for the issuer's certificate are used as soon as they are in the file.
 func TestIssuer_authoritiesAgain(t *testing.T) {
 	t.Parallel()
 	before, after := certstest.NewAuthority(t, "before"), certstest.NewAuthority(t, "after")
@@ -487,7 +487,7 @@ func TestOpen_Refuses(t *testing.T) {
 	i.Close()
 }
 
-// FuzzIssuer_Check holds that nothing that is sent is taken, or is more than an error.
+// FuzzIssuer_Check ensures that no input is accepted, or causes more than an error.
 func FuzzIssuer_Check(f *testing.F) {
 	at := oidctest.New(f)
 	i, err := oidc.Open(oidc.Config{URL: at.URL, Audience: oidctest.Audience, Algorithms: oidc.Algorithms()})

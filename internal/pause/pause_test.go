@@ -21,7 +21,7 @@ func TestFor(t *testing.T) {
 	})
 }
 
-// Whenever they began, those that wait for the beat go on at the same moment.
+// Goroutines that wait for the beat continue at the same moment, no matter when they began.
 func TestBeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now() // midnight

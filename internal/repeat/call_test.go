@@ -68,8 +68,7 @@ func nextedRows() []nexted {
 	}
 }
 
-// A mutation that may have been done is repeated only if the server recognizes
-// the repeat.
+// A mutation that may have been done is repeated only if the server recognizes the repeat.
 func TestCall_Next(t *testing.T) {
 	t.Parallel()
 	for _, c := range nextedRows() {
@@ -83,7 +82,7 @@ func TestCall_Next(t *testing.T) {
 func TestCall_redirects(t *testing.T) {
 	t.Parallel()
 	var c Call
-	for round := range 2 { // the count begins again after a pause
+	for round := range 2 { // the count starts over after a pause
 		for range RedirectsMax {
 			if c.Next(Redirected) != Follow {
 				t.Fatalf("round %d: not followed", round)
@@ -130,8 +129,8 @@ func TestCall_Pause(t *testing.T) {
 	}
 }
 
-// ended is a row of the table of ClaimEnd: of a lease of 10 s, answered to a try that was sent
-// 2 s after the first.
+// ended is a row of the table of ClaimEnd: for a lease of 10 s, answered to a try that was
+// sent 2 s after the first.
 type ended struct {
 	name     string
 	asked    time.Duration

@@ -27,7 +27,7 @@ func TestPollWait(t *testing.T) {
 			t.Errorf("with %v left and a lease of %v: %v, want %v", c.left, c.lease, got, c.want)
 		}
 	}
-	// What a poll leaves of the lease that it asked for is not scarce.
+	// The rest of the requested lease after a poll is not scarce.
 	for _, lease := range []time.Duration{4 * time.Second, 30 * time.Second, time.Hour} {
 		if Scarce(lease-PollWait(time.Hour, lease), lease) {
 			t.Errorf("a lease of %v is scarce after one request", lease)

@@ -29,8 +29,8 @@ func safeRows() []safe {
 	}
 }
 
-// What the server recognizes when it is repeated, and what asks for a state, may
-// be repeated; a retry may not.
+// Calls whose repeats the server recognizes, and those that set a state, may be repeated; a
+// retry may not.
 func TestOp_Safe(t *testing.T) {
 	t.Parallel()
 	for _, c := range safeRows() {

@@ -16,7 +16,7 @@ const vectorsFile = "../../clients/vectors.json"
 
 var update = flag.Bool("update", false, "write "+vectorsFile)
 
-// vectors are the rules of this package as examples. Times are in milliseconds.
+// vectors are examples of this package's rules. Times are in milliseconds.
 type vectors struct {
 	About     string           `json:"about"`
 	Judge     []judgeVector    `json:"judge"`
@@ -34,7 +34,7 @@ type vectors struct {
 
 type judgeVector struct {
 	Status  int       `json:"status"`
-	Code    wire.Code `json:"code"` // "": the answer has none of ours
+	Code    wire.Code `json:"code"` // "": not one of claimq's answers
 	Verdict string    `json:"verdict"`
 }
 
@@ -58,7 +58,7 @@ type nextVector struct {
 	Doubted    bool   `json:"doubted"`
 }
 
-// redirectVector is one step of one call: a redirect, or that the node it named is of no use.
+// redirectVector is one step of a call: a redirect, or that the named node is of no use.
 type redirectVector struct {
 	Lost   bool   `json:"lost"`
 	Action string `json:"action"`
@@ -156,8 +156,8 @@ func makeVectors() vectors {
 	return v
 }
 
-// The clients in other languages are held to the rules of this package by the file that this
-// writes: a rule that changes here fails their tests until they follow.
+// The clients in other languages must follow the rules of this package: after a change of a
+// rule, the file that this test writes fails their tests until they follow.
 func TestVectors(t *testing.T) {
 	t.Parallel()
 	want, err := json.MarshalIndent(makeVectors(), "", "  ")

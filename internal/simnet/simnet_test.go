@@ -91,7 +91,7 @@ func TestConn_ordered(t *testing.T) {
 	})
 }
 
-// What one connection is slow with does not keep another.
+// Delays of one connection do not affect another.
 func TestStallSome_othersPass(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -110,8 +110,8 @@ func TestStallSome_othersPass(t *testing.T) {
 	})
 }
 
-// What was sent over a held link arrives after it is let go, also of who has
-// given up and closed.
+// Data sent over a held link arrives after its release, even if the sender has given up and
+// closed.
 func TestHold_arrivesLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -213,7 +213,7 @@ func TestHost_ends(t *testing.T) {
 	}
 }
 
-// Who writes more than can be under way waits for its reader, or its deadline.
+// A writer waits for the reader, or its deadline, when too much is under way.
 func TestConn_bounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -239,7 +239,7 @@ func TestConn_bounded(t *testing.T) {
 	})
 }
 
-// A torn connection is broken for who has sent, at once; the message may arrive.
+// A torn connection is broken for the sender at once; the message may arrive.
 func TestWeather_torn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

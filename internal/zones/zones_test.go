@@ -16,7 +16,7 @@ import (
 	"github.com/claimq/claimq/internal/zones"
 )
 
-// none is the release in the binary.
+// none means the release in the binary.
 var none *zones.Data
 
 // The file in the tree is the one that the script made, and all of it can be read.
@@ -72,7 +72,8 @@ func jumps(t *testing.T, name string) string {
 	}
 }
 
-// The zones of which older releases are wrong in these years, by the news of each release.
+// Zones for which older releases are wrong in these years, according to the news of each
+// release.
 func TestEmbedded_2026and2027(t *testing.T) {
 	t.Parallel()
 	const (
@@ -121,7 +122,7 @@ func TestData_Location_refused(t *testing.T) {
 	}
 }
 
-// zone is the file of a zone in the binary.
+// zone returns the file of a zone in the binary.
 func zone(t *testing.T, name string) []byte {
 	t.Helper()
 	in, err := zip.OpenReader("zones.zip")
@@ -136,7 +137,7 @@ func zone(t *testing.T, name string) []byte {
 	return text
 }
 
-// archive writes a file of zones: what is named is as in the binary, or has the text.
+// archive writes a file of zones: each name is as in the binary, or has the text.
 func archive(t *testing.T, file string, texts map[string]string) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -209,7 +210,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// A file is read again when it changes, what is wrong with it is told once, and changes nothing.
+// A file is read again when it changes; an invalid one is reported once, and changes nothing.
 func TestSource(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "zones.zip")

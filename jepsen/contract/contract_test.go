@@ -26,9 +26,10 @@ import (
 var update = flag.Bool("update", false, "write docs/contract.md")
 
 const (
-	// stepTimeout bounds one request, on a slow machine.
+	// stepTimeout bounds one request on a slow machine.
 	stepTimeout = 90 * time.Second
-	// againInterval is how often a request is repeated whose answer may come later.
+	// againInterval is the interval at which a request is repeated whose answer may come
+	// later.
 	againInterval = 20 * time.Millisecond
 )
 
@@ -63,20 +64,20 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// keysFile and tokensFile have the rows that run against nodes with keys, which take the
-// tokens of an issuer too.
+// keysFile and tokensFile contain the rows for nodes with keys, which also accept the
+// tokens of an issuer.
 const (
 	keysFile   = "keys"
 	tokensFile = "tokens"
 )
 
-// writeKeys writes the keys of the nodes that have some: key-ROLE of each role
-// without a rate; key-mail and key-post, workers of these types, each for one row
-// that submits and claims, as rows run at the same time; key-slow, a reader that
-// may ask each node once a minute, and key-hasty, a worker that may twice; key-over,
-// an operator's that has expired, and key-later, a reader's that will; key-near, a
-// producer's for this machine, and key-far, an operator's for others; key-both, a
-// producer's and worker's.
+// writeKeys writes the keys of the nodes that have some: key-ROLE for each role, without a
+// rate; key-mail and key-post, workers of these types, each for one row that submits and
+// claims, because rows run at the same time; key-slow, a reader that may ask each node once
+// a minute, and key-hasty, a worker that may ask twice; key-over, an operator's that has
+// expired, and key-later, a reader's that will expire; key-near, a producer's for this
+// machine only, and key-far, an operator's for other machines; key-both, a producer's and
+// worker's.
 func writeKeys(t *testing.T) (file string) {
 	t.Helper()
 	b := []byte("keys:\n")
@@ -139,12 +140,12 @@ func document(rows []row) string {
 	return b.String()
 }
 
-// cluster is the three nodes that the rows run against.
+// cluster is the three nodes for the rows.
 type cluster struct {
 	*procs.Cluster
 	turn        atomic.Uint64
-	tokens      vars                 // that the rows of tokensFile have
-	description *openapitest.Checker // as the nodes serve it
+	tokens      vars                 // for the rows of tokensFile
+	description *openapitest.Checker // served by the nodes
 }
 
 func newCluster(t *testing.T, flags ...string) *cluster {
@@ -192,7 +193,7 @@ func describedBy(t *testing.T, n *procs.Node) *openapitest.Checker {
 	return checker
 }
 
-// url returns where the step's request goes.
+// url returns the URL of the step's request.
 func (c *cluster) url(t *testing.T, s step) string {
 	t.Helper()
 	if s.node == "" {
@@ -215,17 +216,17 @@ func (c *cluster) url(t *testing.T, s step) string {
 	return ""
 }
 
-// answer is what came back.
+// answer is the response to a request.
 type answer struct {
 	status int
 	body   string
 	took   time.Duration
 	err    error
-	// undescribed says what the description of the API does not have of it.
+	// undescribed says what is missing in the description of the API.
 	undescribed error
 }
 
-// run goes through the row's steps.
+// run performs the row's steps.
 func (c *cluster) run(t *testing.T, r row) {
 	t.Helper()
 	unique := fmt.Sprintf("%s-%d", t.Name()[strings.LastIndexByte(t.Name(), '/')+1:], c.turn.Add(1))
@@ -274,8 +275,7 @@ func (c *cluster) run(t *testing.T, r row) {
 	}
 }
 
-// down ends all nodes at once, as a power failure does, and starts them again
-// after that time.
+// down ends all nodes at once, like a power failure, and starts them again after d.
 func (c *cluster) down(t *testing.T, d time.Duration) {
 	t.Helper()
 	for _, n := range c.Nodes {
@@ -291,8 +291,8 @@ func (c *cluster) down(t *testing.T, d time.Duration) {
 	}
 }
 
-// answered takes the answer that the step describes and says what is wrong with
-// it, "" if nothing is.
+// answered waits for the answer that the step describes and returns what is wrong with it,
+// "" if nothing is.
 func (c *cluster) answered(t *testing.T, v vars, asked, s *step, background map[string]<-chan answer) string {
 	t.Helper()
 	if s.name != "" {
@@ -308,7 +308,7 @@ func (c *cluster) answered(t *testing.T, v vars, asked, s *step, background map[
 	for end := time.Now().Add(s.within); ; {
 		a := c.send(t.Context(), c.url(t, *asked), v.filled(*asked))
 		if a.undescribed != nil {
-			return a.undescribed.Error() // whatever comes later
+			return a.undescribed.Error() // even if a later answer fits
 		}
 		problem := v.fits(a, s)
 		if problem == "" || !time.Now().Before(end) {
@@ -318,7 +318,7 @@ func (c *cluster) answered(t *testing.T, v vars, asked, s *step, background map[
 	}
 }
 
-// fits says what is wrong with the answer, "" if nothing is.
+// fits returns what is wrong with the answer, "" if nothing is.
 func (v vars) fits(a answer, s *step) string {
 	for _, err := range []error{a.err, a.undescribed} {
 		if err != nil {
@@ -337,7 +337,7 @@ func (v vars) fits(a answer, s *step) string {
 	return ""
 }
 
-// filled is the request with the values in it that the row has.
+// filled returns the request with the row's values filled in.
 func (v vars) filled(s step) step {
 	s.target, s.body, s.headers = v.fill(s.target), v.fill(s.body), slices.Clone(s.headers)
 	for i, h := range s.headers {
@@ -369,7 +369,7 @@ func (c *cluster) send(ctx context.Context, url string, s step) answer {
 	return a
 }
 
-// nothingLeft fails if a row that ran alone left something to claim.
+// nothingLeft fails if a row that ran alone left tasks to claim.
 func (c *cluster) nothingLeft(t *testing.T) {
 	t.Helper()
 	a := c.send(t.Context(), c.Nodes[0].URL(), step{method: "GET", target: "/api/stats", headers: [][2]string{{"X-API-Key", "key-reader"}}})

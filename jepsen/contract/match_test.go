@@ -22,8 +22,8 @@ var (
 	rangeForm = regexp.MustCompile(`^<(len )?(-?[\d.]+)\.\.(-?[\d.]+)>$`)
 )
 
-// bound returns the value of a name, as a JSON text. Those of x1, x2, ... are
-// texts of that many letters, those of steps1, steps2, ... that many steps.
+// bound returns the value of a name, as a JSON text. The values of x1, x2, ... are texts of
+// that many letters, those of steps1, steps2, ... that many steps.
 func (v vars) bound(name string) (value string, ok bool) {
 	if m := longVar.FindStringSubmatch(name); m != nil {
 		n, err := strconv.Atoi(m[1])
@@ -46,8 +46,8 @@ func manySteps(n int) string {
 	return "[" + strings.Join(steps, ",") + "]"
 }
 
-// fill puts the bound values into a request: "$id" becomes the value itself,
-// $id inside a text its characters.
+// fill fills the bound values into a request: "$id" becomes the value itself, $id inside a
+// text its characters.
 func (v vars) fill(text string) string {
 	text = quotedVar.ReplaceAllStringFunc(text, func(s string) string {
 		if value, ok := v.bound(s[2 : len(s)-1]); ok {
@@ -63,8 +63,8 @@ func (v vars) fill(text string) string {
 	})
 }
 
-// match holds the answer against the pattern and binds what is new. It returns
-// what does not fit, "" if all does.
+// match compares the answer with the pattern and binds new variables. It returns the first
+// difference, "" if there is none.
 func (v vars) match(pattern, body string) string {
 	if pattern == "" {
 		return ""
@@ -95,7 +95,7 @@ func (v vars) value(path string, want, got any) string {
 		if !ok {
 			return fmt.Sprintf("%s is %s, not an object", path, text(got))
 		}
-		for _, key := range slices.Sorted(maps.Keys(want)) { // what one binds another may name
+		for _, key := range slices.Sorted(maps.Keys(want)) { // sorted, because a value may refer to one bound before
 			name, w := v.fill(key), want[key]
 			g, there := object[name]
 			if w == "<absent>" {
@@ -132,7 +132,7 @@ func (v vars) value(path string, want, got any) string {
 	return ""
 }
 
-// one matches an array of which one element fits.
+// one matches an array that contains a matching element.
 func (v vars) one(path string, want, got any) string {
 	list, ok := got.([]any)
 	if !ok {
@@ -216,7 +216,7 @@ func later(a, b string) bool {
 	return len(a) == len(b) && a > b // times in one form
 }
 
-// text is the value as JSON.
+// text returns the value as JSON.
 func text(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -27,14 +27,14 @@ func (r row) test() string { return r.section + "/" + strings.ReplaceAll(r.name,
 type step struct {
 	line    int
 	node    string // "leader", "follower", "" = the next one in turn
-	name    string // of a request in the background, or of the answer to it
+	name    string // of a request in the background, or of its answer
 	method  string // "" if the step is no request
 	target  string
 	headers [][2]string
 	status  int           // 0 if the step is no answer
-	within  time.Duration // the request is repeated for so long
-	before  time.Duration // the answer comes that soon; 0 = whenever
-	down    time.Duration // all nodes are down for so long; 0 = the step is another
+	within  time.Duration // the request is repeated for this time
+	before  time.Duration // bound of the answer's time; 0 = none
+	down    time.Duration // all nodes are down for this time; 0 = another step
 	body    string        // JSON, or a pattern of it; "" = none
 }
 

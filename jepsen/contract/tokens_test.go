@@ -18,9 +18,9 @@ import (
 	"github.com/claimq/claimq/internal/oidc/oidctest"
 )
 
-// issuer is whose tokens the nodes with keys take.
+// issuer issues tokens that the nodes with keys accept.
 type issuer struct {
-	config string // the nodes' file, with what its groups may do
+	config string // the nodes' file, with the rights of its groups
 	tokens vars
 }
 
@@ -51,9 +51,9 @@ func newIssuer(t *testing.T) *issuer {
 
 func (i *issuer) add(name, token string) { i.tokens["token_"+name] = strconv.Quote(token) }
 
-// addGood adds tokens that are good for an hour: token_GROUP of a member of each group;
+// addGood adds tokens that are valid for an hour: token_GROUP of a member of each group;
 // token_slow_again, another one of slow's subject, and token_slow_other, another subject's;
-// token_both, of readers and senders; token_nobody, of no group that has a role.
+// token_both, of readers and senders; token_nobody, of no group with a role.
 func (i *issuer) addGood(made *oidctest.Issuer) {
 	for _, group := range []string{"ops", "slow", "letters", "readers", "senders"} {
 		i.add(group, made.Sign(claims(made, "one-of-"+group, group)))
@@ -66,11 +66,11 @@ func (i *issuer) addGood(made *oidctest.Issuer) {
 	i.add("nobody", made.Sign(claims(made, "nobody", "staff")))
 }
 
-// addBad adds an operator's tokens that lack one thing each: token_elsewhere has another
-// issuer, token_others another audience; token_expired was good once, token_early will be,
-// token_endless is for two days; token_nameless does not say whom it is about. token_forged
-// is signed with another key, token_unknown with one that has another name too,
-// token_shared by a shared secret, token_unsigned not at all; token_changed was a reader's.
+// addBad adds an operator's tokens with one fault each: token_elsewhere has another issuer,
+// token_others another audience; token_expired has expired, token_early is not valid yet,
+// token_endless lasts two days; token_nameless has no subject. token_forged is signed with
+// another key, token_unknown with one that also has another name, token_shared with a
+// shared secret, token_unsigned not at all; token_changed was a reader's.
 func (i *issuer) addBad(t *testing.T, made *oidctest.Issuer) {
 	t.Helper()
 	for name, change := range map[string]map[string]any{
@@ -96,18 +96,18 @@ func (i *issuer) addBad(t *testing.T, made *oidctest.Issuer) {
 	i.add("unsigned", base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none"}`))+"."+payload+".")
 	reader := strings.Split(made.Sign(claims(made, "mona", "readers")), ".")
 	i.add("changed", reader[0]+"."+payload+"."+reader[2])
-	operator["iat"] = in(-time.Hour) // so that newer keys than the nodes' cannot be meant
+	operator["iat"] = in(-time.Hour) // so that the nodes cannot expect newer keys
 	i.add("unknown", oidctest.Sign(t, key, "ES256", map[string]any{"kid": "k2"}, operator))
 }
 
-// claims returns those of a token that is good for an hour.
+// claims returns the claims of a token that is valid for an hour.
 func claims(made *oidctest.Issuer, subject string, groups ...string) map[string]any {
 	c := made.Claims(subject, groups...)
 	c["exp"] = in(time.Hour)
 	return c
 }
 
-// in returns the time in d as a token has it.
+// in returns the time in d in the format of a token.
 func in(d time.Duration) int64 { return time.Now().Add(d).Unix() }
 
 // awaited waits until each node has the issuer's keys.

@@ -16,7 +16,7 @@ type build func(ctx context.Context, dir string) (path string, err error)
 
 func honest(ctx context.Context, dir string) (string, error) { return procs.Build(ctx, dir) }
 
-// runDemo runs the demo with a binary, and returns what it printed and how it ended.
+// runDemo runs the demo with a binary, and returns its output and its error.
 func runDemo(t *testing.T, with build, tasks int) (string, error) {
 	t.Helper()
 	binary, err := with(t.Context(), t.TempDir())
@@ -33,7 +33,7 @@ func runDemo(t *testing.T, with build, tasks int) (string, error) {
 // demoTimeout bounds a demo on a slow machine.
 const demoTimeout = 2 * time.Minute
 
-// With an honest binary the count adds up.
+// With an honest binary the sums match.
 func TestDemo_addsUp(t *testing.T) {
 	out, err := runDemo(t, honest, 900)
 	if err != nil {
@@ -44,8 +44,8 @@ func TestDemo_addsUp(t *testing.T) {
 	}
 }
 
-// With a binary that acknowledges a write and drops it, it does not: the
-// demo's count is one that can fail.
+// With a binary that acknowledges a write and drops it, they do not: the demo's count can
+// fail.
 func TestDemo_noticesADroppedWrite(t *testing.T) {
 	out, err := runDemo(t, plants.DroppedWrite().Build, 3000)
 	if !errors.Is(err, ErrCount) {
@@ -53,7 +53,7 @@ func TestDemo_noticesADroppedWrite(t *testing.T) {
 	}
 }
 
-// Each sum tells of what it is named after.
+// Each sum counts what its name says.
 func TestTally_sum(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

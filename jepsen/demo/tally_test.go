@@ -6,7 +6,7 @@ import (
 	"github.com/claimq/claimq/client"
 )
 
-// ledger is two tasks that were submitted, done and found.
+// ledger holds two tasks that were submitted, done and found.
 type ledger struct {
 	tally
 	have []*client.Task

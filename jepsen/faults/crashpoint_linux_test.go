@@ -14,15 +14,14 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// A node can lose power at any moment of its life: in the middle of its first
-// start, of its first election, of its first tasks. It starts again, and all
-// that it acknowledged is there. Until then it sees its disk fail, and says so
-// instead of crashing.
+// A node can lose power at any moment of its life: in the middle of its first start, of its
+// first election, of its first tasks. It starts again with everything that it acknowledged.
+// Until then its disk fails, and it says so instead of crashing.
 func TestPower_everyMoment(t *testing.T) {
 	t.Parallel()
 	const (
-		last = 120 // changes of the disk: a start is about 70, a task 5
-		step = 3   // one of so many is tried
+		last = 120 // changes of the disk: a start makes about 70, a task 5
+		step = 3   // one of these is tried
 	)
 	for changes := 1; changes <= last; changes += step {
 		torn := changes%(2*step) == 1
@@ -33,7 +32,7 @@ func TestPower_everyMoment(t *testing.T) {
 	}
 }
 
-// loseAfter takes a node's power away after that many changes of its disk.
+// loseAfter cuts a node's power after that number of changes of its disk.
 func loseAfter(t *testing.T, changes int, torn bool) {
 	if os.Geteuid() != 0 {
 		t.Fatal("this test mounts FUSE file systems: run it as root")
@@ -72,8 +71,8 @@ func loseAfter(t *testing.T, changes int, torn bool) {
 	r.has(n, acked)
 }
 
-// submitUntil submits tasks to the first node until done, and returns the ids
-// of those that were acknowledged.
+// submitUntil submits tasks to the first node until done, and returns the ids of
+// acknowledged ones.
 func (r *rig) submitUntil(done func() bool) (acked []uint64) {
 	ctx := r.within(patience)
 	for !done() {
@@ -92,8 +91,8 @@ func (r *rig) submitUntil(done func() bool) (acked []uint64) {
 	return acked
 }
 
-// endsWell waits until the node whose disk is gone has ended, which the next
-// write makes it do. It must not crash.
+// endsWell waits until the node whose disk is gone has ended, which its next write causes.
+// It must not crash.
 func (r *rig) endsWell(n *procs.Node) {
 	r.t.Helper()
 	r.submitUntil(func() bool { return !n.Running() })

@@ -2,7 +2,7 @@ package faults
 
 import "testing"
 
-// What needs a cluster that works recovers last, also when it is one of two at once.
+// A fault whose recovery needs a working cluster recovers last, even in a combination.
 func TestTogether_order(t *testing.T) {
 	t.Parallel()
 	for want, names := range map[string][]string{

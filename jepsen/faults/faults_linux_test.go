@@ -16,8 +16,8 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// After each fault of the catalog the cluster is whole again, by itself. What is asked to end does so
-// without a failure.
+// After each fault in the catalog the cluster recovers by itself. Processes that are asked to end
+// do so without a failure.
 func TestCatalog(t *testing.T) {
 	t.Parallel()
 	r := start(t, true, Config{Exited: func(n *procs.Node) {
@@ -53,7 +53,7 @@ func TestPartition(t *testing.T) {
 	}
 }
 
-// Each shape cuts what it says, and no more.
+// Each shape cuts exactly the links that it should.
 func TestNetwork_shapes(t *testing.T) {
 	t.Parallel()
 	for _, nodes := range []int{3, 5} {
@@ -93,7 +93,7 @@ func expect(t *testing.T, what string, got, want int) {
 	}
 }
 
-// peers returns how many others each node can talk with.
+// peers returns the number of others that each node can talk to.
 func peers(nodes int, shape links) []int {
 	count := make([]int, nodes)
 	for a := 1; a <= nodes; a++ {
@@ -108,7 +108,7 @@ func peers(nodes int, shape links) []int {
 	return count
 }
 
-// What was acknowledged survives the loss of power, of all nodes too.
+// Acknowledged writes survive a loss of power, even of all nodes.
 func TestPower(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []string{"power-majority", "power-all", "power-all-torn"} {
@@ -124,8 +124,7 @@ func TestPower(t *testing.T) {
 	}
 }
 
-// submitDuring submits tasks to all nodes while f runs, and returns the ids of
-// those that were acknowledged.
+// submitDuring submits tasks to all nodes while f runs, and returns the ids of acknowledged ones.
 func (r *rig) submitDuring(f func()) []uint64 {
 	ctx, stop := context.WithCancel(r.t.Context())
 	var wg sync.WaitGroup
@@ -150,8 +149,7 @@ func (r *rig) submitDuring(f func()) []uint64 {
 	return acked
 }
 
-// acked waits until about that many tasks more have been submitted: until the
-// ids say so.
+// acked waits until about count more tasks have been submitted, judging by the ids.
 func (r *rig) acked(count uint64) {
 	r.t.Helper()
 	ctx, first := r.within(patience), uint64(0)
@@ -257,7 +255,7 @@ func TestRolling(t *testing.T) {
 	}
 }
 
-// A node without power is not started by another fault's recovery.
+// Another fault's recovery does not start a node without power.
 func TestTogether(t *testing.T) {
 	t.Parallel()
 	r := start(t, true, Config{})
@@ -292,7 +290,7 @@ func TestInject_needs(t *testing.T) {
 	}
 }
 
-// Of several at once what was begun is undone when one cannot be, the last first.
+// If one of several faults cannot be injected, those before it are undone in reverse order.
 func TestTogether_fails(t *testing.T) {
 	t.Parallel()
 	var undone []string
@@ -311,7 +309,7 @@ func TestTogether_fails(t *testing.T) {
 	}
 }
 
-// What was made before something failed is taken down.
+// If New fails, it takes down everything that it made.
 func TestNew_fails(t *testing.T) {
 	t.Parallel()
 	dir, root := t.TempDir(), os.Geteuid() == 0
@@ -424,7 +422,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// The leader's wall clock is what the fault sets.
+// The fault determines the leader's wall clock.
 func TestWall(t *testing.T) {
 	t.Parallel()
 	r := start(t, false, Config{Nodes: 1})
@@ -446,8 +444,7 @@ func TestWall(t *testing.T) {
 	recover()
 }
 
-// Of faults that are made together the one that needs a cluster that works is recovered
-// from last.
+// In a combination, the fault that needs a working cluster recovers last.
 func TestPairs(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}

@@ -19,7 +19,7 @@ import (
 // patience bounds what must happen.
 const patience = 60 * time.Second
 
-// buildDir is where the tests' binary is; TestMain removes it.
+// buildDir is the folder of the tests' binary; TestMain removes it.
 var buildDir string
 
 // binary returns the claimq that the tests run, built once.
@@ -50,8 +50,8 @@ type rig struct {
 	client *http.Client
 }
 
-// start starts three nodes, or as many as cfg says. Root brings hosts and disks
-// of their own.
+// start starts three nodes, or as many as cfg says. root gives them hosts and disks of
+// their own.
 func start(t *testing.T, root bool, cfg Config) *rig {
 	t.Helper()
 	if root && os.Geteuid() != 0 {
@@ -92,7 +92,7 @@ func (r *rig) within(d time.Duration) context.Context {
 	return ctx
 }
 
-// leader waits for a leader that is none of except.
+// leader waits for a leader that is not in except.
 func (r *rig) leader(except ...*procs.Node) *procs.Node {
 	r.t.Helper()
 	n, err := r.WaitLeader(r.within(patience), except...)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Answers that the contract does not have are found.
+// Answers that the contract does not allow are found.
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	refusal := func(code string) []byte {
@@ -22,7 +22,7 @@ func TestJudge(t *testing.T) {
 		name string
 		req  request
 		a    answer
-		want string // in what is found, "" = nothing
+		want string // part of the finding, "" = none
 	}{
 		{"a success", sane, answer{status: 200}, ""},
 		{"a refusal", sane, answer{status: 400, body: refusal("invalid_request")}, ""},
@@ -44,7 +44,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// What a node does not give back is found.
+// Resources that a node does not give back are found.
 func TestUsage_grown(t *testing.T) {
 	t.Parallel()
 	before := Usage{"go_goroutines": 50, "process_open_fds": 30, "go_memstats_heap_alloc_bytes": 20 * mb, resident: 60 * mb}
@@ -63,8 +63,8 @@ func TestUsage_grown(t *testing.T) {
 	}
 }
 
-// A seed makes the same requests again, and no request names a member of the
-// cluster to the calls that could take it out.
+// A seed makes the same requests again, and no request names a member of the cluster in
+// calls that could remove it.
 func TestMaker(t *testing.T) {
 	t.Parallel()
 	ops, err := parse([]byte(`{"paths":{

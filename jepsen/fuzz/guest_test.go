@@ -10,8 +10,8 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// Who asks beside a siege says what is not answered, and when a node's memory is
-// above its bound.
+// The guest reports calls that are not answered during a siege, and a node's memory above
+// its bound.
 func TestGuest(t *testing.T) {
 	t.Parallel()
 	well := map[string]string{

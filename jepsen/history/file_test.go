@@ -33,7 +33,7 @@ func sample() *History {
 	}
 }
 
-// What is written is read back the same, to the last field.
+// Reading returns exactly what was written, including every field.
 func TestHistory_WriteRead(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "run.json")
@@ -53,7 +53,8 @@ func TestHistory_WriteRead(t *testing.T) {
 	}
 }
 
-// A file that was cut, goes on behind its end, or is of another version, is refused.
+// A file that was truncated, has more data after its end, or is of another version is
+// refused.
 func TestReadFile_refusesWhatIsNotWhole(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "run.json")

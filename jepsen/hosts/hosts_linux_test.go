@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// patience bounds what must happen; quietTime is how long nothing may.
+// patience bounds what must happen; quietTime is the time in which nothing may happen.
 const (
 	patience  = 20 * time.Second
 	quietTime = time.Second
@@ -128,8 +128,8 @@ func udp(t *testing.T, host *Host) *net.UDPConn {
 	return conn
 }
 
-// flood sends count numbered packets and returns the numbers that arrive until
-// none does for a while.
+// flood sends count numbered packets and returns the numbers that arrive, until none does
+// for a while.
 func flood(t *testing.T, from, to *net.UDPConn, count int) []uint64 {
 	t.Helper()
 	go func() {
@@ -177,7 +177,7 @@ func TestHosts_Cut(t *testing.T) {
 	}
 	remove := shape(t, h, map[Link]Quality{{1, 2}: {Cut: true}, {2, 1}: {Cut: true}})
 
-	// A connection stalls, a new one is not made, others are not touched.
+	// A connection stalls, a new one cannot be opened, others are not affected.
 	if err := ask(old, quietTime); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("over a cut link: %v, want a deadline exceeded", err)
 	}
@@ -191,7 +191,7 @@ func TestHosts_Cut(t *testing.T) {
 		t.Errorf("over another link: %v", err)
 	}
 
-	// TCP repeats what was lost.
+	// TCP repeats the lost packets.
 	if err := remove(); err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func TestHosts_CutOneWay(t *testing.T) {
 	}
 }
 
-// Two faults on one link: it is whole when both are over.
+// Two faults on one link: it works when both are over.
 func TestHosts_CutTwice(t *testing.T) {
 	t.Parallel()
 	h := newHosts(t, 2)
@@ -254,7 +254,7 @@ func TestHosts_Loss(t *testing.T) {
 	}
 }
 
-// A connection that is open goes on, with a delay and without.
+// An open connection works, with and without a delay.
 func TestHosts_Delay(t *testing.T) {
 	t.Parallel()
 	h := newHosts(t, 2)
@@ -322,7 +322,7 @@ func TestHosts_DuplicateAndReorder(t *testing.T) {
 	}
 }
 
-// Jitter alone keeps the order.
+// Jitter alone does not change the order.
 func TestHosts_Jitter(t *testing.T) {
 	t.Parallel()
 	h := newHosts(t, 2)
@@ -397,7 +397,7 @@ func TestNew_fails(t *testing.T) {
 	}
 }
 
-// inode returns what the kernel calls the host's namespace.
+// inode returns the kernel's name of the host's namespace.
 func inode(t *testing.T, ns *namespace) string {
 	t.Helper()
 	name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", ns.file.Fd()))
@@ -456,10 +456,10 @@ func TestHosts_Close(t *testing.T) {
 	}
 }
 
-// crashEnv makes a test process of the test that is killed.
+// crashEnv makes the test's process one that will be killed.
 const crashEnv = "CLAIMQ_TEST_CRASH"
 
-// Whatever kills the program, nothing of the network is left.
+// However the program is killed, nothing of the network remains.
 func TestHosts_crash(t *testing.T) {
 	t.Parallel()
 	needRoot(t)

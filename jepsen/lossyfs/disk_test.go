@@ -13,16 +13,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-// modelFile is a file as the model sees it: bytes, now and synced.
+// modelFile is a file in the model: bytes, now and synced.
 type modelFile struct{ now, synced []byte }
 
-// model is one folder of files, in the plainest way.
+// model is one folder of files, as simple as possible.
 type model struct {
 	now     map[string]*modelFile
 	history []map[string]*modelFile // the names at the last sync and after each change since
 }
 
-// What follows makes one change.
+// The following methods make one change each.
 
 func (d *disk) make(dir *inode, name string, mode uint32) (*inode, syscall.Errno) {
 	return d.change(dir, step{kind: stepMake, name: name, mode: mode})
@@ -39,7 +39,7 @@ func newModel() *model {
 
 func (m *model) changed() { m.history = append(m.history, maps.Clone(m.now)) }
 
-// harness does the same to a disk and to the model.
+// harness makes the same changes to a disk and to the model.
 type harness struct {
 	t     *rapid.T
 	disk  *disk
@@ -63,7 +63,7 @@ func (h *harness) inode(name string) *inode {
 	return in
 }
 
-// anyFile draws one of the files, and is false if there is none.
+// anyFile draws one of the files; ok is false without files.
 func (h *harness) anyFile() (name string, ok bool) {
 	names := slices.Sorted(maps.Keys(h.model.now))
 	if len(names) == 0 {
@@ -72,7 +72,7 @@ func (h *harness) anyFile() (name string, ok bool) {
 	return rapid.SampledFrom(names).Draw(h.t, "file"), true
 }
 
-// act does one random thing.
+// act makes one random change.
 func (h *harness) act() {
 	name, ok := h.anyFile()
 	what := rapid.IntRange(0, 6).Draw(h.t, "act")
@@ -179,8 +179,8 @@ func TestDisk_Cut(t *testing.T) {
 	})
 }
 
-// A torn cut leaves each page, each size and each folder at some state between
-// the last sync and the cut.
+// After a torn cut each page, each size and each folder is in some state between the last
+// sync and the cut.
 func TestDisk_Cut_torn(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -209,8 +209,8 @@ func allFit(names map[string]*modelFile, got map[string][]byte) bool {
 	return true
 }
 
-// fits reports whether each page is the synced or the new one, cut off or
-// filled with zeros at one of the two sizes.
+// fits reports whether each page is the synced or the new one, truncated or filled with
+// zeros at one of the two sizes.
 func fits(f *modelFile, got []byte) bool {
 	if len(got) != len(f.now) && len(got) != len(f.synced) {
 		return false
@@ -224,7 +224,7 @@ func fits(f *modelFile, got []byte) bool {
 	return true
 }
 
-// part returns data[off:end], with zeros for what is not there.
+// part returns data[off:end], with zeros for missing bytes.
 func part(data []byte, off, end int) []byte {
 	out := make([]byte, end-off)
 	if off < len(data) {
@@ -233,7 +233,7 @@ func part(data []byte, off, end int) []byte {
 	return out
 }
 
-// Over many seeds a torn cut loses some, and keeps some.
+// Over many seeds a torn cut loses some changes, and keeps some.
 func TestDisk_Cut_tornBites(t *testing.T) {
 	t.Parallel()
 	d := newDisk()
@@ -286,7 +286,7 @@ func TestDisk_Cut_folders(t *testing.T) {
 	}
 }
 
-// The power goes right after the change that was named.
+// The power goes right after the given change.
 func TestDisk_cutAfter(t *testing.T) {
 	t.Parallel()
 	for changes := 1; changes <= 4; changes++ {

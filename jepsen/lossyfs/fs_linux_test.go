@@ -36,7 +36,7 @@ func mount(t *testing.T) *FS {
 	return f
 }
 
-// check fails the test for an error.
+// check fails the test if err is not nil.
 func check(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -52,7 +52,7 @@ func syncDir(t *testing.T, path string) {
 	check(t, errors.Join(d.Sync(), d.Close()))
 }
 
-// What programs do to files, by way of the kernel.
+// Operations of programs on files, through the kernel.
 func TestFS(t *testing.T) {
 	t.Parallel()
 	f := mount(t)
@@ -129,7 +129,7 @@ func TestFS_Cut(t *testing.T) {
 	}
 }
 
-// The programs that the test starts: itself.
+// The programs that the test starts, all of them itself.
 const (
 	roleEnv = "CLAIMQ_TEST_ROLE" // write or read
 	pathEnv = "CLAIMQ_TEST_PATH"
@@ -138,7 +138,7 @@ const (
 
 var bucket = []byte("bucket")
 
-// writer commits keys 0, 1, ... and says each, until it is killed.
+// writer commits keys 0, 1, ... and prints each, until it is killed.
 func writer(path string, noSync bool) error {
 	db, err := bolt.Open(path, 0o600, &bolt.Options{NoSync: noSync})
 	if err != nil {
@@ -151,7 +151,7 @@ func writer(path string, noSync bool) error {
 	if err := dir.Sync(); err != nil {
 		return err
 	}
-	if noSync { // else there is not even a database
+	if noSync { // otherwise there is not even a database
 		if err := db.Sync(); err != nil {
 			return err
 		}
@@ -171,7 +171,7 @@ func writer(path string, noSync bool) error {
 	}
 }
 
-// reader says how many keys there are, without a gap, and checks the database.
+// reader returns the number of keys without a gap, and checks the database.
 func reader(path string) (count int, err error) {
 	defer func() {
 		if damage := recover(); damage != nil {
@@ -184,7 +184,7 @@ func reader(path string) (count int, err error) {
 	}
 	defer db.Close()
 	return count, db.View(func(tx *bolt.Tx) error {
-		var damage []error // read to its end: the check goes on beside us until then
+		var damage []error // read to the end, because the check runs in the background until then
 		for err := range tx.Check() {
 			damage = append(damage, err)
 		}
@@ -200,8 +200,8 @@ func reader(path string) (count int, err error) {
 	})
 }
 
-// child starts the test again in another role. Databases are mapped into
-// memory, which this process may not do with files that it serves.
+// child starts the test again in another role. Databases are mapped into memory, which this
+// process must not do with files that it serves.
 func child(t *testing.T, role, path string, sync bool) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], "-test.run=^TestFS_Cut_bolt$")
 	cmd.Env = append(os.Environ(), roleEnv+"="+role, pathEnv+"="+path, syncEnv+"="+strconv.FormatBool(sync))
@@ -209,9 +209,9 @@ func child(t *testing.T, role, path string, sync bool) *exec.Cmd {
 	return cmd
 }
 
-// loseBolt kills a program that writes a database, cuts the power, and returns
-// how many commits were acknowledged and how many are there after that. err
-// says that the database cannot be read.
+// loseBolt kills a program that writes a database, cuts the power, and returns the number
+// of acknowledged commits and of those still there. err says that the database cannot be
+// read.
 func loseBolt(t *testing.T, sync bool, torn *rand.Rand) (acked, found int, err error) {
 	f := mount(t)
 	path := filepath.Join(f.Dir(), "bolt.db")
@@ -245,8 +245,8 @@ func loseBolt(t *testing.T, sync bool, torn *rand.Rand) (acked, found int, err e
 	return acked, found, err
 }
 
-// The file system bites: a database that syncs keeps all that it acknowledged,
-// one that does not loses some.
+// The file system has an effect: a database that syncs keeps everything that it
+// acknowledged, one that does not loses some.
 func TestFS_Cut_bolt(t *testing.T) {
 	switch os.Getenv(roleEnv) {
 	case "write":
@@ -279,7 +279,7 @@ func TestFS_Cut_bolt(t *testing.T) {
 	}
 }
 
-// A crashed run leaves a mount that nobody serves. The next one removes it.
+// A crashed run leaves a mount without a server. The next run removes it.
 func TestNew_removesStale(t *testing.T) {
 	dir := filepath.Join(os.TempDir(), "claimq-lossyfs-crash")
 	if os.Getenv(roleEnv) == "crash" {
@@ -307,7 +307,7 @@ func TestNew_removesStale(t *testing.T) {
 	os.Remove(dir)
 }
 
-// A full disk takes what needs no more room, and says so of the rest.
+// A full disk accepts calls that need no more room, and fails all others.
 func TestFS_Fill(t *testing.T) {
 	t.Parallel()
 	f := mount(t)
@@ -335,7 +335,7 @@ func TestFS_Fill(t *testing.T) {
 	check(t, err)
 }
 
-// A disk that hangs answers nobody until it is let go.
+// A disk that hangs answers no calls until it is released.
 func TestFS_Hang(t *testing.T) {
 	t.Parallel()
 	f := mount(t)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// By way of the kernel: what was synced is in the image, the rest is not.
+// Through the kernel: synced data is in the image, other data is not.
 func TestReplay_ofAMountedDisk(t *testing.T) {
 	t.Parallel()
 	f := mount(t)

@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A disk that is replayed is what the first one was after the same changes: as
-// processes see it, and as a power cut leaves it, whole or torn.
+// A replayed disk equals the first one after the same changes: as processes see it, and
+// after a power cut, whole or torn.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -38,7 +38,8 @@ func TestReplay(t *testing.T) {
 	})
 }
 
-// compare cuts the disk, or does not, and compares it with the replayed one, which goes on.
+// compare cuts the disk, or does not, and compares it with the replayed one, whose replay
+// continues.
 func compare(t *rapid.T, dir string, d *disk, replay *Replay, seed int64) {
 	cut := rapid.SampledFrom([]string{"kept", "lost", "torn"}).Draw(t, "cut")
 	torn := func() *rand.Rand {

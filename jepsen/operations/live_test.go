@@ -13,7 +13,7 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// A reader of streams goes on with the id of the last whole block, until it is told that it cannot.
+// A reader of streams resumes with the id of the last whole block, until it is told that it cannot.
 func TestEventSource(t *testing.T) {
 	t.Parallel()
 	block := func(index int) string {
@@ -41,7 +41,7 @@ func TestEventSource(t *testing.T) {
 	}
 }
 
-// A stream that tells something else than events is found out.
+// A stream that contains something other than events is found out.
 func TestEventSource_noEvent(t *testing.T) {
 	t.Parallel()
 	source := &eventSource{}
@@ -50,7 +50,7 @@ func TestEventSource_noEvent(t *testing.T) {
 	}
 }
 
-// A command that ended was told so if it names why; else its end is a finding.
+// A command that gives a reason when it ends was told so; otherwise its end is a finding.
 func TestCommandEnded(t *testing.T) {
 	t.Parallel()
 	for said, want := range map[string]error{

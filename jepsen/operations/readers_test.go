@@ -11,7 +11,7 @@ import (
 	"github.com/claimq/claimq/jepsen/check"
 )
 
-// A reader that misses an event of the restored cluster, or sees one again, is found; one that
+// A reader that misses an event of the restored cluster, or sees one twice, is found; one that
 // sees the rest is not.
 func TestRun_judgeReaders(t *testing.T) {
 	t.Parallel()
@@ -30,7 +30,8 @@ func TestRun_judgeReaders(t *testing.T) {
 	}
 }
 
-// Of an audit file a line that is being written is left, and places that do not go up are found.
+// An incomplete last line of an audit file is ignored, and places that do not increase are
+// found.
 func TestAudited(t *testing.T) {
 	t.Parallel()
 	line := func(index, sub int) string {

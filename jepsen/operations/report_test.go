@@ -13,7 +13,7 @@ import (
 
 const second = int64(time.Second)
 
-// submit is an answered submit.
+// submit returns an answered submit.
 func submit(at int64, id, index uint64) history.Op {
 	return history.Op{
 		Process: 1, Kind: history.Submit, Outcome: history.OK, Call: at, Return: at + second/100, TaskID: id, Index: index,
@@ -21,18 +21,17 @@ func submit(at int64, id, index uint64) history.Op {
 	}
 }
 
-// claim is an answered claim.
+// claim returns an answered claim.
 func claim(at int64, token, index uint64) history.Op {
 	return history.Op{Process: 2, Kind: history.Claim, Outcome: history.OK, Call: at, Return: at + second/100, TaskID: 1, Token: token, Index: index}
 }
 
-// A pause of writes that is too long is found, within one act and over its whole
-// length.
+// A pause of writes that is too long is found, within one act, and with its whole length.
 func TestReport_measure(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name  string
-		at    []int64 // when a write was answered, in seconds
+		at    []int64 // of answered writes, in seconds
 		pause time.Duration
 	}{
 		{"steady", []int64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, time.Second},
@@ -57,8 +56,8 @@ func TestReport_measure(t *testing.T) {
 	}
 }
 
-// What operators do shows in no answer, but by those that say to try again, or how the
-// task is.
+// Operators' acts affect no answers except those that say to try again, or what state the
+// task is in.
 func TestOdd(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]bool{
@@ -76,8 +75,8 @@ func TestOdd(t *testing.T) {
 	}
 }
 
-// An id or a token that the lost cluster had reached is found when the new one
-// gives it again.
+// An id or a token that the lost cluster had reached is found if the new one gives it
+// again.
 func TestReport_judgeReuse(t *testing.T) {
 	t.Parallel()
 	lost := []history.Op{submit(1, 50, 10), claim(2, 70, 11)}
@@ -102,8 +101,8 @@ func TestReport_judgeReuse(t *testing.T) {
 	}
 }
 
-// What was answered after the backup is no part of what must be there; what was
-// answered before it was begun, and is not in it, is found.
+// Answers after the backup need not be in it; an answer from before the backup began that
+// is not in it is found.
 func TestReport_surviving(t *testing.T) {
 	t.Parallel()
 	unknown := submit(3, 9, 0)

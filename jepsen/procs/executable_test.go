@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What was just written runs, also while others fork.
+// A file that was just written can be run, even while others fork.
 func TestWriteExecutable(t *testing.T) {
 	t.Parallel()
 	done := make(chan struct{})

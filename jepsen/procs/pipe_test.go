@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A pipe that nobody reads is full, also when it is stuffed twice; once it is read again all is
-// in the file.
+// A pipe that is not read is full, even if it is stuffed twice; once it is read again
+// everything is in the file.
 func TestPipe(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "log")
@@ -31,7 +31,7 @@ func TestPipe(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	fd := int(p.write.Fd()) // which makes it block
+	fd := int(p.write.Fd()) // Fd makes it block
 	if err := syscall.SetNonblock(fd, true); err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestPipe(t *testing.T) {
 	}
 }
 
-// A process whose pipe is broken is told so, and stuffing it is no error.
+// A process whose pipe is broken gets an error, and stuffing the pipe is not one.
 func TestPipe_broken(t *testing.T) {
 	t.Parallel()
 	file, err := os.Create(filepath.Join(t.TempDir(), "log"))

@@ -15,7 +15,7 @@ import (
 // waitMax bounds the waits of these tests.
 const waitMax = 20 * time.Second
 
-// script makes a node of a shell script in place of claimq.
+// script makes a node that runs a shell script instead of claimq.
 func script(t *testing.T, text string) *Node {
 	t.Helper()
 	dir := t.TempDir()
@@ -53,7 +53,7 @@ func printed(t *testing.T, n *Node, text string) {
 
 const serves = `trap 'echo bye; exit 3' TERM; echo up; while :; do sleep 0.01; done`
 
-// A killed node is gone when Kill returns, and its exit code tells how.
+// A killed node is gone when Kill returns, and its exit code tells how it ended.
 func TestNode_Kill(t *testing.T) {
 	t.Parallel()
 	n := script(t, serves)
@@ -79,7 +79,7 @@ func TestNode_Kill(t *testing.T) {
 	}
 }
 
-// A stopped node has ended by itself, also when it was paused for a while.
+// A stopped node has ended by itself, even if it was paused for a while.
 func TestNode_StopAndPause(t *testing.T) {
 	t.Parallel()
 	n := script(t, serves)
@@ -106,7 +106,7 @@ func TestNode_StopAndPause(t *testing.T) {
 	}
 }
 
-// Who waits for a node that ends is told at once, with what it printed.
+// WaitReady returns at once when the node ends, with its output.
 func TestNode_WaitReadyOfOneThatEnds(t *testing.T) {
 	t.Parallel()
 	n := script(t, "echo no disk; exit 7")
@@ -119,7 +119,7 @@ func TestNode_WaitReadyOfOneThatEnds(t *testing.T) {
 	}
 }
 
-// The nodes get flags that fit together.
+// The nodes get consistent flags.
 func TestNew_flags(t *testing.T) {
 	t.Parallel()
 	c, err := New(Config{Binary: "claimq", Dir: t.TempDir(), Nodes: 3, Flags: []string{"--log-level", "debug"}})
@@ -148,7 +148,7 @@ func TestNew_flags(t *testing.T) {
 	}
 }
 
-// Nodes that join are told of the others, and are not started with them.
+// Nodes that join know the others, and are not started with them.
 func TestNew_joining(t *testing.T) {
 	t.Parallel()
 	c, err := New(Config{Binary: "/bin/false", Dir: t.TempDir(), Nodes: 3, Joining: 1})
@@ -171,8 +171,8 @@ func TestNew_joining(t *testing.T) {
 	}
 }
 
-// Ports that are taken are not given to another run, nor is one that somebody
-// listens on. (Not in parallel: it frees a port and takes it for itself.)
+// Taken ports are not given to another run, nor is one on which something listens. (Not in
+// parallel: it frees a port and takes it again.)
 func TestTakePorts(t *testing.T) {
 	first, releaseFirst, err := TakePorts(20)
 	if err != nil {
@@ -207,7 +207,7 @@ func TestTakePorts(t *testing.T) {
 	}
 }
 
-// Ports at offsets are taken together, and given back together.
+// Ports at offsets are taken together, and released together.
 func TestTakePortsFrom(t *testing.T) {
 	t.Parallel()
 	offsets := []int{0, 1, 10, 11}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The figures of README are those of the pages that it names for them.
+// The figures in README equal those in the pages that it refers to.
 func TestREADME_figures(t *testing.T) {
 	t.Parallel()
 	_, rest, found := strings.Cut(withoutCode(t, "../../README.md"), "**Figures**")
@@ -26,14 +26,13 @@ func TestREADME_figures(t *testing.T) {
 	}
 }
 
-// measured is the pages that have what was measured.
+// measured returns the pages with measurements.
 func measured(t *testing.T) string {
 	t.Helper()
 	return withoutCode(t, "../../docs/benchmarks.md") + withoutCode(t, "../../docs/limits.md")
 }
 
-// What pages say of the rate of a cluster and of the memory of a task is what was
-// measured.
+// The rates of a cluster and the memory of a task in the pages are the measured ones.
 func TestPages_figures(t *testing.T) {
 	t.Parallel()
 	sources := measured(t)
@@ -63,8 +62,8 @@ func TestPages_figures(t *testing.T) {
 	}
 }
 
-// The table of sizes in production.md follows from the rows below it, which are those
-// of the pages that they name.
+// The table of sizes in production.md follows from the rows below it, which equal those in
+// the pages that they refer to.
 func TestProduction_sizing(t *testing.T) {
 	t.Parallel()
 	_, sizing, _ := strings.Cut(withoutCode(t, "../../docs/production.md"), "## Sizing")

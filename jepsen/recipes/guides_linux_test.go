@@ -17,10 +17,10 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// stays are commands that run on, in a terminal of their own.
+// stays matches commands that keep running, in a terminal of their own.
 var stays = regexp.MustCompile(`^(claimq (dev|work|server)|go run) ?`)
 
-// reader is somebody who types what a guide says, in a clone of the repository.
+// reader types what a guide says, in a clone of the repository.
 type reader struct {
 	t    *testing.T
 	n    *network
@@ -29,10 +29,10 @@ type reader struct {
 	runs []*running
 }
 
-// Every command of the guides does what its page says, in its order, on a network of
-// its own; TestREADME types those of getting-started. Of directives that readers do not
-// see, `interrupt COMMAND` is Ctrl-C for the last that began so, and `save PATH` writes
-// the next block of Go to a file. Needs root.
+// Every command of the guides does what its page says, in order, on a network of its own;
+// TestREADME types those of getting-started. There are directives that readers do not see:
+// `interrupt COMMAND` is Ctrl-C for the last command with that beginning, and `save PATH`
+// writes the next block of Go to a file. Needs root.
 func TestGuides(t *testing.T) {
 	t.Parallel()
 	clone := filepath.Join(t.TempDir(), "claimq")
@@ -135,13 +135,13 @@ func (r *reader) take(ctx context.Context, s *step) (string, error) {
 	}
 }
 
-// shell returns a command with what was exported before.
+// shell returns a command with the variables exported so far.
 func (r *reader) shell(ctx context.Context, script string) *exec.Cmd {
 	return r.n.shell(ctx, r.dir, ". ./.exported\n"+script)
 }
 
-// interrupt is Ctrl-C where the last command runs that began with prefix. It returns
-// what that printed in all.
+// interrupt presses Ctrl-C in the terminal of the last command that begins with prefix. It
+// returns that command's whole output.
 func (r *reader) interrupt(prefix string) (string, error) {
 	for i := len(r.runs) - 1; i >= 0; i-- {
 		if run := r.runs[i]; strings.Contains(run.cmd.Args[len(run.cmd.Args)-1], "exec "+prefix) {

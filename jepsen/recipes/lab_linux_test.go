@@ -16,19 +16,19 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// machineCount is how many machines n1, n2, ... the laboratory has beside the
+// machineCount is the number of machines n1, n2, ... in the laboratory, not counting the
 // operator's.
 const machineCount = 6
 
-// diskSize is the size of the disk that a machine has for /var/lib/claimq.
+// diskSize is the size of a machine's disk for /var/lib/claimq.
 const diskSize = "256m"
 
-// lab is a network with machines in it: each has an address, 10.0.0.1 for n1, a
-// folder for its files, a small disk in memory for its data, and one service,
-// claimq. They share one network namespace, which nothing leads out of.
+// lab is a network of machines: each has an address, 10.0.0.1 for n1, a folder for its
+// files, a small disk in memory for its data, and one service, claimq. They share one
+// network namespace, from which nothing leads outside.
 //
-// Of what a real machine has, systemctl, journalctl and scp are stand-ins. Where a
-// command names /etc/claimq or /var/lib/claimq, that is in the machine's folder.
+// systemctl, journalctl and scp are stand-ins for those of a real machine. /etc/claimq and
+// /var/lib/claimq in commands refer to the machine's folder.
 type lab struct {
 	dir      string
 	bin      string // folder of the binary
@@ -94,7 +94,7 @@ func (l *lab) close() {
 	_ = l.keeper.Wait()
 }
 
-// in returns a command in the laboratory's network, on the machine.
+// in returns a command on the machine, in the laboratory's network.
 func (l *lab) in(ctx context.Context, m *machine, args ...string) *exec.Cmd {
 	keeper := fmt.Sprintf("/proc/%d/ns/", l.keeper.Process.Pid)
 	cmd := exec.CommandContext(ctx, "nsenter", append([]string{"--net=" + keeper + "net", "--mount=" + keeper + "mnt", "--"}, args...)...)
@@ -103,8 +103,8 @@ func (l *lab) in(ctx context.Context, m *machine, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run runs a command line on a machine and returns what it printed, with the
-// machine's folders called as on a real one.
+// run runs a command line on a machine and returns its output, with the names of folders as
+// on a real machine.
 func (l *lab) run(ctx context.Context, name, command string) (string, error) {
 	m := l.machines[name]
 	words := strings.Fields(command)
@@ -119,7 +119,7 @@ func (l *lab) run(ctx context.Context, name, command string) (string, error) {
 		return l.shell(ctx, m, strings.Replace(command, "journalctl -u claimq", "tail journal", 1))
 	case "scp":
 		return l.copyTo(words[1:])
-	case "die": // as a machine whose power fails
+	case "die": // like a machine that loses power
 		m.signal(syscall.SIGKILL)
 		m.wait()
 		return "", nil
@@ -127,7 +127,7 @@ func (l *lab) run(ctx context.Context, name, command string) (string, error) {
 	return l.shell(ctx, m, command)
 }
 
-// shell runs a command line by sh. What it exports stays.
+// shell runs a command line with sh. Variables that it exports stay.
 func (l *lab) shell(ctx context.Context, m *machine, command string) (string, error) {
 	script := "cd " + m.dir + "\ntest -e .exported && . ./.exported\n" + m.real(command) + "\ncode=$?\nexport -p > .exported\nexit $code\n"
 	cmd := l.in(ctx, m, "sh", "-c", script)
@@ -143,7 +143,7 @@ func (m *machine) real(text string) string {
 
 func (m *machine) shown(text string) string { return strings.ReplaceAll(text, m.dir+"/", "/") }
 
-// copyTo is scp FILE... MACHINE:FOLDER from the operator's machine.
+// copyTo does scp FILE... MACHINE:FOLDER from the operator's machine.
 func (l *lab) copyTo(args []string) (string, error) {
 	name, folder, _ := strings.Cut(args[len(args)-1], ":")
 	to, ok := l.machines[name]
@@ -171,12 +171,11 @@ func (l *lab) copyTo(args []string) (string, error) {
 	return "", nil
 }
 
-// startTimeout is when a node tells systemd that it has started, although it has
-// not caught up.
+// startTimeout is the time after which a node tells systemd that it has started, even if it
+// has not caught up.
 const startTimeout = 30 * time.Second
 
-// systemctl does what the unit in deploy/systemd says. What it prints is
-// systemd's.
+// systemctl does what the unit in deploy/systemd says. It prints the same as systemd.
 func (l *lab) systemctl(ctx context.Context, m *machine, verb string, wait bool) (string, error) {
 	switch verb {
 	case "start":
@@ -225,8 +224,8 @@ func (m *machine) wait() {
 	}
 }
 
-// start starts the service and, if wait, waits until it serves or has ended, but no
-// longer than systemd would.
+// start starts the service and, if wait, waits until it serves or has ended, but not longer
+// than systemd would.
 func (l *lab) start(ctx context.Context, m *machine, wait bool) (string, error) {
 	journal, err := os.OpenFile(filepath.Join(m.dir, "journal"), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
 	if err != nil {

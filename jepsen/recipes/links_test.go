@@ -19,12 +19,12 @@ var (
 	notInAnchors = regexp.MustCompile(`[^\pL\pN _-]`)
 )
 
-// Every link of every page into the tree leads to a file or folder, and to a
-// heading if it has an anchor.
+// Every link from a page into the tree leads to a file or folder, and to a heading if it
+// has an anchor.
 func TestPages_links(t *testing.T) {
 	t.Parallel()
 	pages, links := 0, 0
-	anchors := map[string]map[string]bool{} // of the pages that links with an anchor lead to
+	anchors := map[string]map[string]bool{} // of the pages that are the targets of links with an anchor
 	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -64,11 +64,11 @@ func TestPages_links(t *testing.T) {
 	}
 }
 
-// Every file of Go that a page of docs names by its folder is there. A main.go is one that
-// the reader makes.
+// Every Go file that a page of docs names with its folder exists. A main.go is one that the
+// reader creates.
 func TestPages_goFiles(t *testing.T) {
 	t.Parallel()
-	var sources strings.Builder // each path between lines' ends
+	var sources strings.Builder // each path between newlines
 	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
 		if entry.IsDir() && entry.Name() == "node_modules" {
 			return filepath.SkipDir
@@ -100,8 +100,7 @@ func TestPages_goFiles(t *testing.T) {
 	}
 }
 
-// Every drawing is well formed, says in words what it shows, and has colours for a
-// dark page.
+// Every drawing is well formed, describes itself in words, and has colours for a dark page.
 func TestPages_drawings(t *testing.T) {
 	t.Parallel()
 	drawings, err := filepath.Glob("../../docs/img/*.svg")
@@ -136,8 +135,8 @@ func withoutCode(t *testing.T, path string) string {
 	return codeBlock.ReplaceAllString(string(text), "")
 }
 
-// anchorsOf returns the anchors of a page: those that it sets itself, and its
-// headings' as GitHub makes them.
+// anchorsOf returns the anchors of a page: explicit ones, and those of its headings
+// according to GitHub's rules.
 func anchorsOf(page string) map[string]bool {
 	anchors := map[string]bool{}
 	for _, m := range ownAnchor.FindAllStringSubmatch(page, -1) {

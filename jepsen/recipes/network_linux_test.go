@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// network is a network namespace with nothing but a loopback of its own: so pages
-// can name the ports that claimq has by default.
+// network is a network namespace with only a loopback of its own, so that pages can use
+// claimq's default ports.
 type network struct {
 	keeper *exec.Cmd
 }
@@ -45,8 +45,8 @@ func newNetwork(t *testing.T) *network {
 	return n
 }
 
-// shell returns a command in the network, by sh. It has a process group of its own,
-// as in a terminal.
+// shell returns a command in the network, run with sh. It has a process group of its own,
+// like in a terminal.
 func (n *network) shell(ctx context.Context, dir, script string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "nsenter", "--net=/proc/"+strconv.Itoa(n.keeper.Process.Pid)+"/ns/net", "--", "sh", "-ec", script)
 	cmd.Dir = dir
@@ -54,7 +54,7 @@ func (n *network) shell(ctx context.Context, dir, script string) *exec.Cmd {
 	return cmd
 }
 
-// running is a command that runs beside others, as in a terminal of its own.
+// running is a command that runs in the background, as in a terminal of its own.
 type running struct {
 	cmd   *exec.Cmd
 	ended chan struct{}
@@ -79,7 +79,7 @@ func start(t *testing.T, cmd *exec.Cmd) *running {
 	return r
 }
 
-// Write takes what the command prints.
+// Write collects the command's output.
 func (r *running) Write(p []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,8 +92,8 @@ func (r *running) printed() string {
 	return r.out.String()
 }
 
-// interrupt is Ctrl-C. It returns when the command, and all that it has started in
-// the terminal, has ended.
+// interrupt presses Ctrl-C. It returns when the command, and everything that it has started
+// in the terminal, has ended.
 func (r *running) interrupt() {
 	select {
 	case <-r.ended: // its group may be another's by now
@@ -103,8 +103,8 @@ func (r *running) interrupt() {
 	}
 }
 
-// until waits until what was printed is ok, or the command has ended, and reports
-// whether it is.
+// until waits until the output is ok, or the command has ended, and reports whether it is
+// ok.
 func (r *running) until(timeout time.Duration, ok func(printed string) bool) bool {
 	deadline := time.After(timeout)
 	for !ok(r.printed()) {

@@ -10,11 +10,11 @@ import (
 // see.
 type step struct {
 	line    int    // of the command
-	last    int    // the last line of what is printed
+	last    int    // the last line of the output
 	machine string // "" is the operator's own
 	command string
-	printed string // by the page; "..." stands for anything
-	hidden  bool   // whatever it prints is right, as long as it succeeds
+	printed string // output in the page; "..." stands for anything
+	hidden  bool   // any output is right if it succeeds
 }
 
 var (
@@ -22,10 +22,9 @@ var (
 	hiddenPattern = regexp.MustCompile(`^<!-- test(?: on (n[1-9]))?: (.*?) -->$`)
 )
 
-// parsePage returns the steps of a page: in blocks of ```console what follows a
-// prompt, with what continues it (a backslash, a here-document up to EOF), and
-// below it what is printed; beside them `<!-- test: COMMAND -->` and
-// `<!-- test on n1: COMMAND -->`.
+// parsePage returns the steps of a page: in ```console blocks the text after a prompt with
+// its continuation (after a backslash, or a here-document up to EOF), and the output below
+// it; and also `<!-- test: COMMAND -->` and `<!-- test on n1: COMMAND -->`.
 func parsePage(page string) []step {
 	var steps []step
 	var last *step
@@ -60,26 +59,26 @@ func parsePage(page string) []step {
 	return steps
 }
 
-// Numbers, durations, times, identities and keys are another each time. A digit
-// that stands alone is compared: how many nodes there are is no accident.
+// Numbers, durations, times, identities and keys differ each time. A digit that stands
+// alone is compared, because the number of nodes matters.
 var vary = []struct {
 	pattern *regexp.Regexp
 	by      string
 }{
-	// Which node leads is an accident, too.
+	// The leader is chosen by chance, too.
 	{regexp.MustCompile(`leader: n\d`), "leader: NODE"},
 	{regexp.MustCompile(`\bterm: \d+`), "term: N"},
 	{regexp.MustCompile(`\bn\d (leads,? (\d|alone))`), "NODE $1"},
 	{regexp.MustCompile(`\b(leader|follower) +((non)?voter)\b`), "STATE $2"},
 	{regexp.MustCompile(`(:74\d1) +\d+`), "$1 INDEX"},
-	{regexp.MustCompile(` (dev|(v\S+-g)?[0-9a-f]{7,12}(-dirty)?) +ok\b`), " VERSION ok"}, // that the build has
+	{regexp.MustCompile(` (dev|(v\S+-g)?[0-9a-f]{7,12}(-dirty)?) +ok\b`), " VERSION ok"}, // of the build
 	{regexp.MustCompile(`\d\.\d+e\+\d+`), "NUMBER"},
 	{regexp.MustCompile(`\b\d+-\d+-\d{10,}\b`), "SNAPSHOT"},
 	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "UUID"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?`), "TIME"},
 	{regexp.MustCompile(`\b[0-9a-f]{16,}\b`), "HEX"},
 	{regexp.MustCompile(`(?m)(^|\btoken )[0-9a-f]{12}\b`), "${1}TOKEN"},
-	{regexp.MustCompile(`short buffer|checksum mismatch`), "DAMAGE"}, // where in an entry a byte is flipped
+	{regexp.MustCompile(`short buffer|checksum mismatch`), "DAMAGE"}, // depends on where in an entry a byte is flipped
 	{regexp.MustCompile(`\bclaimq_[a-z0-9]{40,}`), "KEY"},
 	{regexp.MustCompile(`\b[A-Z2-7]{26}\b`), "MADE-UP"}, // the client's keys
 	{regexp.MustCompile(`\b(\d+(\.\d+)?(ns|µs|ms|s|m|h))+\b`), "SPAN"},
@@ -90,7 +89,7 @@ var vary = []struct {
 	{regexp.MustCompile(` +\n`), "\n"},
 }
 
-// plain returns a text without what varies.
+// plain returns the text without the parts that vary.
 func plain(text string) string {
 	text = strings.TrimRight(text, "\n ") + "\n"
 	for _, v := range vary {
@@ -99,7 +98,7 @@ func plain(text string) string {
 	return text
 }
 
-// prints reports whether the step printed what the page says.
+// prints reports whether the step printed what the page shows.
 func (s *step) prints(out string) bool {
 	parts := strings.Split(plain(s.printed), "...")
 	for i := range parts {
@@ -108,7 +107,7 @@ func (s *step) prints(out string) bool {
 	return regexp.MustCompile(`(?s)^` + strings.Join(parts, ".*") + `$`).MatchString(plain(out))
 }
 
-// Commands and what they print are told apart, and what varies is not compared.
+// Commands and their output are told apart, and parts that vary are not compared.
 func TestParsePage(t *testing.T) {
 	t.Parallel()
 	steps := parsePage(strings.Join([]string{

@@ -10,14 +10,13 @@ import (
 	"time"
 )
 
-// buildTimeout bounds what builds: on a machine that has never built claimq it
-// takes minutes.
+// buildTimeout bounds builds: on a machine that has never built claimq they take minutes.
 const buildTimeout = 8 * time.Minute
 
-// README's quick start, typed as it stands, in a fresh clone: the leader is killed
-// while a worker has the task, and the task is done, once. Its last wait is for a
-// minute, so it takes no longer. Then README's program in Go, and in the same folder, with what README has left
-// there, every command of getting-started. Needs root.
+// README's quick start, typed as it stands, in a fresh clone: the leader is killed while a worker
+// has the task, and the task is done, once. Its last wait is at most a minute. Then README's
+// program in Go, and in the same folder, with the files that README has left there, every command
+// of getting-started. Needs root.
 func TestREADME(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../README.md")
@@ -50,7 +49,7 @@ func TestREADME(t *testing.T) {
 	}
 	built := time.Now()
 	clone := filepath.Join(dir, "claimq")
-	cmd := n.shell(ctx, clone, shell[1]+"kill $!\nwait $! || true\n") // of the worker, and wait for it
+	cmd := n.shell(ctx, clone, shell[1]+"kill $!\nwait $! || true\n") // stops the worker and waits for it
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s\nfirst terminal:\n%s", err, out, first.printed())
@@ -98,7 +97,7 @@ func blocks(page, language string) []string {
 	return found
 }
 
-// writeNew writes a file in a folder that it makes.
+// writeNew writes a file in a folder that it creates.
 func writeNew(path, text string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err

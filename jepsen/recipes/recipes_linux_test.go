@@ -14,25 +14,24 @@ import (
 
 const page = "../../docs/operations.md"
 
-// update writes what the commands print into the page, in place of what stands
-// there without "...".
+// update writes the commands' output into the page, except where the page has "...".
 var update = flag.Bool("update", false, "write what the commands print into docs/operations.md")
 
-// looks are commands that only look: they are run again until they print what the
-// page says, as a cluster takes a moment to come to what it was told.
+// looks are commands that only read: they are repeated until they print what the page
+// shows, because a cluster takes a moment to apply changes.
 var looks = regexp.MustCompile(`^(CLAIMQ_API_KEY=\$\([^)]*\) )?(claimq (cluster (status|hash)|get|list|stats|types|workers|events|why|steps|config|doctor)|curl |journalctl |systemctl is-active)`)
 
 const (
-	// lookTimeout is how long a look may take to show what the page says.
+	// lookTimeout bounds the time until a look shows what the page shows.
 	lookTimeout = 45 * time.Second
-	// updateTimeout is the same when the page is about to be written.
+	// updateTimeout is the same when the page will be written.
 	updateTimeout = 4 * time.Second
 	lookPause     = 200 * time.Millisecond
 	pageTimeout   = 10 * time.Minute
 )
 
-// Every command of docs/operations.md does what the page says, in its order, on
-// machines of their own. Needs root.
+// Every command of docs/operations.md does what the page says, in order, on machines of
+// their own. Needs root.
 func TestOperations(t *testing.T) {
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -88,7 +87,7 @@ func (l *lab) take(ctx context.Context, s *step) (string, error) {
 	}
 }
 
-// replace returns the page with what was printed.
+// replace returns the page with the printed output.
 func replace(page string, steps []step, printed []string) string {
 	lines := strings.Split(page, "\n")
 	for i := len(steps) - 1; i >= 0; i-- {
@@ -96,7 +95,7 @@ func replace(page string, steps []step, printed []string) string {
 		if s.hidden || s.prints(printed[i]) {
 			continue
 		}
-		first := s.line + strings.Count(s.command, "\n") // the line behind the command
+		first := s.line + strings.Count(s.command, "\n") // the line after the command
 		var now []string
 		if out := strings.TrimRight(printed[i], "\n"); out != "" {
 			for line := range strings.SplitSeq(out, "\n") {

@@ -14,12 +14,12 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// snippetsDir is where the snippets are for the compiler, within the module. There is
-// no such folder.
+// snippetsDir is the folder, within the module, in which the compiler sees the snippets. It
+// does not exist.
 const snippetsDir = "docs/snippets"
 
-// What the guides show of Go compiles: whole programs alone, anything else
-// with testdata/preamble.go, which has what a reader's own program would.
+// The guides' Go code compiles: whole programs alone, anything else with
+// testdata/preamble.go, which has what a reader's own program would have.
 func TestSnippets(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("../..")
@@ -79,7 +79,7 @@ func TestSnippets(t *testing.T) {
 	}
 }
 
-// snippet is a block of Go, and the page's line that it begins with, from 1.
+// snippet is a block of Go, and the line in the page at which it begins, from 1.
 type snippet struct {
 	line int
 	text string

@@ -12,11 +12,11 @@ import (
 	"testing"
 )
 
-// words are those that CONTRIBUTING.md has on its list.
+// words holds the list of words in CONTRIBUTING.md.
 type words struct {
-	worst   *regexp.Regexp // wherever they are
-	allowed *regexp.Regexp // at the end of a text
-	who     *regexp.Regexp // as the subject of a statement
+	worst   *regexp.Regexp // forbidden everywhere
+	allowed *regexp.Regexp // allowed at the end of a text
+	who     *regexp.Regexp // forbidden as the subject of a statement
 }
 
 func readWords(t *testing.T) words {
@@ -47,7 +47,7 @@ func readWords(t *testing.T) words {
 	}
 }
 
-// No page has a word of the list, but for the list itself.
+// No page has a word of the list, except the list itself.
 func TestWords_pages(t *testing.T) {
 	t.Parallel()
 	w := readWords(t)
@@ -56,7 +56,7 @@ func TestWords_pages(t *testing.T) {
 	if len(pages) < 90 {
 		t.Fatalf("found only %d pages", len(pages))
 	}
-	generated := map[string]bool{"api.md": true, "cli.md": true, "contract.md": true} // summaries and field names begin as they like
+	generated := map[string]bool{"api.md": true, "cli.md": true, "contract.md": true} // summaries and field names are free
 	for _, page := range pages {
 		text, err := os.ReadFile(page)
 		if err != nil {
@@ -75,7 +75,7 @@ func TestWords_pages(t *testing.T) {
 	}
 }
 
-// files returns the files that the patterns name; each names some.
+// files returns the files that match the patterns; each must match some.
 func files(t *testing.T, patterns ...string) []string {
 	t.Helper()
 	var all []string
@@ -89,8 +89,8 @@ func files(t *testing.T, patterns ...string) []string {
 	return all
 }
 
-// Nothing in the page's own JavaScript has a word of the list, but for a parameter that
-// its views have: no letter stands before that.
+// The page's own JavaScript has no word of the list, except for a parameter of its views,
+// which no letter precedes.
 func TestWords_page(t *testing.T) {
 	t.Parallel()
 	w := readWords(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// Each op of a batch has its own outcome; all of an atomic one have the same, and
-// only the op that was refused says why.
+// Each op of a batch has its own outcome; all ops of an atomic one have the same, and only
+// the refused op has the reason.
 func TestCaller_Batch(t *testing.T) {
 	t.Parallel()
 	const done = `{"success":true,"task":{"id":8},"created":true},{"success":true,"task":{"id":7,"status":"completed","claim_token":1,"attempts":1},"repeated":true}`

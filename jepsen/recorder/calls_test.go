@@ -10,8 +10,8 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// A complete with what follows is an op of each part, of one call and of one
-// outcome. An answer that lacks a part is none.
+// A complete that also submits and claims gives an op for each part, with the same call and
+// outcome. An answer that lacks a part is odd.
 func TestCaller_Complete(t *testing.T) {
 	t.Parallel()
 	const task = `{"success":true,"task":{"id":7,"status":"completed","claim_token":1,"attempts":1}`
@@ -49,7 +49,8 @@ func TestCaller_Complete(t *testing.T) {
 	}
 }
 
-// The claim of a complete has a name also without a claim_request_id: its repeat is the same one.
+// The claim of a complete can be identified even without a claim_request_id: its repeat is the
+// same one.
 func TestCaller_Settle_anonymousClaim(t *testing.T) {
 	t.Parallel()
 	rec := New(1)
@@ -65,7 +66,7 @@ func TestCaller_Settle_anonymousClaim(t *testing.T) {
 	}
 }
 
-// A claim of a complete that was over when the repeat told of it was nobody's, unless it has a
+// A complete's claim that was over when the repeat reported it had no holder, unless it has a
 // claim_request_id.
 func TestCaller_Settle_claimOver(t *testing.T) {
 	t.Parallel()

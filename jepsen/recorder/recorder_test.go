@@ -18,7 +18,7 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// serve starts a server that answers every request by handle.
+// serve starts a server that answers every request with handle.
 func serve(t *testing.T, handle http.HandlerFunc) string {
 	t.Helper()
 	s := httptest.NewServer(handle)
@@ -36,7 +36,7 @@ func answer(status int, body string) http.HandlerFunc {
 
 func hangUp(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
-// Every answer, and every lack of one, is the outcome that the contract says.
+// Every answer, and every missing one, has the outcome that the contract says.
 func TestCaller_outcomes(t *testing.T) {
 	t.Parallel()
 	refusal := func(code wire.Code) string { return fmt.Sprintf(`{"success":false,"error":"x","code":%q}`, code) }
@@ -85,7 +85,8 @@ func TestCaller_outcomes(t *testing.T) {
 	}
 }
 
-// A node that is down was sent nothing; one that is too slow may have done it.
+// A request to a node that is down was not sent; a node that is too slow may have carried
+// it out.
 func TestCaller_noAnswer(t *testing.T) {
 	t.Parallel()
 	rec := New(1)
@@ -103,7 +104,7 @@ func TestCaller_noAnswer(t *testing.T) {
 	}
 }
 
-// Each kind of call says in its op what was sent and what was answered.
+// Each kind of call records in its op what was sent and what was answered.
 func TestCaller_ops(t *testing.T) {
 	t.Parallel()
 	rec := New(1)
@@ -154,7 +155,7 @@ func TestCaller_ops(t *testing.T) {
 	}
 }
 
-// The state at the end is read page by page, from whichever node answers.
+// The final state is read page by page, from any node that answers.
 func TestRecorder_ReadFinal(t *testing.T) {
 	t.Parallel()
 	rec := New(1)

@@ -17,7 +17,7 @@ func calls(op history.Op) func(context.Context, *Caller) history.Op {
 	return func(ctx context.Context, c *Caller) history.Op { return c.Call(ctx, op) }
 }
 
-// Each call is made by its route, and its op has what the answer says.
+// Each call uses its route, and its op has the contents of the answer.
 func TestCaller_routes(t *testing.T) {
 	t.Parallel()
 	const task = `{"success":true,"repeated":true,"task":{"id":7,"status":"pending","claim_token":3}}`

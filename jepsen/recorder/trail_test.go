@@ -30,7 +30,7 @@ func event(place string) string {
 	return `{"index":` + index + `,"sub":` + sub + `,"time":"2026-01-02T03:04:05.006Z","task_id":3,"event":"claimed","worker_id":"w1","claim_token":5,"attempt":1,"message":"m"}`
 }
 
-// A page that ends within an entry, also the newest, or that is empty, is not the last.
+// A page that ends within an entry, even the newest, or that is empty, is not the last.
 func TestReadTrail(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(toldPages{
@@ -52,7 +52,7 @@ func TestReadTrail(t *testing.T) {
 	}
 }
 
-// The checkers compare with indexes of the log, of which places are ahead.
+// The checkers need indexes of the log, which are lower than places.
 func TestInLog(t *testing.T) {
 	t.Parallel()
 	events := []string{event("7.1"), event("5000000000001.0"), event("5000000000002.3")}

@@ -11,8 +11,8 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// The page shows what was done, what the nodes were, how the calls ended, and when
-// nothing was acknowledged.
+// The page shows the faults, the state of the nodes, the outcomes of calls, and the times
+// without acknowledged changes.
 func TestWriteFile(t *testing.T) {
 	t.Parallel()
 	const sec = int64(time.Second)

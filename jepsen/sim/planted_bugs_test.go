@@ -1,13 +1,13 @@
 package sim
 
-// edit replaces old, which is in the file once, by new. Files are named from the
-// module's root. In new, $on is whether this bug is the one that is there, and
-// $if(a, b) is a if it is, else b.
+// edit replaces old, which must be in the file exactly once, by new. Paths are relative to
+// the module's root. In new, $on tells whether this bug is switched on, and $if(a, b) is a
+// if it is, otherwise b.
 type edit struct{ file, old, new string }
 
-// planted are bugs that the simulator must find. The product's source knows
-// nothing of them: they are changes that one build alone sees, which has all of
-// them, each behind a switch of its own.
+// planted are bugs that the simulator must find. The product's source does not contain
+// them: they are changes in one special build, which has all of them, each with a switch of
+// its own.
 var planted = []struct {
 	name  string
 	edits []edit
@@ -133,7 +133,7 @@ var planted = []struct {
 		"fsm/retry.go", "	if t.Parent() != nil {\n		m.deleteSteps(t)\n", "	if t.Parent() != nil && !($on && t.Status == record.StatusFailed) {\n		m.deleteSteps(t)\n",
 	}}},
 	{"blocked step holds its group back", []edit{{"fsm/record/task.go", "	if t.Status == StatusBlocked {\n", "	if t.Status == StatusBlocked && !$on {\n"}}},
-	// What the simulator has found, and must go on finding.
+	// The simulator has found these bugs, and must still find them.
 	{"one wall clock moves the calendar", []edit{{"cluster/lease/clock.go", "return ahead.Abs() <= WallBound", "return ahead.Abs() <= WallBound || $on"}}},
 	{"U starts at the state's", []edit{{"cluster/lease/hint.go", "			u = max(u, h.U)\n", "			u = $if(u, max(u, h.U))\n"}}},
 	{"hint of a leader that another one followed", []edit{{"cluster/lease/hint.go", "(h.Term == newestTerm || h.Term == term)", "(h.Term == newestTerm || h.Term == term || $on)"}}},

@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// plantedSeeds is how many seeds a planted bug may take at most, plantedLogs how many
-	// logs of package fsm's tests.
+	// plantedSeeds bounds the seeds for a planted bug, plantedLogs the logs of package fsm's
+	// tests.
 	plantedSeeds = 5000
 	plantedLogs  = 100
 )
 
-// simulated are the bugs that runs of the simulator find, and the first seed that is tried for
-// each: where none finds it before, hundreds would be tried for nothing. The others are in the
-// rules, and found by the model along the logs that package fsm's tests draw.
+// simulated lists the bugs that runs of the simulator find, with the first seed to try,
+// because without it hundreds of seeds would be tried in vain. The others are in the rules,
+// and the model finds them along the logs that package fsm's tests draw.
 var simulated = map[string]uint64{
 	"leases by the calendar":                     1,
 	"restore that keeps old state":               1,
@@ -40,8 +40,8 @@ var simulated = map[string]uint64{
 	"found: extend that crosses an expiry":       300,
 }
 
-// drawn are the bugs for which the logs are drawn from another seed than 1, which would take
-// long to find them.
+// drawn lists the bugs for which the logs are drawn from a seed other than 1, which would take
+// too long to find them.
 var drawn = map[string]uint64{
 	"claim by id past the limits":                     3,
 	"finalized before the steps have ended":           3,
@@ -60,8 +60,8 @@ var drawn = map[string]uint64{
 	"two finalizers both do it":                       11,
 }
 
-// ofParents are the bugs that logs about parents find, and those about tasks do not or late;
-// all others of the rules are found by logs about tasks.
+// ofParents lists the bugs that logs about parents find, while those about tasks do not, or
+// find late; logs about tasks find all others of the rules.
 var ofParents = []string{
 	"cascade not transitive",
 	"claim by id past the limits",
@@ -77,8 +77,8 @@ var ofParents = []string{
 	"two finalizers both do it",
 }
 
-// Each planted bug is found, and none if none is switched on. The log tells by which seed,
-// or after how many logs, and how long it took.
+// Each planted bug is found, and none is found if none is switched on. The log names the seed
+// or the number of logs, and the time.
 func TestPlanted(t *testing.T) {
 	t.Parallel()
 	binary := buildPlanted(t, moduleRoot(t))
@@ -112,8 +112,8 @@ func TestPlanted(t *testing.T) {
 	}
 }
 
-// simulatedFrom runs so many seeds of the simulator, from one on; drawnFrom the model along so
-// many logs of a seed of rapid, about tasks or parents.
+// simulatedFrom runs that many seeds of the simulator, beginning with first; drawnFrom runs
+// the model along that many logs of a seed of rapid, about tasks or parents.
 func simulatedFrom(first uint64, seeds int) []string {
 	return []string{"-test.run=^TestMachine_MatchesModelSimulated$", fmt.Sprintf("-simulated.first=%d", first), fmt.Sprintf("-simulated.seeds=%d", seeds)}
 }
@@ -139,7 +139,7 @@ func moduleRoot(t *testing.T) string {
 	return filepath.Dir(strings.TrimSpace(string(out)))
 }
 
-// switches is what each package with bugs has beside: which of them is on.
+// switches is added to each package with bugs: it says which of them is on.
 const switches = `package %s
 
 import (
@@ -168,7 +168,7 @@ var _ = ifPlanted[int]
 func buildPlanted(t *testing.T, root string) string {
 	t.Helper()
 	dir := t.TempDir()
-	replace := map[string]string{} // of the overlay: a source's path to that of what is read in its place
+	replace := map[string]string{} // for the overlay: a source's path and its replacement
 	texts := map[string]string{}   // by a source's path
 	for _, p := range planted {
 		words := strings.NewReplacer("$on", fmt.Sprintf("isPlanted(%q)", p.name), "$if(", fmt.Sprintf("ifPlanted(%q, ", p.name))

@@ -24,7 +24,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// The same config gives the same run, told or not; another seed another one.
+// The same config gives the same run, traced or not; another seed gives another one.
 func TestRun_replays(t *testing.T) {
 	t.Parallel()
 	seen := map[[16]byte]uint64{}
@@ -42,8 +42,7 @@ func TestRun_replays(t *testing.T) {
 	}
 }
 
-// A run has every kind of step and of fault in it, and its traces are equal line
-// by line.
+// A run contains every kind of step and of fault, and its traces are equal line by line.
 func TestRun_traces(t *testing.T) {
 	t.Parallel()
 	var all strings.Builder
@@ -74,11 +73,11 @@ func TestRun_traces(t *testing.T) {
 	}
 }
 
-// A failing run is shrunk to steps that fail by themselves, of which none can be
-// left out.
+// A failing run is shrunk to steps that fail by themselves, and none of which can be left
+// out.
 func TestShrink(t *testing.T) {
 	t.Parallel()
-	// What fails here is what the steps say: two of them are needed.
+	// Two steps are needed to fail here.
 	fails := func(only []int) bool { return slices.Contains(only, 17) && slices.Contains(only, 61) }
 	all := make([]int, 100)
 	for i := range all {
@@ -89,7 +88,7 @@ func TestShrink(t *testing.T) {
 	}
 }
 
-// Leaving all steps out leaves a cluster that does nothing wrong.
+// Without any steps the cluster does nothing wrong.
 func TestRun_only(t *testing.T) {
 	t.Parallel()
 	none := Run(Config{Seed: 1, Steps: 100, Only: []int{}})

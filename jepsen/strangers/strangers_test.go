@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Each stranger asks what it is told to, and brings back what was answered, also a refusal. Only
-// what resets its connections gets no answer now and then.
+// Each stranger makes the given requests, and returns the answers, including refusals. Only the
+// one that resets its connections sometimes gets no answer.
 func TestCallers(t *testing.T) {
 	var asked atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -71,7 +71,7 @@ func TestCallers(t *testing.T) {
 	}
 }
 
-// An answer of a proxy is none of a node's: nobody listens behind it.
+// A proxy's own answer is not a node's: nothing listens behind it.
 func TestCallers_proxyAlone(t *testing.T) {
 	ground := &Ground{Dir: t.TempDir(), Nodes: []string{"127.0.0.1:1"}}
 	t.Cleanup(func() { _ = ground.Close() })

@@ -16,7 +16,7 @@ func line(worker string, at int64, event diary.Event, token int64, text string) 
 	return diary.Line{Worker: worker, At: at * msec, To: at*msec + 1000, Event: event, TaskID: "7", Token: token, Text: text}
 }
 
-// events is the trail of the task 7.
+// events returns the trail of task 7.
 func events(all ...history.Told) []history.Told {
 	for i := range all {
 		all[i].TaskID = 7
@@ -28,7 +28,7 @@ func event(name, worker string, token uint64) history.Told {
 	return history.Told{Kind: name, Worker: worker, Token: token}
 }
 
-// good is what is left of a task that was lost by w1 and completed by w2.
+// good returns the evidence of a task that was lost by w1 and completed by w2.
 func good() evidence {
 	s := newStore()
 	s.take(diary.Write{TaskID: "7", Token: 1, What: diary.Mark})
@@ -49,7 +49,7 @@ func good() evidence {
 	return e
 }
 
-// rename makes an event another one.
+// rename changes the kind of an event.
 func (e *evidence) rename(i int, kind string) { e.trail[i].Kind = kind }
 
 func judged(e evidence) *Report {
@@ -66,7 +66,7 @@ func TestJudge_good(t *testing.T) {
 	}
 }
 
-// Each of these cannot be.
+// Each of these is impossible.
 func TestJudge_bad(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -123,7 +123,7 @@ func TestJudge_bad(t *testing.T) {
 	}
 }
 
-// The store takes no write of an older token.
+// The store refuses writes with an older token.
 func TestStore_take(t *testing.T) {
 	t.Parallel()
 	s := newStore()

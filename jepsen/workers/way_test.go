@@ -29,7 +29,7 @@ func counting(t *testing.T) (url string, asked *atomic.Int64) {
 	return node.URL, asked
 }
 
-// testWay is a way, and what makes calls by it.
+// testWay returns a way, and a function that makes calls through it.
 func testWay(t *testing.T) (w *way, post func(ctx context.Context, url, body string) error) {
 	t.Helper()
 	w = openWay(0, &strikes{}, 1)
@@ -37,7 +37,7 @@ func testWay(t *testing.T) (w *way, post func(ctx context.Context, url, body str
 	return w, dialing(t, w)
 }
 
-// dialing is a caller with connections of its own to a way.
+// dialing returns a caller with its own connections to a way.
 func dialing(t *testing.T, w *way) (post func(ctx context.Context, url, body string) error) {
 	t.Helper()
 	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
@@ -59,7 +59,7 @@ func dialing(t *testing.T, w *way) (post func(ctx context.Context, url, body str
 	}
 }
 
-// A strike is done at the call and in the phase that it names, once.
+// A strike happens once, at its call and in its phase.
 func TestWay_strikes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -101,7 +101,7 @@ func TestWay_strikes(t *testing.T) {
 	}
 }
 
-// Who is sent on to the leader goes there by the same way.
+// A caller that is redirected to the leader goes there by the same way.
 func TestWay_redirect(t *testing.T) {
 	t.Parallel()
 	leader, asked := counting(t)
@@ -113,7 +113,7 @@ func TestWay_redirect(t *testing.T) {
 	}
 }
 
-// Nothing passes a cut; what waited at a silent one goes on when it is over.
+// Nothing passes a cut; calls that waited at a silent one continue when it is over.
 func TestWay_cut(t *testing.T) {
 	t.Parallel()
 	w, post := testWay(t)
@@ -141,7 +141,7 @@ func TestWay_cut(t *testing.T) {
 	}
 }
 
-// Only connections from before the cut are frozen; only those from after it are shut out.
+// Only connections from before the cut are frozen; only newer ones are shut out.
 func TestWay_cutOfSome(t *testing.T) {
 	t.Parallel()
 	for how, want := range map[cut][]bool{frozen: {false, true}, shut: {true, false}} {
@@ -167,7 +167,7 @@ func TestWay_cutOfSome(t *testing.T) {
 	}
 }
 
-// A strike whose call does not come in time is taken back.
+// A strike whose call does not come in time is removed.
 func TestStrikes_takenBack(t *testing.T) {
 	t.Parallel()
 	s := &strikes{}
@@ -185,7 +185,7 @@ func TestStrikes_takenBack(t *testing.T) {
 	}
 }
 
-// A proxy answers by itself in place of the node, or over what the node has answered.
+// A proxy answers by itself in place of the node, or replaces the node's answer.
 func TestWay_strays(t *testing.T) {
 	t.Parallel()
 	w, _ := testWay(t)

@@ -172,7 +172,7 @@ type hold struct {
 	id    uint64
 	lease time.Duration
 	by    wire.Settle
-	// follow and ask are what every complete of the claim submits and claims, so that a
+	// follow and ask are submitted and claimed by every complete of the claim, so that a
 	// second one is a repeat.
 	follow []wire.NewTask
 	ask    *wire.Claim

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What was written is read, but for a last line that a SIGKILL cut off; a line that
-// is broken elsewhere is an error.
+// Written lines can be read, except a last line that a SIGKILL cut off; a line that is
+// broken elsewhere is an error.
 func TestRead(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "diary")
@@ -54,7 +54,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// At is never earlier than the time that it is asked for.
+// At is never earlier than the given time.
 func TestAt(t *testing.T) {
 	t.Parallel()
 	before := Now()

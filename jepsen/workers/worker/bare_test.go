@@ -10,7 +10,7 @@ import (
 	"github.com/claimq/claimq/jepsen/workers/diary"
 )
 
-// Who decided over a call is told by the error's kind and code.
+// The error's kind and code tell who decided a call.
 func TestAnswerOf(t *testing.T) {
 	t.Parallel()
 	coded, uncoded := &client.Error{Status: 409, Code: "stale_claim"}, &client.Error{Status: 404}
