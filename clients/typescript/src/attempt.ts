@@ -51,7 +51,6 @@ export class Attempt {
     const end = performance.now() + timeoutMs;
     this.context = {
       labels: {},
-      payload: undefined,
       traceparent: undefined,
       parentId: undefined,
       step: undefined,
@@ -76,9 +75,7 @@ export class Attempt {
   /** Runs the handler. It never throws. */
   async run<Data, Result, Parsed>(handler: Handler<Data, Result, Parsed>, params: unknown): Promise<Outcome<Result>> {
     try {
-      // A payload is not for the validator, but for the handler.
-      const given = this.context.payload === undefined ? parse(handler.type, params) : (undefined as Parsed);
-      const result = await handler.run(given, this.context);
+      const result = await handler.run(parse(handler.type, params), this.context);
       return { kind: "done", result, followUps: this.#followUps };
     } catch (e) {
       return this.outcomeOf(e);

@@ -71,8 +71,6 @@ export interface Context {
   readonly attempt: number;
   /** The task's labels. */
   readonly labels: Readonly<Record<string, string>>;
-  /** The task's payload, if it has one in place of params, which are undefined then. */
-  readonly payload: Uint8Array | undefined;
   /** The W3C trace context of the submit. */
   readonly traceparent: string | undefined;
   /** Of a step: the task that it belongs to. */
@@ -114,7 +112,10 @@ export interface HandleOptions {
   readonly timeoutMs?: number;
 }
 
-/** What does the work: it gets a task's params, as its type's validator made them. */
+/**
+ * What does the work. It gets a task's params, as its type's validator made them; bytes that were
+ * submitted as a Uint8Array come as one, unless they happen to be JSON.
+ */
 export type Run<Result, Parsed> = (params: Parsed, context: Context) => Result | Promise<Result>;
 
 /** A handler with its task type, as handle makes it. */

@@ -238,7 +238,6 @@ class Server {
         type: m.type,
         attempt: m.attempt,
         labels: m.labels ?? {},
-        payload: m.payload === undefined ? undefined : Buffer.from(m.payload, "base64"),
         traceparent: m.traceparent,
         parentId: m.parent_id,
         step: m.step,
@@ -251,7 +250,8 @@ class Server {
     );
     const job: Job = { key, named: `"id":${m.id},"token":${m.token}`, attempt };
     this.#jobs.set(key, job);
-    void this.#jobOf.run(job, async () => this.#answer(job, await attempt.run(handler, m.params)));
+    const params = m.payload === undefined ? m.params : Buffer.from(m.payload, "base64");
+    void this.#jobOf.run(job, async () => this.#answer(job, await attempt.run(handler, params)));
   }
 
   /** Answers a task, once. */

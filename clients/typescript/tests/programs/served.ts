@@ -18,11 +18,16 @@ const hostile = new Proxy(new Error("hidden"), {
 
 const thrown: Record<string, () => unknown> = {
   permanent: () => new Permanent("never", { cause: new Error("the disk is full") }),
+  long: () => new Permanent("a" + "é".repeat(1_500)),
+  zero: () => new Permanent("a\0b"),
   retry: () => new RetryAfter(2500.5, "busy"),
   snooze: () => new Snooze(60_000),
   far: () => new Snooze(Infinity),
   error: () => new TypeError("bad luck", { cause: Object.assign(new Error("refused"), { code: "ECONNREFUSED", key: "secret" }) }),
-  changed: () => Object.assign(new Error("first"), { message: "second" }),
+  changed: () => {
+    const e = new Error("first");
+    return e.stack && Object.assign(e, { message: "second" }); // the stack is made when it is first looked at
+  },
   loop: () => {
     const e = new Error("round");
     e.cause = e;
@@ -65,14 +70,18 @@ const returned: Record<string, (size: number) => unknown> = {
   }),
 };
 
-const began: Record<string, (signal: AbortSignal) => Promise<string>> = {
-  rejection: async (signal) => {
+const began: Record<string, (context: Context) => Promise<string>> = {
+  rejection: async ({ signal }) => {
     void Promise.reject(new Error("nobody waits"));
     await wait(60_000, undefined, { signal });
     return "done";
   },
   timer: () => new Promise(() => setTimeout(() => { throw new Error("in a timer"); })),
   event: () => new Promise(() => setImmediate(() => new EventEmitter().emit("error", new Permanent("an event")))),
+  progress: async ({ progress }) => {
+    setTimeout(() => progress("too late"));
+    return "answered";
+  },
   late: async () => {
     setTimeout(() => { throw new Error("too late"); }, 20);
     return "answered";
@@ -99,8 +108,8 @@ await serve(
       throw thrown[what]?.();
     }),
     handle(returns, {}, ({ what, size }) => returned[what]?.(size)),
-    handle(strays, {}, ({ what }, { signal }) => began[what]?.(signal) ?? what),
-    handle(task("bytes"), {}, (params, { payload }) => (params === undefined ? payload : "it has params")),
+    handle(strays, {}, ({ what }, context) => began[what]?.(context) ?? what),
+    handle(task<Uint8Array>("bytes"), {}, (bytes) => bytes),
     handle(task<{ a: number }>("follow"), {}, ({ a }, { progress, followUp }) => {
       progress({ a: 0 });
       progress({ a });
@@ -108,10 +117,10 @@ await serve(
       followUp("mail", { to: "ada" });
     }),
     handle(task<{ value: unknown }>("progress"), {}, ({ value }, { progress }) => progress(value)),
-    handle(task<{ n: number }>("flood"), {}, async ({ n }, { progress }) => {
-      for (let i = 1; i <= n; i++) {
-        progress({ i, padding: "x".repeat(70) });
-        if (i % 10 === 0) await new Promise(setImmediate);
+    handle(task<{ turns: number }>("flood"), {}, async ({ turns }, { progress }) => {
+      for (let turn = 1; turn <= turns; turn++) {
+        progress({ turn, padding: "x".repeat(70) });
+        await new Promise(setImmediate);
       }
       console.log("flooded");
     }),

@@ -5,8 +5,8 @@ import { handle, RetryAfter, serve } from "claimq/worker";
 
 await serve(
   [
-    handle(task<unknown>("mail"), { timeoutMs: 60_000 }, async (params, { payload, progress, followUp, signal }) => {
-      if (payload !== undefined) throw new RetryAfter(60_000, "no answer");
+    handle(task<unknown>("mail"), { timeoutMs: 60_000 }, async (params, { progress, followUp, signal }) => {
+      if (params instanceof Uint8Array) throw new RetryAfter(60_000, "no answer");
       if (params === 3) {
         progress("half");
         await once(signal, "abort");
