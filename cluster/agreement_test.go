@@ -19,15 +19,14 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// differsWithin bounds how long a node may differ until it is told: an interval of the
-// leader's questions, and what it takes to ask.
+// differsWithin bounds the time until a node that differs learns of it: an interval of the
+// leader's questions, and the time to ask.
 const differsWithin = 7 * time.Second
 
-// flipped has a log write every "right" as "wrong".
+// flipped makes a log write every "right" as "wrong".
 func flipped(l *raft.Log) { l.Data = bytes.ReplaceAll(l.Data, []byte(`"right"`), []byte(`"wrong"`)) }
 
-// differ makes the node of place i differ from the others in one task, which is
-// committed.
+// differ makes the i-th node differ from the others in one task, which is committed.
 func differ(c *clustertest.Cluster, i int) {
 	c.Tamper(i, flipped)
 	c.Propose(command.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte(`"right"`), Key: "it"}}})
@@ -35,7 +34,7 @@ func differ(c *clustertest.Cluster, i int) {
 	c.Tamper(i, nil)
 }
 
-// paramsAt returns the parameters of that task as n has it.
+// paramsAt returns that task's parameters at n.
 func paramsAt(n *cluster.Node) (params string) {
 	_, _ = n.ReadStale(context.Background(), 0, func(m *fsm.Machine, _ fsm.Stamp) {
 		if task := m.ByKey("it"); task != nil {
@@ -45,9 +44,8 @@ func paramsAt(n *cluster.Node) (params string) {
 	return params
 }
 
-// watchReads reads from the node, linearizably and again and again, until it is
-// stopped, and returns a function that waits for that and tells whether the wrong
-// version was ever answered.
+// watchReads repeatedly reads from the node, linearizably, until it is stopped. The returned
+// function waits for that and tells whether the wrong version was ever answered.
 func watchReads(n *cluster.Node) (wrong func() bool) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var answered atomic.Bool
@@ -73,8 +71,8 @@ func watchReads(n *cluster.Node) (wrong func() bool) {
 	}
 }
 
-// A follower that differs stops within seconds and says what to do; the others go on.
-// Started again it differs still, from its own log, and stops again.
+// A follower that differs stops within seconds and says what to do; the others go on. Restarted
+// from its own log it still differs, and stops again.
 func TestAgreement_followerDiffers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -133,7 +131,8 @@ func TestAgreement_electedNodeDiffers(t *testing.T) {
 	}
 }
 
-// A node that is elected before it has applied that in which it differs answers nothing either.
+// A node that is elected before it has applied the entry in which it differs answers nothing
+// either.
 func TestAgreement_electedNodeComesToDiffer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -144,7 +143,7 @@ func TestAgreement_electedNodeComesToDiffer(t *testing.T) {
 		<-time.After(10 * time.Second) // the node records are written by now
 		goOn := holdFirst(t, c, wrongAt, flipped)
 		other := make(chan struct{})
-		c.Tamper(c.Place(followers[1]), func(*raft.Log) { <-other }) // it is not the one that makes a majority
+		c.Tamper(c.Place(followers[1]), func(*raft.Log) { <-other }) // the other one makes the majority
 		c.Propose(command.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte(`"right"`), Key: "it"}}})
 		close(other)
 		synctest.Wait() // all have it in their logs, and only the leader knows that it is committed
@@ -169,8 +168,8 @@ func TestAgreement_electedNodeComesToDiffer(t *testing.T) {
 	})
 }
 
-// Of two that are alive and differ none serves, and the leader says so; once the third
-// is there the one that it agrees with does, and the other stops.
+// If two nodes are alive and differ, neither serves, and the leader says so; once the third is
+// back, the one that it agrees with serves, and the other stops.
 func TestAgreement_twoAliveDiffer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -237,8 +236,8 @@ func TestAgreement_nonvoterDiffers(t *testing.T) {
 	})
 }
 
-// A node goes on with the chain of the snapshot and the log that it is started from,
-// and one without either with that of the snapshot it is sent: all agree, always.
+// A node continues the chain of the snapshot and log from which it starts, or without either
+// that of the snapshot that it is sent: all nodes always agree.
 func TestAgreement_afterSnapshots(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -255,6 +254,6 @@ func TestAgreement_afterSnapshots(t *testing.T) {
 		}
 		begun := time.Now()
 		c.Wait("them to be compared", func() bool { return time.Since(begun) > differsWithin })
-		c.EnsureSame() // and none has stopped, which would fail the test
+		c.EnsureSame() // and no node has stopped, which would fail the test
 	})
 }

@@ -31,14 +31,14 @@ func newBackupCluster(t *testing.T, logStore string) *backupCluster {
 	t.Helper()
 	c := unopenedBackupCluster(t, logStore)
 	c.open()
-	// One that has heard nothing from a leader yet knows no member but those that it met.
+	// A node that has heard nothing from a leader yet only knows the members that it met.
 	eventually(t, "all nodes to follow or lead", func() bool {
 		return !slices.ContainsFunc(c.nodes, func(n *Node) bool { return n.Ready() != nil })
 	})
 	return c
 }
 
-// unopenedBackupCluster has no node yet.
+// unopenedBackupCluster returns a cluster whose nodes are not open.
 func unopenedBackupCluster(t *testing.T, logStore string) *backupCluster {
 	t.Helper()
 	c := &backupCluster{t: t}
@@ -55,7 +55,7 @@ func unopenedBackupCluster(t *testing.T, logStore string) *backupCluster {
 	return c
 }
 
-// open opens all nodes at once: without data they wait for each other.
+// open opens all nodes at once, because without data they wait for each other.
 func (c *backupCluster) open() {
 	c.t.Helper()
 	c.nodes = make([]*Node, len(c.cfgs))
@@ -82,11 +82,11 @@ func (c *backupCluster) open() {
 	})
 }
 
-// restart closes all nodes, as abruptly as that goes here, and opens them again.
+// restart closes all nodes, as abruptly as possible here, and opens them again.
 func (c *backupCluster) restart() {
 	c.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	cancel() // nothing is handed over
+	cancel() // no leadership is transferred
 	for i, n := range c.nodes {
 		if err := n.Close(ctx); err != nil {
 			c.t.Errorf("close %s: %v", n.NodeID(), err)
@@ -96,7 +96,7 @@ func (c *backupCluster) restart() {
 	c.open()
 }
 
-// propose proposes at the leader until nothing stands against it.
+// propose proposes at the leader until that succeeds.
 func (c *backupCluster) propose(cmd command.Command) (p nodes.Proposed) {
 	c.t.Helper()
 	eventually(c.t, "a proposal to be taken", func() bool {
@@ -121,7 +121,7 @@ func (c *backupCluster) follower() *Node {
 	return nil
 }
 
-// ensureSame waits until all nodes are at one index, and compares their states.
+// ensureSame waits until all nodes are at the same index, and compares their states.
 func (c *backupCluster) ensureSame() {
 	c.t.Helper()
 	var hashes map[[16]byte]bool
@@ -153,7 +153,7 @@ func (c *backupCluster) task(id uint64) (task *fsm.Task) {
 	return task
 }
 
-// save returns a backup, as the node has it.
+// save returns a backup from the node.
 func save(t *testing.T, n *Node) []byte {
 	t.Helper()
 	b, err := n.SaveBackup(context.Background(), false)
@@ -168,9 +168,9 @@ func save(t *testing.T, n *Node) []byte {
 	return to.Bytes()
 }
 
-// restoreInto restores the backup into a new cluster, and returns the index behind
-// it. Where a busy machine costs the leader its place meanwhile, the outcome is not
-// known, and another cluster is made.
+// restoreInto restores the backup into a new cluster, and returns the index after it. If a
+// busy machine costs the leader its leadership meanwhile, so that the outcome is unknown,
+// it makes another cluster.
 func restoreInto(t *testing.T, logStore string, backup []byte) (c *backupCluster, index uint64) {
 	t.Helper()
 	for tries := 1; ; tries++ {
@@ -192,8 +192,8 @@ func restoreInto(t *testing.T, logStore string, backup []byte) (c *backupCluster
 	}
 }
 
-// A backup of one cluster comes to life in another, over both log stores, and
-// stays there when all nodes are restarted.
+// A backup of one cluster can be restored into another, over both log stores, and survives
+// a restart of all nodes.
 func TestRestoreBackup(t *testing.T) {
 	t.Parallel()
 	for _, logStore := range []string{storage.KindWAL, storage.KindBoltDB} {
@@ -242,7 +242,7 @@ func TestRestoreBackup(t *testing.T) {
 	}
 }
 
-// Whatever is wrong with a backup changes nothing, and the cluster goes on.
+// A faulty backup changes nothing, and the cluster goes on.
 func TestRestoreBackup_damaged(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, "n1", t.TempDir(), "127.0.0.1:0")
@@ -278,8 +278,8 @@ func TestRestoreBackup_damaged(t *testing.T) {
 	refused("into one with a task", backup, nodes.ErrNotEmpty)
 }
 
-// A task that is acknowledged while a backup is being restored is there
-// afterwards: either it came first, and the restore was refused, or it came after.
+// A task that is acknowledged while a backup is being restored exists afterwards: either it
+// came first, and the restore was refused, or it came after.
 func TestRestoreBackup_underLoad(t *testing.T) {
 	t.Parallel()
 	old := openNode(t, func() Config {
@@ -303,7 +303,7 @@ func TestRestoreBackup_underLoad(t *testing.T) {
 			case err := <-restored:
 				done = true
 				switch there := c.task(first) != nil; {
-				case errors.Is(err, nodes.ErrOutcomeUnknown): // a change of leader: both may be
+				case errors.Is(err, nodes.ErrOutcomeUnknown): // a change of leader: both are possible
 				case err != nil && !errors.Is(err, nodes.ErrNotEmpty) && !errors.Is(err, nodes.ErrNotLeader) && !errors.Is(err, nodes.ErrNoLeader):
 					t.Errorf("restore: %v", err)
 				case there != (err == nil) && len(ids) == 0:
@@ -312,7 +312,7 @@ func TestRestoreBackup_underLoad(t *testing.T) {
 			default:
 			}
 			if len(ids) == 0 && round%2 == 0 && !done {
-				continue // let it win
+				continue // so that it can win
 			}
 			p, err := leaderOf(t, c.nodes...).Propose(context.Background(), submitKeyed(fmt.Sprint("r", len(ids))))
 			if err == nil {
@@ -328,8 +328,8 @@ func TestRestoreBackup_underLoad(t *testing.T) {
 	}
 }
 
-// What another leader acknowledges while a large backup is being prepared is not
-// lost when the leadership has come back by then.
+// A write that another leader acknowledges while a large backup is being prepared is not
+// lost if the leadership has come back by then.
 func TestRestoreBackup_leadershipCameBack(t *testing.T) {
 	t.Parallel()
 	c := newBackupCluster(t, storage.KindWAL)
@@ -388,8 +388,8 @@ func submitKeyed(key string) command.Submit {
 	return command.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("1"), Key: key}}}
 }
 
-// A node that lags is waited for by who saves a backup from it, and one without a
-// leader says so, unless what it has is asked for.
+// SaveBackup waits for a node that lags, and a node without a leader says so, unless its
+// own state was requested.
 func TestSaveBackup_withoutLeader(t *testing.T) {
 	t.Parallel()
 	c := newBackupCluster(t, storage.KindWAL)
@@ -419,8 +419,8 @@ func TestSaveBackup_withoutLeader(t *testing.T) {
 	b.Release()
 }
 
-// Who asks for a snapshot while one is being taken waits for that one: a large one
-// takes longer than a call.
+// A caller that requests a snapshot while one is being taken waits for that one, because a
+// large one takes longer than a call.
 func TestNode_snapshotNow_waitsForTheSame(t *testing.T) {
 	t.Parallel()
 	c := newBackupCluster(t, "")

@@ -12,8 +12,8 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// Who reads a backup reads tasks, and nothing by which one gets in: no node's key, no
-// join key, no join token.
+// A backup contains tasks, but no secret that gives access: no node's key, no join key, no
+// join token.
 func TestSaveBackup_hasNoSecrets(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, "n1", t.TempDir(), freeAddrs(t, 1)[0])
@@ -44,7 +44,7 @@ func TestSaveBackup_hasNoSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line := bytes.Split(file, []byte("\n"))[1] // the PEM's own are not the secret
+	line := bytes.Split(file, []byte("\n"))[1] // the lines of PEM itself are not secret
 	seed := n.dir.Key().Seed()
 	for what, secret := range map[string][]byte{
 		"the node's key": seed, "the node's key in base64": []byte(base64.StdEncoding.EncodeToString(seed)), "the node's key in PEM": line,

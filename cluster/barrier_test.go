@@ -36,7 +36,7 @@ func holdFirst(t *testing.T, c *clustertest.Cluster, i int, change func(*raft.Lo
 	return goOn
 }
 
-// awaitElected waits until the node leads, whether it serves or not, and has come as far as it can.
+// awaitElected waits until the node leads, serving or not, and has made all progress that it can.
 func awaitElected(c *clustertest.Cluster, n *cluster.Node) {
 	c.Wait("it to be elected", func() bool {
 		err := n.Ready()
@@ -45,8 +45,9 @@ func awaitElected(c *clustertest.Cluster, n *cluster.Node) {
 	synctest.Wait()
 }
 
-// electBehind has the leader acknowledge last, and lets the only other node whose log has it be
-// elected before it has heard that it is committed, and before it can until goOn is called.
+// electBehind makes the leader acknowledge last. Then the only other node whose log has it is
+// elected before it hears that last is committed, and before it can find out by itself, which it
+// can after goOn is called.
 func electBehind(t *testing.T, c *clustertest.Cluster, last command.Command) (next *cluster.Node, acknowledged nodes.Proposed, goOn func()) {
 	t.Helper()
 	<-time.After(10 * time.Second) // the node records are written by now
@@ -64,9 +65,9 @@ func electBehind(t *testing.T, c *clustertest.Cluster, last command.Command) (ne
 	return next, acknowledged, goOn
 }
 
-// A node that is elected before it has applied what was acknowledged answers nothing until it
-// has, and then as one that has: nothing is missing, nothing given out twice, no claim is
-// refused, and no lease ends that was extended.
+// A node that is elected before it has applied acknowledged entries answers nothing until it has,
+// and then correctly: nothing is missing or given out twice, no claim is refused, and no extended
+// lease ends.
 func TestLeader_behindWhatWasAcknowledged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

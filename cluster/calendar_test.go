@@ -12,20 +12,20 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// calendarAhead returns how far the calendar of an entry that is made now is ahead of
-// the right time.
+// calendarAhead returns how far the calendar of an entry made now is ahead of the correct
+// time.
 func calendarAhead(c *clustertest.Cluster) time.Duration {
 	p := c.Propose(command.Tick{})
 	return time.Until(time.UnixMilli(p.Stamp.T))
 }
 
-// near reports whether d is as far from 0 as the calendar may be of a cluster whose
-// clocks are right.
+// near reports whether d is within the normal deviation of the calendar when all clocks are
+// correct.
 func near(d time.Duration) bool { return d.Abs() < 100*time.Millisecond }
 
-// The wall clock of one node does not move the calendar, neither by a jump while it
-// leads nor by coming to lead; what is kept for a day is there. Clocks that most
-// voters have do.
+// The wall clock of one node does not move the calendar, neither by a jump while it leads
+// nor when it becomes the leader, so that data kept for a day stay. Clocks of a majority do
+// move it.
 func TestNode_wallClockOfOne(t *testing.T) {
 	t.Parallel()
 	for _, jump := range []time.Duration{10 * 365 * 24 * time.Hour, -10 * 365 * 24 * time.Hour, lease.WallBound + time.Second} {
@@ -46,7 +46,7 @@ func TestNode_wallClockOfOne(t *testing.T) {
 					}
 					<-time.After(400 * time.Millisecond)
 				}
-				// It comes to lead again, and others between.
+				// It leads again later, and others in between.
 				led := 0
 				for rounds := 0; led < 2 && rounds < 20; rounds++ {
 					c.Restart(c.Place(c.Leader()))
@@ -75,13 +75,13 @@ func TestNode_wallClockOfOne(t *testing.T) {
 	}
 }
 
-// hold is the hold of the first claim that was begun.
+// hold returns the hold of the first new claim.
 func hold(p nodes.Proposed) command.Hold {
 	claim := &p.Result.Claims[0]
 	return command.Hold{ID: claim.Task.ID, WorkerID: claim.Task.WorkerID, Token: claim.Token}
 }
 
-// Of two voters that answer the earlier clock counts: one that is ahead moves nothing.
+// If two voters answer, the earlier clock counts: one that is ahead moves nothing.
 func TestNode_wallClockOfTwo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestNode_wallClockOfTwo(t *testing.T) {
 	})
 }
 
-// A node alone has no other clock: its own is followed, a jump of it soon.
+// A single node has no other clock: it follows its own, and soon also a jump of it.
 func TestNode_wallClockAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestNode_wallClockAlone(t *testing.T) {
 	})
 }
 
-// Who is asked how the cluster is says of each node how far its clock is off.
+// The status of the cluster says for each node how far its clock is off.
 func TestNode_Cluster_clocks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

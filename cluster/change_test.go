@@ -27,7 +27,7 @@ func patiently(t *testing.T) context.Context {
 	return ctx
 }
 
-// refusedWith checks that err is a refusal that says so.
+// refusedWith checks that err is a refusal with these words.
 func refusedWith(t *testing.T, what string, err error, words string) {
 	t.Helper()
 	var refused *nodes.MembershipRefused
@@ -36,7 +36,7 @@ func refusedWith(t *testing.T, what string, err error, words string) {
 	}
 }
 
-// viewOf returns how a node sees another one.
+// viewOf returns a node's view of another one.
 func viewOf(n *cluster.Node, nodeID string) nodes.NodeView {
 	for _, v := range n.Cluster(context.Background()).Nodes {
 		if v.NodeID == nodeID {
@@ -46,7 +46,7 @@ func viewOf(n *cluster.Node, nodeID string) nodes.NodeView {
 	return nodes.NodeView{}
 }
 
-// syncBuffer is a log that several nodes write.
+// syncBuffer is a log shared by several nodes.
 type syncBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer // guarded by mu
@@ -64,8 +64,8 @@ func (b *syncBuffer) String() string {
 	return b.buf.String()
 }
 
-// A leader that has handed over starts its Raft again, in the same process: it
-// keeps its state, gets what it is sent, votes, and leads again.
+// A leader that has transferred its leadership restarts its Raft in the same process: it
+// keeps its state, gets new entries, votes, and can lead again.
 func TestNode_Transfer(t *testing.T) {
 	t.Parallel()
 	for _, snapshot := range []bool{false, true} {
@@ -99,7 +99,7 @@ func TestNode_Transfer(t *testing.T) {
 				c.Propose(submit("with the new leader"))
 				c.EnsureSame()
 
-				// Its vote, and its disk, are needed now.
+				// The entry now needs its vote and its disk.
 				third := c.Followers()[0]
 				if third == old {
 					third = c.Followers()[1]
@@ -118,7 +118,7 @@ func TestNode_Transfer(t *testing.T) {
 				}
 				c.Start(place)
 				c.EnsureSame()
-				// A leader that starts again from its disk has the same state.
+				// A leader that restarts from its disk has the same state.
 				c.Restart(c.Place(old))
 				c.Propose(submit("after a restart"))
 				c.EnsureSame()
@@ -127,7 +127,7 @@ func TestNode_Transfer(t *testing.T) {
 	}
 }
 
-// Whom the leadership cannot go to is said in words, and the leader stays.
+// A transfer to an unsuitable node is refused with an explanation, and the leader stays.
 func TestNode_Transfer_refused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestNode_Transfer_refused(t *testing.T) {
 		}
 		c.Stop(c.Place(followers[1]))
 		if !leader.IsLeader() {
-			return // two voters, one of them down: it may have noticed already
+			return // two voters, one of them down: the leader may have noticed already
 		}
 		_, err = leader.Transfer(patiently(t), down)
 		if errors.Is(err, nodes.ErrNoLeader) || errors.Is(err, nodes.ErrNotLeader) {
@@ -206,8 +206,8 @@ func TestNode_DemoteNode(t *testing.T) {
 	})
 }
 
-// A leader that is to go, or to lose its vote, hands over first, and the next
-// one does it.
+// A leader that should be removed, or lose its vote, transfers its leadership first, and
+// the next leader makes the change.
 func TestNode_removeAndDemoteLeader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -228,7 +228,7 @@ func TestNode_removeAndDemoteLeader(t *testing.T) {
 			t.Errorf("%s leads, and sees %+v", c.Leader().NodeID(), viewOf(c.Leader(), removed.NodeID()))
 		}
 		c.Propose(submit("b"))
-		// It learns that, and takes no part any more.
+		// It learns that, and no longer takes part.
 		c.Wait("the removed node to know", func() bool { return strings.Contains(fmt.Sprint(removed.Ready()), "was removed") })
 		if _, err := removed.Propose(t.Context(), submit("c")); !errors.Is(err, nodes.ErrNoLeader) {
 			t.Errorf("propose at a removed node: %v, want ErrNoLeader", err)
@@ -237,8 +237,8 @@ func TestNode_removeAndDemoteLeader(t *testing.T) {
 	})
 }
 
-// What is done to a leader is in the trail, by whose key it was: the next leader, which
-// does it, finds that out for itself.
+// A change of the leader itself is in the trail with the name of the key's owner: the next
+// leader, which makes the change, finds out the name by itself.
 func TestNode_changeOfLeaderIsTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -264,7 +264,7 @@ func TestNode_changeOfLeaderIsTold(t *testing.T) {
 	})
 }
 
-// A member has the leader change nothing that no operator asked for.
+// A member cannot make the leader change anything that no operator requested.
 func TestNode_changeWithoutOperator(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -333,7 +333,7 @@ func TestNode_RemoveNode_quorum(t *testing.T) {
 	})
 }
 
-// The nodes' hashes are compared at a new index; one that is away has none.
+// The nodes' hashes are compared at a new index; an absent node has none.
 func TestNode_Hashes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

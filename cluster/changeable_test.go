@@ -13,7 +13,8 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// What the rest could not survive is refused, in words that say what to do.
+// A change that the remaining nodes could not survive is refused, with words that say what
+// to do.
 func TestChangeable(t *testing.T) {
 	t.Parallel()
 	node := func(id, suffrage string, healthy bool) nodes.NodeView {
@@ -67,7 +68,7 @@ func TestChangeable(t *testing.T) {
 	}
 }
 
-// A dead member is removed, and its name can be taken by a new, empty node.
+// A dead member is removed, and a new, empty node can take its name.
 func TestNode_RemoveNode(t *testing.T) {
 	t.Parallel()
 	addrs := freeAddrs(t, 3)

@@ -42,8 +42,7 @@ func TestMajorityOf(t *testing.T) {
 	}
 }
 
-// A node that is told of a majority's hash stops if its own differs, and only
-// then.
+// A node that is told of a majority's hash stops if its own differs, and only then.
 func TestNode_answerDiffer(t *testing.T) {
 	t.Parallel()
 	stopped := make(chan error, 1)
@@ -71,7 +70,7 @@ func TestNode_answerDiffer(t *testing.T) {
 		n.wg.Wait()
 	}
 	tell(own)
-	tell(hashAnswer{Index: own.Index + 1000, Hash: "ff"}) // not noted here
+	tell(hashAnswer{Index: own.Index + 1000, Hash: "ff"}) // no hash was recorded at that index
 	if len(stopped) != 0 {
 		t.Fatalf("stopped without a reason: %v", <-stopped)
 	}
@@ -81,8 +80,8 @@ func TestNode_answerDiffer(t *testing.T) {
 	}
 }
 
-// A bit that flips in a task that does not change is in what the node notes of one
-// of the next 16 captures, and in its log.
+// A flipped bit in a task that does not change shows in one of the next 16 recorded hashes,
+// and in the node's log.
 func TestNode_noteHashes_findsRot(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -121,7 +120,7 @@ func TestNode_noteHashes_findsRot(t *testing.T) {
 	}
 }
 
-// Hashing takes its rests, but not while another state is to replace the one that it
+// Hashing pauses regularly, but not while another state is about to replace the one that it
 // keeps in memory.
 func TestNode_noteHashes_hurriesBeforeARestore(t *testing.T) {
 	t.Parallel()
@@ -150,7 +149,7 @@ func TestNode_noteHashes_hurriesBeforeARestore(t *testing.T) {
 	}
 }
 
-// captureState has the state of n noted, as at a checkpoint.
+// captureState records the hash of n's state, as at a checkpoint.
 func captureState(t *testing.T, n *Node) {
 	t.Helper()
 	s, err := n.fsm.Capture()

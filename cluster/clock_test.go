@@ -15,16 +15,15 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// A leadership's U goes on from the latest hint of those that count: what this node
-// was told, and what the others say that they were, of the leader that stamped the
-// newest entry.
+// A leadership's U continues from the latest valid hint: those that this node and the
+// others have received from the leader that stamped the newest entry.
 func TestClocks_startFromHints(t *testing.T) {
 	t.Parallel()
 	const stateU, newestTerm, term = 1000, 7, 9
 	for _, test := range []struct {
 		name     string
 		own      lease.Hint
-		others   []lease.Hint // of n2 and n3; a zero term: it does not answer
+		others   []lease.Hint // of n2 and n3; zero term: no answer
 		notInLog bool         // the newest entry
 		want     int64
 	}{

@@ -9,9 +9,9 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// A follower that was away for long is sent entries as soon as it is back: the
-// other one may be restarted next. Raft by itself tries again after up to ten
-// seconds, in which it leads and cannot commit.
+// A follower that was away for long is sent entries as soon as it is back, because the
+// other one may be restarted next. Raft by itself only tries again after up to ten seconds,
+// in which it leads but cannot commit.
 func TestNode_replicatesToWhoComesBack(t *testing.T) {
 	t.Parallel()
 	dir := soakDir(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/claimq/claimq/cluster/replica"
 )
 
-// Voters alone decide whether a leader serves: a member without a vote that differs
-// does not, while too few of them have answered.
+// Only voters decide whether a leader serves: a nonvoter that differs does not stop it,
+// while too few voters have answered.
 func TestComparison_nonvoterDiffers(t *testing.T) {
 	t.Parallel()
 	n := &Node{uuid: "a"}

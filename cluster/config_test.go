@@ -10,7 +10,7 @@ import (
 	"github.com/claimq/claimq/cluster/peer/peertest"
 )
 
-// Which join keys a node may have.
+// Valid and invalid join keys of a node.
 func TestConfig_CheckJoinKeys(t *testing.T) {
 	t.Parallel()
 	testKey, testOtherKey := peertest.JoinKey(), []byte("another key of at least 32 characters")

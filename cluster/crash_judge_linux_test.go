@@ -22,21 +22,22 @@ import (
 	"github.com/claimq/claimq/jepsen/lossyfs"
 )
 
-// crashCase is one crash: right after a change of a disk.
+// crashCase is one crash, right after a change of a disk.
 type crashCase struct {
 	at   int    // changes so far
-	what string // the last of them
-	// lose are the nodes whose disks lose what was not synced; the processes of the
-	// others are killed at the same moment.
+	what string // the last one
+	// lose are the nodes whose disks lose unsynced data; the processes of the others are
+	// killed at the same moment.
 	lose []int
-	torn bool // part of it survives
+	torn bool // a part of it survives
 }
 
 func (c crashCase) String() string {
 	return fmt.Sprintf("after change %d (%s), nodes %v lose what was not synced, torn %v", c.at, c.what, c.lose, c.torn)
 }
 
-// crashSets are the nodes that lose power together: one, the leader, a majority, all.
+// crashSets returns the sets of nodes that lose power together: one node, the leader, a
+// majority, all.
 func crashSets(nodes, leader int) [][]int {
 	all := make([]int, nodes)
 	for i := range all {
@@ -53,10 +54,10 @@ func crashSets(nodes, leader int) [][]int {
 	return [][]int{{follower}, {leader}, majority, all}
 }
 
-// crashCases calls try for every crash of the run: after each sync of a node's disk
-// with what was not synced lost, after each other change with a torn part of it left,
-// for every set of nodes that the node is in; and after each change with nothing lost,
-// which is kill -9. One of every is tried; the replay is at its moment then.
+// crashCases calls try for every crash of the run: after each sync of a node's disk with
+// unsynced data lost, after each other change with a torn part of it left, each for every
+// set of nodes that contains the node; and after each change with nothing lost, which is
+// kill -9. One of every cases is tried, with the replay at its moment.
 func crashCases(t *testing.T, r *crashRun, every int, try func(*lossyfs.Replay, crashCase)) {
 	t.Helper()
 	replay, count := r.journal.Replay(), 0
@@ -86,7 +87,7 @@ func crashCases(t *testing.T, r *crashRun, every int, try func(*lossyfs.Replay, 
 	}
 }
 
-// crashJudge starts the nodes from what a crash has left, and looks.
+// crashJudge starts the nodes from the disks after a crash, and checks them.
 type crashJudge struct {
 	t     *testing.T
 	run   *crashRun
@@ -137,7 +138,7 @@ func judgeCrash(t *testing.T, r *crashRun, replay *lossyfs.Replay, c crashCase, 
 	})
 }
 
-// start starts the nodes that have been in a cluster before the crash.
+// start starts the nodes that were in a cluster before the crash.
 func (j *crashJudge) start(dir string) error {
 	for i := range j.run.procs.Nodes {
 		path := filepath.Join(dir, fmt.Sprint(i), crashFolder)
@@ -159,13 +160,13 @@ func (j *crashJudge) start(dir string) error {
 func (j *crashJudge) startNode(i int, path string) error {
 	id, ok, err := storage.ReadIdentity(path)
 	if err != nil || !ok || id.ClusterID == "" {
-		return err // it never knew of a cluster: nothing was promised on it
+		return err // it never knew of a cluster, so nothing was promised
 	}
 	dir, err := storage.OpenDir(path, id.NodeID, "")
 	if err != nil {
 		return err
 	}
-	// It may hold locks: nothing can go on from here.
+	// It may hold locks, so nothing can continue from here.
 	fatal := func(err error) { panic(fmt.Sprintf("%v: node %d ends itself: %v", j.crash, i, err)) }
 	s, err := storage.Open(dir, storage.Config{Fatal: fatal, Logger: j.logs.Named(id.NodeID)})
 	if err != nil {
@@ -197,7 +198,7 @@ func (j *crashJudge) startNode(i int, path string) error {
 	return nil
 }
 
-// transport returns another transport at the address, that reaches all others.
+// transport returns another transport at the address that reaches all others.
 func (j *crashJudge) transport(addr raft.ServerAddress) raft.Transport {
 	_, tr := raft.NewInmemTransportWithTimeout(addr, 3*time.Second)
 	for other, to := range j.transports {
@@ -304,7 +305,7 @@ func (j *crashJudge) goesOn(leader *Node, last uint64) error {
 	return fmt.Errorf("the nodes are not level after %s of virtual time", crashServeMax)
 }
 
-// members returns the started nodes that are members by the leader's word.
+// members returns the started nodes that are members according to the leader.
 func (j *crashJudge) members(leader *Node) []*Node {
 	var out []*Node
 	for _, s := range leader.servers() {
@@ -319,7 +320,7 @@ func (j *crashJudge) close() {
 	var errs []error
 	for _, n := range j.nodes {
 		ctx, cancel := context.WithCancel(context.Background())
-		cancel() // nothing is handed over
+		cancel() // no leadership is transferred
 		errs = append(errs, n.Close(ctx))
 	}
 	for _, f := range j.folders {

@@ -10,16 +10,16 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// All of them is: make crashes.
+// To run everything: make crashes.
 var (
 	crashEvery   = flag.Int("crash.every", 67, "TestCrash tries one of so many crashes; a quarter of them with -short")
 	crashPattern = flag.String("crash.scripts", "load", "which scripts TestCrash plays: a pattern with *")
 )
 
-// TestCrash plays scripts on real processes whose disks write down every change, and
-// then starts clusters from what a crash after each change has left: of one node, the
-// leader, a majority, all. Whatever was acknowledged before the crash is there, no
-// token is handed out twice, and all nodes come to the same state.
+// TestCrash plays scripts on real processes whose disks record every change, and then
+// starts clusters from the disks after a crash at each change: of one node, the leader, a
+// majority, all. Everything acknowledged before the crash is there, no token is given out
+// twice, and all nodes reach the same state.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

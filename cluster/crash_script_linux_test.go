@@ -22,15 +22,15 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// crashScript is something that a cluster of real processes goes through while
-// every change of its disks is written down.
+// crashScript is something that happens to a cluster of real processes while every change
+// of its disks is recorded.
 type crashScript struct {
 	name  string
 	nodes int
-	joins int    // of these, the last ones do not belong to the cluster at first
+	joins int    // of these, the last ones, which are not in the cluster at first
 	store string // --log-store, "" for the default
-	level uint32 // feature level that the nodes know at first, 0 for this build's
-	brief bool   // the nodes keep little of their log behind a snapshot, in small segments
+	level uint32 // feature level that the nodes know at first; 0: this build's
+	brief bool   // the nodes keep little log after a snapshot, in small segments
 	play  func(r *crashRun)
 	// mend, if not nil, does what an operator would do to the old leader's folder before
 	// that node is started again; the others stay down.
@@ -62,7 +62,7 @@ func crashScripts() []crashScript {
 	return scripts
 }
 
-// crashRun is a script that is being played, and what is known of it.
+// crashRun is a script that is being played, and the known facts.
 type crashRun struct {
 	t       *testing.T
 	ctx     context.Context
@@ -72,20 +72,20 @@ type crashRun struct {
 	procs   *procs.Cluster
 	client  *http.Client
 
-	// from is the first change that is judged; leader the place of who led then.
+	// from is the first change that is judged; leader the index of the leader then.
 	from, leader int
 	facts        []crashFact
 	tokens       []crashToken
 }
 
-// crashFact is something that was acknowledged, and must hold of every state after it.
+// crashFact is something that was acknowledged, and must hold in every later state.
 type crashFact struct {
 	at    int // changes of the disks by then
 	what  string
 	holds func(m *fsm.Machine) error
 }
 
-// crashToken is a claim token that was handed out.
+// crashToken is a claim token that was given out.
 type crashToken struct {
 	at    int
 	token uint64
@@ -94,8 +94,7 @@ type crashToken struct {
 // crashPatience bounds the playing of a script.
 const crashPatience = 10 * time.Minute
 
-// recordCrash plays the script on real processes, over disks that write down
-// every change.
+// recordCrash plays the script on real processes, over disks that record every change.
 func recordCrash(t *testing.T, s crashScript, binary string) *crashRun {
 	t.Helper()
 	r := &crashRun{t: t, dir: t.TempDir(), binary: binary, journal: &lossyfs.Journal{}, client: &http.Client{Timeout: 30 * time.Second}}
@@ -137,7 +136,7 @@ func recordCrash(t *testing.T, s crashScript, binary string) *crashRun {
 // crashFolder is the data folder on each disk.
 const crashFolder = "data"
 
-// judged begins what is judged.
+// judged marks the point from which on crashes are judged.
 func (r *crashRun) judged() {
 	r.t.Helper()
 	leader := r.waitLeader()
@@ -169,7 +168,7 @@ func (r *crashRun) follower() *procs.Node {
 	return nil
 }
 
-// know notes what holds from now on.
+// know records a fact that holds from now on.
 func (r *crashRun) know(what string, holds func(m *fsm.Machine) error) {
 	r.facts = append(r.facts, crashFact{at: r.journal.Len(), what: what, holds: holds})
 }
@@ -189,8 +188,8 @@ func (r *crashRun) call(n *procs.Node, method, path, body string) (status int, a
 	return resp.StatusCode, answer, err
 }
 
-// must calls the leader until it succeeds, and decodes the answer into out. What
-// has no effect twice may be asked so.
+// must calls the leader until it succeeds, and decodes the answer into out. The call must
+// be safe to repeat.
 func (r *crashRun) must(method, path, body string, out any) {
 	r.t.Helper()
 	for {
@@ -269,7 +268,7 @@ func (r *crashRun) work(name string) {
 
 func playLoad(r *crashRun) { r.work("1"); r.judgedFromTheStart(); r.work("2") }
 
-// judgedFromTheStart judges all: the first start, the first election.
+// judgedFromTheStart judges everything, including the first start and the first election.
 func (r *crashRun) judgedFromTheStart() { r.leader = slices.Index(r.procs.Nodes, r.waitLeader()) }
 
 func playSnapshot(r *crashRun) {
@@ -281,7 +280,7 @@ func playSnapshot(r *crashRun) {
 	r.work("3")
 }
 
-// snapshot has every node write a snapshot.
+// snapshot lets every node write a snapshot.
 func (r *crashRun) snapshot() {
 	r.t.Helper()
 	r.must(http.MethodPost, "/api/snapshots", "", &struct{}{})
@@ -290,15 +289,14 @@ func (r *crashRun) snapshot() {
 // briefKept is the number of entries that briefLog keeps behind a snapshot.
 const briefKept = 16
 
-// briefLog makes of the source nodes that drop most of a short log: the product keeps so
-// much that to replay it after every crash would take hours.
+// briefLog edits the source so that nodes drop most of a short log: the product keeps so
+// much that replaying it after every crash would take hours.
 var briefLog = []procs.Edit{
 	{File: "cluster/snapshots.go", Old: "	trailingLogsMax = 10_240\n", New: fmt.Sprintf("	trailingLogsMax = %d\n", briefKept)},
 	{File: "cluster/storage/walstore.go", Old: "	walSegmentBytes = 16 << 20\n", New: "	walSegmentBytes = 16 << 10\n"},
 }
 
-// playCompaction makes enough log that a snapshot drops the beginning of it, again and
-// again.
+// playCompaction repeatedly makes enough log for a snapshot to drop the beginning of it.
 func playCompaction(r *crashRun) {
 	fill := func(name string) {
 		for i := range 3 * briefKept {
@@ -316,8 +314,8 @@ func playCompaction(r *crashRun) {
 	r.work("2")
 }
 
-// checkDropped fails the test unless every node's log begins behind the index. It returns
-// where the last of them begins.
+// checkDropped fails the test unless every node's log begins after the index. It returns
+// the highest of their first indexes.
 func (r *crashRun) checkDropped(index uint64) (last uint64) {
 	r.t.Helper()
 	must := func(err error) {
@@ -349,7 +347,7 @@ func (r *crashRun) checkDropped(index uint64) (last uint64) {
 	return last
 }
 
-// playVote has the leader killed: the others vote, and the old one comes back.
+// playVote kills the leader: the others vote, and the old one comes back.
 func playVote(r *crashRun) {
 	r.work("1")
 	r.judged()
@@ -429,7 +427,7 @@ func (r *crashRun) signal(s syscall.Signal, nodes ...*procs.Node) {
 	}
 }
 
-// playJoin has a fourth node join and get a vote.
+// playJoin lets a fourth node join and get a vote.
 func playJoin(r *crashRun) {
 	r.work("1")
 	r.judged()
@@ -513,7 +511,7 @@ func (r *crashRun) backup(tasks int) string {
 	return string(backup)
 }
 
-// playRecover makes a cluster of one node's folder, by the product's command.
+// playRecover makes a cluster from one node's folder, with the product's command.
 func playRecover(r *crashRun) {
 	r.work("1")
 	kept := r.waitLeader()
@@ -529,7 +527,7 @@ func playRecover(r *crashRun) {
 	r.work("2")
 }
 
-// playUpgrade has the nodes run this build, one by one, and then for good.
+// playUpgrade upgrades the nodes to this build, one by one, and then finally.
 func playUpgrade(r *crashRun) {
 	r.work("1")
 	r.judged()
@@ -551,7 +549,7 @@ func playUpgrade(r *crashRun) {
 	r.work("3")
 }
 
-// recoverAgain goes on with a recovery that was cut off.
+// recoverAgain continues an interrupted recovery.
 func recoverAgain(dir string) error {
 	_, err := Recover(RecoverConfig{DataDir: dir})
 	if errors.Is(err, ErrNothingToRecover) {

@@ -15,10 +15,10 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// diskSize is the size of the disks of tests, of which a twentieth is kept free.
+// diskSize is the size of the disks in tests. A twentieth is kept free.
 const diskSize = 1 << 30
 
-// disks are the free bytes of the nodes' disks.
+// disks holds the free bytes of the nodes' disks.
 type disks map[string]*atomic.Uint64
 
 func newDisks() disks {
@@ -36,11 +36,11 @@ func (d disks) set(free uint64, nodeIDs ...string) {
 func (d disks) option(cfg *cluster.Config) {
 	free := d[cfg.NodeID]
 	cfg.DiskSpace = func() (uint64, uint64, error) { return free.Load(), diskSize, nil }
-	cfg.DiskInodes = func() (uint64, uint64, error) { return 0, 0, nil } // of the disks of tests none runs out
+	cfg.DiskInodes = func() (uint64, uint64, error) { return 0, 0, nil } // inodes are unlimited in tests
 }
 
-// checkFull checks that submits are refused for the disk, and claims and settles
-// are not.
+// checkFull checks that submits are refused because of the disk, but claims and settles are
+// not.
 func checkFull(t *testing.T, n *cluster.Node) {
 	t.Helper()
 	var over *nodes.Overload
@@ -70,7 +70,7 @@ func checkFull(t *testing.T, n *cluster.Node) {
 	}
 }
 
-// A leader whose disk is low hands its leadership to a voter whose disk is not.
+// A leader whose disk is low transfers its leadership to a voter whose disk is not.
 func TestDisk_leaderHandsOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestDisk_leaderHandsOver(t *testing.T) {
 		}
 		d.set(diskSize, low)
 		<-time.After(5 * time.Second)
-		c.Propose(submitOf("mail", 1)) // with room on two of three
+		c.Propose(submitOf("mail", 1)) // two of three have room
 		c.EnsureSame()
 	})
 }
@@ -109,7 +109,7 @@ func TestDisk_allLow(t *testing.T) {
 		leader := c.Leader()
 		c.Propose(submitOf("mail", 3))
 		d.set(diskSize/20-1, "n1", "n2", "n3")
-		<-time.After(2 * time.Minute) // twice as long as until it may be handed over again
+		<-time.After(2 * time.Minute) // twice the time until the next transfer is possible
 		if c.Leader() != leader {
 			t.Error("the leadership was handed over")
 		}
@@ -124,8 +124,8 @@ func TestDisk_allLow(t *testing.T) {
 	})
 }
 
-// Where half of the disk's reserve is used up, follow-ups are refused, too; claims
-// and settles are not.
+// When half of the disk's reserve is used up, follow-ups are refused, too, but claims and
+// settles are not.
 func TestDisk_strained(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -170,7 +170,7 @@ func TestDisk_followersLow(t *testing.T) {
 		d.set(diskSize, followers[0].NodeID())
 		<-time.After(10 * time.Second)
 		c.Propose(submitOf("mail", 1))
-		// One that has stopped is no help, either.
+		// A stopped node does not help either.
 		c.Stop(c.Place(followers[0]))
 		<-time.After(10 * time.Second)
 		if _, err := leader.Propose(context.Background(), submitOf("mail", 1)); !errors.Is(err, nodes.ErrOverloaded) {
@@ -182,7 +182,7 @@ func TestDisk_followersLow(t *testing.T) {
 	})
 }
 
-// Disks that fill up by turns do not pass the leadership to and fro.
+// Disks that fill up alternately do not move the leadership back and forth.
 func TestDisk_notToAndFro(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -190,7 +190,7 @@ func TestDisk_notToAndFro(t *testing.T) {
 		c := clustertest.New(t, 3, d.option)
 		changes, last := 0, c.Leader()
 		const minutes = 2
-		for range minutes * 12 { // the leader's disk is always the one that is low
+		for range minutes * 12 { // the leader's disk is always the low one
 			leader := c.Leader()
 			if leader != last {
 				changes++

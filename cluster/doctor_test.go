@@ -14,7 +14,7 @@ import (
 	"github.com/claimq/claimq/cluster/storage"
 )
 
-// wrong returns the parts that are wrong, and what is said of them.
+// wrong returns the parts that are wrong, and the texts about them.
 func wrong(findings []storage.Finding) (parts []string, texts string) {
 	for _, f := range findings {
 		if !f.OK {
@@ -25,7 +25,7 @@ func wrong(findings []storage.Finding) (parts []string, texts string) {
 	return parts, texts
 }
 
-// contents is a hash of every file below dir, by name.
+// contents returns a hash of every file below dir, by name.
 func contents(t *testing.T, dir string) map[string][sha256.Size]byte {
 	t.Helper()
 	files := map[string][sha256.Size]byte{}
@@ -43,8 +43,7 @@ func contents(t *testing.T, dir string) map[string][sha256.Size]byte {
 	return files
 }
 
-// usedFolder returns the data folder of a stopped node that has a snapshot and
-// log behind it.
+// usedFolder returns the data folder of a stopped node with a snapshot and log after it.
 func usedFolder(t *testing.T, logStore string) string {
 	t.Helper()
 	cfg := testConfig(t, "n1", t.TempDir(), "127.0.0.1:0")
@@ -82,7 +81,7 @@ func TestExamine(t *testing.T) {
 		t.Run(logStore, func(t *testing.T) {
 			t.Parallel()
 			dir := usedFolder(t, logStore)
-			// What a crash left of a snapshot that was being removed.
+			// A crash left this of a snapshot that was being removed.
 			left := filepath.Join(dir, "snapshots", "9-9-9.gone.tmp")
 			if err := os.Mkdir(left, 0o700); err != nil {
 				t.Fatal(err)
@@ -143,8 +142,7 @@ func mustExamine(t *testing.T, dir string, freeMin uint64) []storage.Finding {
 	return findings
 }
 
-// flipIn flips a bit in the middle of what is written in the one file that
-// pattern matches.
+// flipIn flips a bit in the middle of the used part of the one file that matches pattern.
 func flipIn(t *testing.T, pattern string) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)

@@ -17,8 +17,8 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// A scheduled task is pending as soon as its time has come, and who waits has
-// it, although nothing else is written.
+// A scheduled task is pending as soon as its time has come, and a waiting claim gets it,
+// although nothing else is written.
 func TestDuty_scheduled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -43,8 +43,8 @@ func TestDuty_scheduled(t *testing.T) {
 	})
 }
 
-// More than a tick does in one step is done at once all the same; a trickle does
-// not make an entry for each.
+// Due work that exceeds one tick is still done at once; a trickle does not cause an entry
+// for each task.
 func TestDuty_ticks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestDuty_evicts(t *testing.T) {
 	})
 }
 
-// completeAll completes what w1 has claimed, 100 in a batch.
+// completeAll completes the tasks that w1 has claimed, 100 in a batch.
 func completeAll(c *clustertest.Cluster, claims []fsm.Claim, result []byte) (completes []command.Command) {
 	for _, held := range claims {
 		completes = append(completes, command.Complete{Hold: command.Hold{ID: held.Task.ID, WorkerID: "w1", Token: held.Token}, Result: result})
@@ -120,9 +120,9 @@ func completeAll(c *clustertest.Cluster, claims []fsm.Claim, result []byte) (com
 	return completes
 }
 
-// What repeats need of removed tasks and of claim requests takes a quarter of the limit
-// at most: what was removed last is still remembered then, what was removed first is not,
-// and no submit is refused for it.
+// The data kept for repeats about removed tasks and claim requests take at most a quarter
+// of the limit: the latest removals are still remembered then, the first are not, and no
+// submit is refused because of them.
 func TestDuty_forgets(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -158,8 +158,8 @@ func TestDuty_forgets(t *testing.T) {
 	})
 }
 
-// Ended tasks are never the reason to refuse a submit: they make way before the
-// limit is reached, however little the others leave of it.
+// Ended tasks are never a reason to refuse a submit: they are evicted before the limit is
+// reached, however little room the others leave.
 func TestDuty_endedTasksMakeWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -212,8 +212,8 @@ func TestLevel_ofNewCluster(t *testing.T) {
 	})
 }
 
-// A new cluster starts with defaults that are safe, also after a restart of all nodes: a
-// task that fails three times within a moment is tried again.
+// A new cluster starts with safe defaults, also after a restart of all nodes: a task that
+// fails three times within a moment is tried again.
 func TestDefaults_ofNewCluster(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -256,11 +256,11 @@ func TestDefaults_ofOldFolder(t *testing.T) {
 	})
 }
 
-// submitDefault submits a task that says nothing of attempts and backoff.
+// submitDefault submits a task without attempts and backoff of its own.
 var submitDefault = command.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte(`{}`), MaxAttempts: fsm.DefaultAttempts}}}
 
-// failsOnce has the next task of type mail fail, as soon as there is one, and returns it as
-// it is then.
+// failsOnce fails the next task of type mail, as soon as there is one, and returns it
+// afterwards.
 func failsOnce(t *testing.T, c *clustertest.Cluster) fsm.Task {
 	t.Helper()
 	claimed, err := c.Leader().Claim(context.Background(), claimOf("w1", "mail"), time.Minute)
@@ -289,8 +289,8 @@ func wantInForce(t *testing.T, c *clustertest.Cluster, want fsm.InForce) {
 	}
 }
 
-// Where a voter does not say what it knows the level stays low: what is above it
-// is refused, until the voter is back and an operator raises it.
+// While a voter does not report its level, the cluster's stays low: newer commands are
+// refused until the voter is back and an operator raises the level.
 func TestLevel_upgrade(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

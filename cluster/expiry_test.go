@@ -15,8 +15,8 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// newMemoryNode starts a node without Raft whose entries go through apply. It
-// serves when it returns.
+// newMemoryNode starts a node without Raft whose entries go to apply. It serves when
+// newMemoryNode returns.
 func newMemoryNode(t *testing.T, apply func(n *Node, entry []byte) batch.Future, change ...func(*Config)) *Node {
 	t.Helper()
 	cfg := Config{NodeID: "n"}
@@ -51,9 +51,8 @@ func mustPropose(t *testing.T, n *Node, cmd command.Command) fsm.Result {
 	return p.Result
 }
 
-// An extend that is in the log before an expiry, but was not applied when the
-// leader looked, wins. The claim's lease must still be watched: its next end
-// requeues the task.
+// An extend that is in the log before an expiry, but was not applied when the leader
+// looked, wins. The claim's lease must still be watched: its next end requeues the task.
 func TestLeadership_extendBeforeExpiry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -94,8 +93,8 @@ func TestLeadership_extendBeforeExpiry(t *testing.T) {
 	})
 }
 
-// A leadership that ends while it is being established leaves no timers behind
-// that would gather the claims of later leaders.
+// A leadership that ends while it is being established leaves no timers behind that would
+// collect the claims of later leaders.
 func TestLeadership_endsBeforeTimers(t *testing.T) {
 	t.Parallel()
 	n, err := newNode(Config{NodeID: "n"}.withDefaults(), Parts{})

@@ -17,7 +17,7 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// taskOf returns a copy of the task as n has it, nil if it has none.
+// taskOf returns a copy of the task at n, nil if n has none.
 func taskOf(n *cluster.Node, id uint64) (task *fsm.Task) {
 	_, _ = n.ReadStale(context.Background(), 0, func(m *fsm.Machine, _ fsm.Stamp) {
 		if have := m.Get(id); have != nil {
@@ -28,9 +28,9 @@ func taskOf(n *cluster.Node, id uint64) (task *fsm.Task) {
 	return task
 }
 
-// A leader that is cut off neither acknowledges nor answers a linearizable
-// read, from the moment that another one may lead; and what it had in flight is
-// unknown, not refused.
+// A leader that is cut off neither acknowledges writes nor answers linearizable reads from
+// the moment another one may lead; and the outcome of its commands in flight is unknown,
+// not a refusal.
 func TestNode_leaderCutOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -75,8 +75,8 @@ func TestNode_leaderCutOff(t *testing.T) {
 	})
 }
 
-// The outcome of what was in an entry when the leader was cut off is unknown:
-// the one entry that was in flight is neither acknowledged nor refused.
+// The outcome of commands in an entry when the leader was cut off is unknown: the one entry
+// in flight is neither acknowledged nor refused.
 func TestNode_unknownOutcome(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -102,8 +102,8 @@ func TestNode_unknownOutcome(t *testing.T) {
 	})
 }
 
-// Leases end after their time and within a second of it, also when the wall
-// clock jumps and when the leader changes; and never early.
+// Leases end within a second after their time, even if the wall clock jumps or the leader
+// changes; and never early.
 func TestNode_leasesExpire(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -165,7 +165,7 @@ func TestNode_leaseAcrossFailover(t *testing.T) {
 	})
 }
 
-// An extend that was accepted keeps the claim; the timer looks at the state.
+// An accepted extend keeps the claim, because the timer checks the state.
 func TestNode_extendKeepsTheClaim(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -232,8 +232,8 @@ func TestNode_restartOfAll(t *testing.T) {
 	})
 }
 
-// A follower that was away while the log was compacted catches up by a
-// snapshot, and one that restarts restores its own.
+// A follower that was away while the log was compacted catches up with a snapshot, and one
+// that restarts restores its own.
 func TestNode_snapshots(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -255,8 +255,8 @@ func TestNode_snapshots(t *testing.T) {
 	})
 }
 
-// Random load over a network that is cut and healed: whatever happened, all
-// nodes end up in the same state, and what was acknowledged is in it.
+// Random load over a network that is cut and healed: whatever happens, all nodes end up in
+// the same state, with everything that was acknowledged.
 func TestNode_randomLoad(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()

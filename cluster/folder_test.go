@@ -12,8 +12,8 @@ type testFolder struct {
 	dir *storage.Dir
 }
 
-// openFolder opens the folder at path and its stores. What would end the process fails
-// the test, unless cfg says otherwise.
+// openFolder opens the folder at path and its stores. Fatal errors fail the test, unless
+// cfg says otherwise.
 func openFolder(t *testing.T, path, logStore string, cfg storage.Config) testFolder {
 	t.Helper()
 	dir, err := storage.OpenDir(path, "n1", logStore)

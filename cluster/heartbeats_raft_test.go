@@ -16,8 +16,8 @@ import (
 	"github.com/claimq/claimq/internal/simnet"
 )
 
-// raftBench is a node a, whose log is in memory, and two members b and c that the test
-// plays. Messages go as in production: heartbeats over connections of their own, to the
+// raftBench is a node a with its log in memory, and two members b and c that the test
+// plays. Messages go as in production: heartbeats over their own connections, to the
 // transport's handler.
 type raftBench struct {
 	servers []raft.Server // a, b, c
@@ -26,12 +26,12 @@ type raftBench struct {
 	peers   map[raft.ServerID]*playedPeer
 }
 
-// playedPeer votes for everybody who asks, if it is let to, and takes all entries.
+// playedPeer votes for any candidate if it is allowed to, and accepts all entries.
 type playedPeer struct {
 	*raft.NetworkTransport
 	server raft.Server
-	voting atomic.Bool  // before an election, too
-	asked  atomic.Int32 // for a vote
+	voting atomic.Bool  // including preelection votes
+	asked  atomic.Int32 // requests for a vote
 }
 
 // heldLog is a log whose appends wait while gate is not nil.
@@ -47,7 +47,7 @@ func (l *heldLog) StoreLogs(logs []*raft.Log) error {
 	return l.InmemStore.StoreLogs(logs)
 }
 
-// hold closes the gate until open is called, at the end of the test at the latest.
+// hold closes the gate until open is called, at the latest at the end of the test.
 func (l *heldLog) hold(t *testing.T) (open func()) {
 	l.gate = make(chan struct{})
 	open = sync.OnceFunc(func() { close(l.gate) })
@@ -55,7 +55,7 @@ func (l *heldLog) hold(t *testing.T) (open func()) {
 	return open
 }
 
-// hostLayer is a host of a network in memory as Raft sees it.
+// hostLayer is a host of a network in memory, as a stream layer for Raft.
 type hostLayer struct {
 	net.Listener
 	host *simnet.Host
@@ -142,8 +142,8 @@ func (p *playedPeer) answer(command any) any {
 	}
 }
 
-// send sends a, as the leader of term, a heartbeat or one entry. The channel gives
-// the answer, nil if the call fails.
+// send sends a, as the leader of term, a heartbeat or one entry. The channel gets the
+// answer, nil if the call fails.
 func (b *raftBench) send(from raft.ServerID, term uint64, entries ...*raft.Log) <-chan *raft.AppendEntriesResponse {
 	p := b.peers[from]
 	args := &raft.AppendEntriesRequest{
@@ -178,15 +178,15 @@ func given(answer <-chan *raft.AppendEntriesResponse) *raft.AppendEntriesRespons
 	}
 }
 
-// A leader that is waiting for something to do hears of a later term by a heartbeat. It
-// writes nothing with that term: another one leads in it.
+// An idle leader learns of a later term from a heartbeat. It writes nothing in that term,
+// because another one leads in it.
 func TestHeartbeats_leaderHearsOfALaterTerm(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newRaftBench(t)
 		b.peers["b"].voting.Store(true)
 		leaderOf(t, b.node)
-		synctest.Wait() // nothing goes on: Raft's loop waits
+		synctest.Wait() // Raft's loop is idle
 		term := b.node.raft.CurrentTerm()
 
 		resp := given(b.send("b", term+1))
@@ -210,8 +210,8 @@ func TestHeartbeats_leaderHearsOfALaterTerm(t *testing.T) {
 	})
 }
 
-// A follower whose loop waits for its disk answers its leader all the same, and that is
-// all: whatever else a heartbeat says waits for the loop.
+// A follower whose loop waits for its disk still answers its leader, but nothing more: any
+// other content of a heartbeat waits for the loop.
 func TestHeartbeats_loopHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -249,7 +249,7 @@ func TestHeartbeats_loopHangs(t *testing.T) {
 // answered for it, does not start an election when it goes on.
 func TestHeartbeats_loopHungLong(t *testing.T) {
 	t.Parallel()
-	for range 20 { // whether Raft looks at its timer first is a matter of luck
+	for range 20 { // whether Raft looks at its timer first is random
 		synctest.Test(t, func(t *testing.T) {
 			b := newRaftBench(t)
 			ticker := time.NewTicker(heartbeatTimeout / 10)

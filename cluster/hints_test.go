@@ -18,9 +18,9 @@ const (
 	laterMax   = 100 * time.Millisecond
 )
 
-// heldOver has a task claimed, lets the cluster go through change some time after,
-// which returns when there is no leader any more, and later lets one lead again. It returns
-// how long the task was held longer than its lease and the time without a leader.
+// heldOver lets a task be claimed, and after a while the cluster go through change, which
+// returns when there is no leader any more; later allows a new leader. It returns the time
+// for which the task was held beyond its lease and the time without a leader.
 func heldOver(t *testing.T, c *clustertest.Cluster, lease, after time.Duration, change func(leader *cluster.Node), later func()) time.Duration {
 	t.Helper()
 	id := c.Propose(submit("")).Result.Submitted[0].Task.ID
@@ -44,8 +44,8 @@ func heldOver(t *testing.T, c *clustertest.Cluster, lease, after time.Duration, 
 	return over
 }
 
-// The worker dies with the leader, long after the last entry: the task comes back when
-// its lease is over by the time that the leader knew, which wrote nothing.
+// The worker dies with the leader, long after the last entry: the task comes back when its
+// lease is over by the time of that leader, which wrote nothing.
 func TestNode_leaseOverLeaderThatDies(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -21,7 +21,7 @@ func TestNode_joinsAfterTheFirstMembersHaveGone(t *testing.T) {
 	}
 	cfgs[0].Bootstrap = true
 	first := openNode(t, cfgs[0])
-	for i := range 100 * appendEntriesMax { // enough for more than raftTakenInterval
+	for i := range 100 * appendEntriesMax { // enough to last longer than raftTakenInterval
 		submitKey(t, first, fmt.Sprint("first ", i))
 	}
 	token := joinTokenOf(t, first)
@@ -39,7 +39,7 @@ func TestNode_joinsAfterTheFirstMembersHaveGone(t *testing.T) {
 	eventually(t, "n3 has the beginning", func() bool { return third.AppliedIndex() > 0 })
 	closeNode(t, third)
 
-	// Started again in the midst of it, it still knows who made it a member.
+	// Restarted in the middle, it still knows the node that made it a member.
 	cfgs[2].Join, cfgs[2].Registerer = nil, testConfig(t, "n3", "", "").Registerer
 	third = openNode(t, cfgs[2])
 	eventually(t, "n3 votes", func() bool { return len(second.votersNow()) == 2 })

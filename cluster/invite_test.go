@@ -15,8 +15,8 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// joinTokenOf makes a join token of the leader's cluster, for all nodes that a test
-// may have.
+// joinTokenOf returns a function that makes a join token of the leader's cluster, for all
+// nodes of a test.
 func joinTokenOf(t *testing.T, leader *Node) func() (string, error) {
 	t.Helper()
 	token := "the join token of " + t.Name()
@@ -136,7 +136,7 @@ func TestNode_joinsByAToken(t *testing.T) {
 	}
 }
 
-// commandsSince returns the commands in the node's log behind the index.
+// commandsSince returns the commands in the node's log after the index.
 func commandsSince(t *testing.T, n *Node, index uint64) (all []command.Command) {
 	t.Helper()
 	last, err := n.logs.LastIndex()

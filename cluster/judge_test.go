@@ -12,7 +12,7 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// A settle that is refused, or repeated, is answered from the state, and writes nothing.
+// A refused or repeated settle is answered from the state, and writes nothing.
 func TestNode_refusedSettles(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestNode_refusedSettles(t *testing.T) {
 			t.Errorf("settles that were refused moved the log from %d to %d", before, after)
 		}
 
-		// One op that is good is enough for the log.
+		// One valid op is enough for the log.
 		p := c.Propose(command.Batch{Ops: []command.Command{command.Complete{Hold: wrong}, command.Extend{Hold: hold}}})
 		if p.Result.Results[0].Code != fsm.CodeWrongWorker || p.Result.Results[1].Code != "" || p.Index <= before {
 			t.Errorf("a batch with a good op: %+v at %d", p.Result.Results, p.Index)
@@ -60,7 +60,7 @@ func TestNode_refusedSettles(t *testing.T) {
 	})
 }
 
-// A leader that is cut off refuses no settle: another one may have let it in.
+// A leader that is cut off refuses no settle, because another leader may have accepted it.
 func TestNode_refusedSettlesCutOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

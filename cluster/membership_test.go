@@ -17,8 +17,8 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// A nonvoter that was removed while the leader was about to promote it stays
-// removed: as a voter that is gone it could hold up every commit.
+// A nonvoter that was removed while the leader was about to promote it stays removed,
+// because as an absent voter it could block every commit.
 func TestLeadership_promotesNobodyAnew(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, "n1", t.TempDir(), freeAddrs(t, 1)[0])
@@ -31,7 +31,8 @@ func TestLeadership_promotesNobodyAnew(t *testing.T) {
 	}
 }
 
-// Nor does an operator's promotion, which waits until it is near, make it one.
+// An operator's promotion, which waits until the node has caught up, does not add it again
+// either.
 func TestNode_promotesNobodyAnew(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, "n1", t.TempDir(), freeAddrs(t, 1)[0])
@@ -50,15 +51,15 @@ func TestNode_promotesNobodyAnew(t *testing.T) {
 	}
 }
 
-// A copy of a member's data folder that is started at another address does not get
-// that member's place while the member runs: it may lack what the member has
-// acknowledged, and both would vote. A member that has moved does.
+// A copy of a member's data folder that is started at another address does not get that
+// member's place while the member runs: it may lack entries that the member has
+// acknowledged, and both would vote. A member that has moved does get it.
 func TestLeadership_movesNobodyToACopy(t *testing.T) {
 	t.Parallel()
 	c := newBackupCluster(t, storage.KindWAL)
 	leader := leaderOf(t, c.nodes...)
 	at := slices.Index(c.nodes, c.follower())
-	// moved says what the leader has of a node that says that it is at addr now.
+	// moved returns the leader's address of a node that says that it is at addr now.
 	moved := func(n *Node, addr string) (has raft.ServerAddress) {
 		t.Helper()
 		record := n.record
@@ -107,8 +108,8 @@ func TestLeadership_movesNobodyToACopy(t *testing.T) {
 	eventually(t, "the member to be known where it has moved", func() bool { return string(moved(here, addrs[1])) == addrs[1] })
 }
 
-// A configuration that Raft does not take is refused in words, and nothing is changed
-// by it: its outcome is not unknown.
+// A configuration that Raft refuses is refused with words and changes nothing: its outcome
+// is not unknown.
 func TestNode_refusesWhatRaftRefuses(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, "n1", t.TempDir(), freeAddrs(t, 1)[0])
@@ -154,7 +155,7 @@ func TestNode_refusesWhatRaftRefuses(t *testing.T) {
 	}
 }
 
-// changeOf is a change as Raft answers it.
+// changeOf is a change with Raft's answer.
 type changeOf struct {
 	raft.IndexFuture
 	index uint64
@@ -164,7 +165,8 @@ type changeOf struct {
 func (c changeOf) Index() uint64 { return c.index }
 func (c changeOf) Error() error  { return c.err }
 
-// What was never written to the log has changed nothing; all else is unknown.
+// A change that was never written to the log has changed nothing; all other outcomes are
+// unknown.
 func TestChangeError(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -186,8 +188,8 @@ func TestChangeError(t *testing.T) {
 	}
 }
 
-// Who no longer waits for a change does not let the next one in before Raft has
-// taken it: else it might be made after a change that was decided later.
+// A caller that stops waiting for a change does not let the next one in before Raft has
+// accepted it. Otherwise it might be made after a change that was decided later.
 func TestNode_changeIsTakenUnderTheLock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -217,7 +219,8 @@ func TestNode_changeIsTakenUnderTheLock(t *testing.T) {
 	})
 }
 
-// A change that still waits for Raft when the node closes may be made: Raft ends later.
+// A change that still waits for Raft when the node closes may be made, because Raft ends
+// later.
 func TestNode_changeWhileItCloses(t *testing.T) {
 	t.Parallel()
 	n, err := newNode(Config{NodeID: "n"}.withDefaults(), Parts{UUID: "u"})
@@ -236,7 +239,7 @@ func TestNode_changeWhileItCloses(t *testing.T) {
 	}
 }
 
-// hangingChange is taken, and answered when the test ends.
+// hangingChange is accepted, but only answered when the test ends.
 type hangingChange struct {
 	raft.IndexFuture
 	never <-chan struct{}

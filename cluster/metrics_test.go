@@ -17,8 +17,8 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// gathered returns the values of a registry: of counters and gauges by name, or
-// by name and the value of their label, of histograms how often they observed.
+// gathered returns the values of a registry: counters and gauges by name, or by name and
+// label value, and for histograms the number of observations.
 func gathered(t *testing.T, r *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := r.Gather()
@@ -38,8 +38,8 @@ func gathered(t *testing.T, r *prometheus.Registry) map[string]float64 {
 	return values
 }
 
-// watched starts three nodes whose metrics can be gathered, by node id. A node
-// that starts again begins again.
+// watched starts three nodes with their metrics' registries, by node id. A restarted node
+// starts with new metrics.
 func watched(t *testing.T, options ...clustertest.Option) (*clustertest.Cluster, map[string]*prometheus.Registry) {
 	registries := make(map[string]*prometheus.Registry)
 	options = append(options, func(cfg *cluster.Config) {
@@ -49,8 +49,7 @@ func watched(t *testing.T, options ...clustertest.Option) (*clustertest.Cluster,
 	return clustertest.New(t, 3, options...), registries
 }
 
-// What happened to tasks is counted by the leader alone, and a node that replays
-// its log counts nothing.
+// Only the leader counts events of tasks, and a node that replays its log counts nothing.
 func TestNode_countsOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -108,8 +107,8 @@ func work(c *clustertest.Cluster) {
 	}})
 }
 
-// The leader tells how far the other nodes' clocks are ahead of its own, and logs
-// that they are more than a second apart, once.
+// The leader reports how far the other nodes' clocks are ahead of its own, and logs once
+// that they are more than a second apart.
 func TestNode_clocksApart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -143,7 +142,7 @@ func TestNode_clocksApart(t *testing.T) {
 	})
 }
 
-// safeBuffer is a buffer that several goroutines write to.
+// safeBuffer is a buffer that several goroutines may write to.
 type safeBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer // guarded by mu

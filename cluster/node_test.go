@@ -11,7 +11,7 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// submit submits a task that is pending as soon as its lease is over.
+// submit returns a submit of a task that is pending as soon as its lease is over.
 func submit(key string) command.Submit {
 	return command.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte(`{}`), Key: key, MaxAttempts: 0, Backoff: &fsm.Backoff{MaxMS: 1}}}}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// What a member needs is said in words, and what only needs attention does not
+// A member's problems are described in words, and those that only need attention do not
 // make it unhealthy.
 func TestNode_viewOf(t *testing.T) {
 	t.Parallel()
@@ -77,7 +77,8 @@ func TestNode_viewOf(t *testing.T) {
 	}
 }
 
-// A node whose time zones are not the leader's is told of, one that does not say is not.
+// A node whose time zones differ from the leader's is reported, one that does not say is
+// not.
 func TestZonesOf(t *testing.T) {
 	t.Parallel()
 	leads := &nodes.Zones{Version: "2026f", Sum: "0a"}
@@ -98,8 +99,8 @@ func TestZonesOf(t *testing.T) {
 	}
 }
 
-// How far a clock is off is said of who is off, by the clocks of a majority of voters,
-// and what it means; of a clock that need not be off nothing.
+// A clock that is off according to a majority of voters' clocks is reported for its node,
+// with the consequences; a clock that may be correct is not.
 func TestClockOf(t *testing.T) {
 	t.Parallel()
 	majority := lease.Wall(1e18)

@@ -23,7 +23,7 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// testConfig is a node on loopback.
+// testConfig returns the config of a node on loopback.
 func testConfig(t *testing.T, nodeID, dir, peerAddr string) Config {
 	t.Helper()
 	cfg := DefaultConfig()
@@ -105,8 +105,8 @@ func leaderOf(t *testing.T, nodes ...*Node) *Node {
 // submittedKeys counts the keys of submitOne.
 var submittedKeys atomic.Int64
 
-// submitOne submits a task to whichever of nodes leads, again until its outcome is known:
-// the leader may change at any time, and the task has a key.
+// submitOne submits a task to the leader among the nodes, and repeats that until its outcome is
+// known: the leader may change at any time, and the task has a key.
 func submitOne(t *testing.T, all ...*Node) (p nodes.Proposed) {
 	t.Helper()
 	key := fmt.Sprint("one-", submittedKeys.Add(1))
@@ -130,7 +130,7 @@ func TestOpen_bootstrapRestartAndJoin(t *testing.T) {
 	p := submitOne(t, first)
 	closeNode(t, first)
 
-	// What was acknowledged is there again; the flags no longer matter.
+	// Acknowledged writes are there again; the flags no longer matter.
 	cfg.Bootstrap = false
 	cfg.Registerer = prometheus.NewRegistry()
 	first = openNode(t, cfg)
@@ -219,7 +219,7 @@ func TestOpen_initialCluster(t *testing.T) {
 	}
 	all := open()
 	p := submitOne(t, all...)
-	// A leader that closes hands over: another one serves.
+	// A leader that closes transfers its leadership: another one serves.
 	leader := leaderOf(t, all...)
 	closeNode(t, leader)
 	var rest []*Node
@@ -248,7 +248,7 @@ func TestOpen_initialCluster(t *testing.T) {
 	}
 }
 
-// A node of --initial-cluster that has heard of the cluster from one node only, and nothing from
+// A node of --initial-cluster that has heard of the cluster from only one node, and nothing from
 // its leader, elects a leader with the others when that one is gone.
 func TestOpen_initialClusterLosesItsFirst(t *testing.T) {
 	t.Parallel()
@@ -303,7 +303,7 @@ func newFirstSecond(t *testing.T) *firstSecond {
 	return b
 }
 
-// openAll opens nodes at once and returns those that are open, as they come to be.
+// openAll opens nodes at once and returns them in the order in which they are open.
 func (b *firstSecond) openAll(ids ...string) <-chan *Node {
 	b.t.Helper()
 	opened := make(chan *Node, len(ids))
@@ -381,8 +381,8 @@ func TestOpen_refuses(t *testing.T) {
 	}
 }
 
-// A node that was killed in the middle of its bootstrap, which is two writes,
-// bootstraps when it is started again.
+// A node that was killed in the middle of its bootstrap, which is two writes, bootstraps when it
+// is started again.
 func TestOpen_bootstrapCutShort(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, "n1", t.TempDir(), freeAddrs(t, 1)[0])
@@ -405,8 +405,7 @@ func TestOpen_bootstrapCutShort(t *testing.T) {
 	submitOne(t, n)
 }
 
-// Without Raft the same node serves from memory: what replication costs is the
-// difference.
+// Without Raft the same node serves from memory: the difference shows the cost of replication.
 func TestOpen_noRaft(t *testing.T) {
 	t.Parallel()
 	cfg := DefaultConfig()

@@ -16,7 +16,7 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// newGatedCluster is three nodes with data folders, whose disks can be held up.
+// newGatedCluster returns three nodes with data folders whose disks can be held up.
 func newGatedCluster(t *testing.T) (nodes []*Node, disks []*disktest.GatedLog) {
 	t.Helper()
 	var servers []raft.Server
@@ -77,7 +77,7 @@ func TestLeader_ownDisk(t *testing.T) {
 	}()
 	index := before + 1
 	eventually(t, "Raft to take the entry for committed", func() bool { return leader.raft.CommitIndex() >= index })
-	for range 10 { // an answer may be to a message of before
+	for range 10 { // an answer may be to an earlier message
 		since := time.Now()
 		for i, n := range all {
 			eventually(t, "Raft to tell of it", func() bool {

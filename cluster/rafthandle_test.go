@@ -29,7 +29,7 @@ func TestRaftHandle_transferAfterTheEnd(t *testing.T) {
 	cfg.Bootstrap = true
 	n := openNode(t, cfg)
 	closeNode(t, n)
-	for range 64 { // each is queued with odds of one half, until one is
+	for range 64 { // each is queued with a chance of one half, until one is
 		err := n.raft.LeadershipTransferToServer("n2", "127.0.0.1:1").Error()
 		if !errors.Is(err, raft.ErrRaftShutdown) {
 			t.Fatalf("error is %v, want %v", err, raft.ErrRaftShutdown)
@@ -37,8 +37,8 @@ func TestRaftHandle_transferAfterTheEnd(t *testing.T) {
 	}
 }
 
-// A hand-over during a snapshot does not leave the node deaf until that is written:
-// it is given up, and another one is taken later.
+// A transfer during a snapshot does not leave the node deaf until the snapshot is written:
+// that is given up, and another one is taken later.
 func TestRestartRaft_givesUpASnapshot(t *testing.T) {
 	t.Parallel()
 	c := newBackupCluster(t, "")
@@ -78,8 +78,8 @@ func TestRestartRaft_givesUpASnapshot(t *testing.T) {
 	})
 }
 
-// A node that leads on, between two scopes of its leadership, keeps its Raft: a transfer
-// that failed just before must not break a restore off.
+// A node that keeps leading, between two scopes of its leadership, keeps its Raft, because
+// a transfer that failed just before must not interrupt a restore.
 func TestEndTransfer_leadsBetweenScopes(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, "n1", t.TempDir(), freeAddrs(t, 1)[0])
@@ -102,7 +102,7 @@ func TestEndTransfer_leadsBetweenScopes(t *testing.T) {
 	}
 }
 
-// stuckFSM applies nothing before it is let go.
+// stuckFSM applies nothing until it is released.
 type stuckFSM struct {
 	raft.FSM
 	goes chan struct{}
@@ -158,8 +158,8 @@ func TestRaftRun_shutdownTwice(t *testing.T) {
 	})
 }
 
-// A node that learns that it was removed while its Raft is being started again has none
-// that runs on.
+// A node that learns that it was removed while its Raft is being restarted has no running
+// one afterwards.
 func TestRestartRaft_removed(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, "n1", t.TempDir(), freeAddrs(t, 1)[0])
@@ -176,7 +176,7 @@ func TestRestartRaft_removed(t *testing.T) {
 	}
 }
 
-// keptEntries are the entries that a state was made of.
+// keptEntries are the entries from which a state was made.
 type keptEntries struct {
 	replicatest.Applier
 	data map[uint64][]byte
@@ -254,8 +254,8 @@ func (b *followerBench) offer(index uint64, state []byte) {
 }
 
 // A snapshot that was sent and is on disk, but was not restored yet when Raft ended, is
-// restored by the next run: else that would apply what follows the snapshot to the state
-// from before it.
+// restored by the next run. Otherwise that would apply the following entries to the state
+// from before the snapshot.
 func TestRestartRaft_whileASnapshotIsRestored(t *testing.T) {
 	t.Parallel()
 	other, err := newNode(testConfig(t, "other", "", ""), Parts{UUID: "other"}) // it never runs
@@ -270,7 +270,7 @@ func TestRestartRaft_whileASnapshotIsRestored(t *testing.T) {
 	state := replicatest.Persisted(t, other.fsm)
 	replicatest.Fill(entries, sent+1, 100, 10)
 	for _, logStore := range []string{storage.KindWAL, storage.KindBoltDB} {
-		for try := range 4 { // Raft passes over what waits to be restored with odds of one half
+		for try := range 4 { // Raft skips the waiting restore with a chance of one half
 			t.Run(fmt.Sprintf("%s-%d", logStore, try), func(t *testing.T) {
 				t.Parallel()
 				b := newFollowerBench(t, logStore)

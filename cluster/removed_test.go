@@ -13,7 +13,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// heldTransport lets heartbeats through, and no entries while held is set.
+// heldTransport passes heartbeats, but no entries while held is set.
 type heldTransport struct {
 	*raft.InmemTransport
 	held *atomic.Bool
@@ -86,9 +86,9 @@ func TestNode_answerStandingOfAStranger(t *testing.T) {
 	}
 }
 
-// A leader whose removal of a node is not committed leads for certain, but does not
-// tell the node that it was removed: the next leader may know nothing of it, and who
-// was told so never comes back.
+// A leader whose removal of a node is not committed certainly leads, but does not tell the
+// node that it was removed: the next leader may know nothing of the removal, and a node
+// that was told so never comes back.
 func TestNode_answerStandingWaitsForTheRemoval(t *testing.T) {
 	t.Parallel()
 	nodes, held := newHeldCluster(t)
@@ -132,7 +132,7 @@ func TestNode_answerStandingWaitsForTheRemoval(t *testing.T) {
 	if err := future.Error(); err != nil && !errors.Is(err, raft.ErrLeadershipLost) {
 		t.Fatal(err)
 	}
-	// A leadership that was lost meanwhile may have taken the removal with it.
+	// A leadership that was lost meanwhile may have lost the removal, too.
 	eventually(t, "the node to be told that it was removed, once it was", func() bool {
 		other()
 		if len(leader.servers()) == 3 {

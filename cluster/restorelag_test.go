@@ -15,7 +15,7 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// heapWatch notes how much of the heap lives at most.
+// heapWatch records the peak of the live heap.
 type heapWatch struct {
 	peak atomic.Int64
 	stop chan struct{}
@@ -37,14 +37,14 @@ func watchHeap() *heapWatch {
 	return w
 }
 
-// end ends the watch and returns the most that it saw.
+// end ends the watch and returns the peak.
 func (w *heapWatch) end() int64 {
 	close(w.stop)
 	w.done.Wait()
 	return w.peak.Load()
 }
 
-// liveBytes collects, and returns what was live.
+// liveBytes collects garbage, and returns the live bytes.
 func liveBytes() int64 {
 	runtime.GC()
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
@@ -52,8 +52,8 @@ func liveBytes() int64 {
 	return int64(sample[0].Value.Uint64())
 }
 
-// A follower that has missed more than the log keeps is sent a snapshot. Without
-// memory for two states it never has both.
+// A follower that has missed more than the log keeps is sent a snapshot. Without memory for
+// two states it never has both.
 func TestRestore_laggingFollower(t *testing.T) { //nolint:paralleltest // it measures the heap
 	const limit = 32 << 20
 	addrs := freeAddrs(t, 3)

@@ -19,7 +19,7 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// A restore goes through the log. These tests end nodes in the midst of one.
+// A restore goes through the log. These tests end nodes in the middle of one.
 
 // savedTasks is the number of tasks in the backup of savedBackup.
 const savedTasks = 5
@@ -35,8 +35,8 @@ func savedBackup(t *testing.T) []byte {
 	return save(t, n)
 }
 
-// restoreSteps is a restore that a test does step by step, at a leader whose
-// leadership's scope has ended.
+// restoreSteps is a restore that a test performs step by step, at a leader between scopes of its
+// leadership.
 type restoreSteps struct {
 	t     *testing.T
 	n     *Node
@@ -45,9 +45,9 @@ type restoreSteps struct {
 	begin uint64
 }
 
-// within calls do in the midst of a restore: the scope of the leadership of one of nodes has
-// ended, and begins again once do has returned. It is told at whom that was, and what
-// do returned. Who does not lead any more before do is passed over.
+// within calls do in the middle of a restore: the scope of the leadership of one of the nodes
+// has ended, and begins again when do has returned. It returns that node and the error of do.
+// Nodes that no longer lead before do are skipped.
 func (c *backupCluster) within(saved []byte, all []*Node, do func(s *restoreSteps) (uint64, error)) (leader *Node, err error) {
 	c.t.Helper()
 	eventually(c.t, "a restore to begin", func() (begun bool) {
@@ -65,8 +65,8 @@ func (c *backupCluster) within(saved []byte, all []*Node, do func(s *restoreStep
 	return leader, err
 }
 
-// between is Node.between of a restore whose do is called by the test's goroutine, which
-// may end the test.
+// between is Node.between of a restore, but do is called by the test's goroutine, which may end
+// the test.
 func (c *backupCluster) between(leader *Node, do func() (uint64, error)) error {
 	type outcome struct {
 		index uint64
@@ -88,13 +88,13 @@ func (c *backupCluster) between(leader *Node, do func() (uint64, error)) error {
 	case err := <-ended:
 		return err
 	}
-	defer close(done) // also if do ends the test
+	defer close(done) // even if do ends the test
 	index, err := do()
 	done <- outcome{index, err}
 	return <-ended
 }
 
-// prepared begins steps, where the scope of n's leadership has ended.
+// prepared begins the steps, between scopes of n's leadership.
 func prepared(t *testing.T, n *Node, saved []byte) (*restoreSteps, error) {
 	backup, err := fsm.ReadBackup(bytes.NewReader(saved), int64(len(saved)))
 	if err != nil {
@@ -127,9 +127,9 @@ func (s *restoreSteps) chunk(from, to int) {
 	s.must(command.RestoreChunk{Begin: s.begin, Offset: uint64(from), Data: s.bytes[from:to]})
 }
 
-// killWithin closes the leader, as abruptly as that goes here, when do has returned
-// in the midst of a restore: no other scope begins, and nothing is handed over. It
-// returns the leader's place.
+// killWithin closes the leader, as abruptly as possible here, when do has returned in the middle
+// of a restore: no other scope begins, and no leadership is transferred. It returns the leader's
+// index.
 func (c *backupCluster) killWithin(saved []byte, do func(s *restoreSteps)) (killed int) {
 	c.t.Helper()
 	closed := make(chan error, 1)
@@ -149,14 +149,14 @@ func (c *backupCluster) killWithin(saved []byte, do func(s *restoreSteps)) (kill
 	return slices.Index(c.nodes, leader)
 }
 
-// reopen opens the node at that place again.
+// reopen opens the i-th node again.
 func (c *backupCluster) reopen(i int) {
 	c.t.Helper()
 	c.cfgs[i].Registerer = testConfig(c.t, "", "", "").Registerer
 	c.nodes[i] = openNode(c.t, c.cfgs[i])
 }
 
-// others returns the nodes but the one at that place.
+// others returns all nodes but the i-th.
 func (c *backupCluster) others(i int) (nodes []*Node) {
 	for j, n := range c.nodes {
 		if j != i {
@@ -166,7 +166,7 @@ func (c *backupCluster) others(i int) (nodes []*Node) {
 	return nodes
 }
 
-// tasks returns how many tasks there are, and what is said of a restore.
+// tasksAt returns the number of tasks, and whether a restore is under way.
 func tasksAt(n *Node) (tasks int64, under bool) {
 	n.fsm.Read(func(m *fsm.Machine) {
 		tasks = m.Stats(m.Stamp()).Counts[fsm.StatusPending]
@@ -175,8 +175,8 @@ func tasksAt(n *Node) (tasks int64, under bool) {
 	return tasks, under
 }
 
-// ensureTasks waits until all nodes are at one index and the same, and returns how
-// many tasks they have.
+// ensureTasks waits until all nodes are at the same index with the same state, and returns the
+// number of their tasks.
 func (c *backupCluster) ensureTasks() int64 {
 	c.t.Helper()
 	c.ensureSame()
@@ -187,9 +187,9 @@ func (c *backupCluster) ensureTasks() int64 {
 	return tasks
 }
 
-// A leader that dies in the midst of a restore leaves nothing of it, wherever it is
-// killed, or all of it: on every node the same, itself included once it is back. What
-// is acknowledged meanwhile stays, and a cluster without tasks takes the backup then.
+// If a leader dies in the middle of a restore, at any point, nothing of it remains, or all of
+// it: the same on every node, including the leader once it is back. Writes acknowledged
+// meanwhile stay, and a cluster without tasks then accepts the backup.
 func TestRestoreBackup_killed(t *testing.T) {
 	t.Parallel()
 	saved := savedBackup(t)
@@ -235,8 +235,8 @@ func TestRestoreBackup_killed(t *testing.T) {
 	}
 }
 
-// The end of a restore that only its leader has may be committed by that leader
-// later, or be cut off by another one; it never comes to be on one node alone.
+// The end of a restore that only its leader has may later be committed by that leader, or be cut
+// off by another one; it never stays on one node alone.
 func TestRestoreBackup_endWithoutMajority(t *testing.T) {
 	t.Parallel()
 	saved := savedBackup(t)
@@ -298,9 +298,9 @@ func TestRestoreBackup_endWithoutMajority(t *testing.T) {
 	}
 }
 
-// The leadership goes elsewhere in the midst of a restore: it is given up on every
-// node, its caller is told that nothing was changed, and the rest of it, proposed by
-// who leads again, changes nothing.
+// The leadership moves in the middle of a restore: the restore is given up on every node, its
+// caller is told that nothing was changed, and the rest of it, proposed by the old leader when
+// it leads again, changes nothing.
 func TestRestoreBackup_leadershipMoves(t *testing.T) {
 	t.Parallel()
 	saved := savedBackup(t)
@@ -343,8 +343,8 @@ func TestRestoreBackup_leadershipMoves(t *testing.T) {
 	}
 }
 
-// A node that was down while a backup was restored gets it from the log, or with a
-// snapshot if the log has gone.
+// A node that was down while a backup was restored gets it from the log, or with a snapshot if
+// the log has gone.
 func TestRestoreBackup_nodeThatWasDown(t *testing.T) {
 	t.Parallel()
 	saved := savedBackup(t)
@@ -360,8 +360,8 @@ func TestRestoreBackup_nodeThatWasDown(t *testing.T) {
 				}
 			}
 			closeNode(t, down)
-			// A member that does not answer stands against a restore: its record does not
-			// say that it knows the level. So it falls silent in the midst of it.
+			// A member that does not answer prevents a restore, because its record does not say
+			// that it knows the level. So it falls silent in the middle of it.
 			_, err := c.within(saved, c.others(at), func(s *restoreSteps) (uint64, error) {
 				return s.n.restorePrepared(context.Background(), s.p)
 			})
@@ -391,8 +391,8 @@ func TestRestoreBackup_nodeThatWasDown(t *testing.T) {
 	}
 }
 
-// A cluster is made of a folder whose log ends behind a restore, or in the midst of
-// one: with the backup's tasks, or without any.
+// A cluster can be made from a folder whose log ends after a restore, or in the middle of one:
+// with the backup's tasks, or without any.
 func TestRecover_restoreInTheLog(t *testing.T) {
 	t.Parallel()
 	saved := savedBackup(t)
@@ -429,9 +429,10 @@ func TestRecover_restoreInTheLog(t *testing.T) {
 	}
 }
 
-// A cluster is made of a folder whose node crashed when it had taken a snapshot over, and before
-// anything that follows it: with what the snapshot has, and nothing of the log from before,
-// whether that ends below the snapshot or goes on above it with what was never committed.
+// A cluster is made from a folder whose node crashed after it had installed a snapshot, and
+// before any following entry: with the state of the snapshot, and nothing of the earlier log,
+// whether that ends below the snapshot or continues above it with entries that were never
+// committed.
 func TestRecover_snapshotTakenOver(t *testing.T) {
 	t.Parallel()
 	saved := savedBackup(t)
@@ -466,8 +467,7 @@ func TestRecover_snapshotTakenOver(t *testing.T) {
 	}
 }
 
-// A backup whose state would not fit into the memory is refused before anything is
-// written.
+// A backup whose state would not fit into memory is refused before anything is written.
 func TestRestoreBackup_tooLarge(t *testing.T) {
 	t.Parallel()
 	saved := savedBackup(t)
@@ -484,8 +484,8 @@ func TestRestoreBackup_tooLarge(t *testing.T) {
 	}
 }
 
-// A node whose snapshot is of what no majority had, and whose log is empty, stops
-// rather than take the cluster's log from its first entry on for the rest of its own.
+// A node whose snapshot was never agreed on by a majority, and whose log is empty, stops instead
+// of accepting the cluster's log from its first entry on.
 func TestLogStore_otherHistory(t *testing.T) {
 	t.Parallel()
 	for _, logStore := range []string{storage.KindWAL, storage.KindBoltDB} {
@@ -537,8 +537,8 @@ func TestLogStore_otherHistory(t *testing.T) {
 	}
 }
 
-// plantSnapshot closes the node at that place and makes its folder one whose newest
-// snapshot is the backup's state, up to an entry of that index and term.
+// plantSnapshot closes the node at that index and makes the newest snapshot in its folder the
+// backup's state, up to an entry with that index and term.
 func (c *backupCluster) plantSnapshot(at int, saved []byte, index, term uint64) {
 	c.t.Helper()
 	n := c.nodes[at]

@@ -10,9 +10,9 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// loopCase makes a deposed leader keep entries that were never committed, and
-// sends it a snapshot whose index lies among them. Raft alone sends it again and
-// again, without a pause (docs/adr/0008-install-snapshot-livelock.md), but for the seam.
+// loopCase makes a deposed leader keep entries that were never committed, and sends it a
+// snapshot whose index lies among them. Without the seam, Raft sends it again and again
+// without a pause (docs/adr/0008-install-snapshot-livelock.md).
 type loopCase struct {
 	name     string
 	nodes    int
@@ -20,8 +20,8 @@ type loopCase struct {
 	tail     int    // entries that only the deposed leader has
 	// during is the number of entries written while the snapshot is.
 	during int
-	// installed has the next leader know of the snapshot only, not of the
-	// entries before it: it was sent that snapshot itself.
+	// installed makes the next leader know only the snapshot, not the entries before it,
+	// because it was sent that snapshot itself.
 	installed bool
 }
 
@@ -35,7 +35,7 @@ func loopCases() []loopCase {
 	}
 }
 
-// Whatever a deposed leader has above the snapshot that it is sent, it catches up.
+// A deposed leader catches up, whatever its log has above the snapshot that it is sent.
 func TestRestoreLoop(t *testing.T) {
 	t.Parallel()
 	for _, store := range []string{"raft-boltdb", "raft-wal"} {
@@ -54,8 +54,8 @@ func (lc loopCase) run(t *testing.T, dir string, wal bool) {
 	for range lc.nodes {
 		segment := 0
 		if wal {
-			// raft-wal still returns what was deleted from the segment that it
-			// writes to: with these the tests' entries are in others.
+			// raft-wal still returns deleted entries from its current segment: with small
+			// segments the test's entries are in others.
 			segment = 1 << 10
 		}
 		plan.wal = append(plan.wal, segment)
@@ -87,8 +87,8 @@ func (lc loopCase) run(t *testing.T, dir string, wal bool) {
 		c.level(late)
 		c.lead(late)
 	}
-	<-time.After(5 * time.Second) // what earlier leaders had sent has failed
-	c.writeEntries(3)             // past the snapshot: else it would be level with that
+	<-time.After(5 * time.Second) // messages from earlier leaders have failed
+	c.writeEntries(3)             // past the snapshot: otherwise it would have caught up with that
 	c.network.Release()
 	_, ok := c.soakWaitOnce(soakLevelMax, func() bool { return deposed.loops.Load() > 0 || c.isLevel(deposed) })
 	if !ok {
@@ -137,8 +137,8 @@ func (c *soakCluster) leaveTail(m *soakMember, n int) {
 	c.log.event("%s keeps %d to %d", m.name, last+1, r.LastIndex())
 }
 
-// snapshotDuring takes a snapshot on every node that runs and can be reached,
-// and has n entries written before any is finished.
+// snapshotDuring takes a snapshot on every reachable running node, and writes n entries
+// before any is finished.
 func (c *soakCluster) snapshotDuring(n int) {
 	c.t.Helper()
 	finish := make(chan struct{})
@@ -178,7 +178,7 @@ func (c *soakCluster) isLevel(m *soakMember) bool {
 	return leader != nil && n != nil && n.AppliedIndex() == leader.running().AppliedIndex()
 }
 
-// level waits until m has the state of the leader.
+// level waits until m has the leader's state.
 func (c *soakCluster) level(m *soakMember) {
 	c.t.Helper()
 	if took, ok := c.soakWaitOnce(soakLevelMax, func() bool { return c.isLevel(m) }); !ok {

@@ -85,8 +85,7 @@ func TestRestore_readers(t *testing.T) {
 	}
 }
 
-// A node whose newest snapshot cannot be restored does not start with an older
-// state.
+// A node whose newest snapshot cannot be restored does not start with an older state.
 func TestOpenParts_badSnapshot(t *testing.T) {
 	t.Parallel()
 	snapshots := raft.NewInmemSnapshotStore()

@@ -16,8 +16,8 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// every returns a schedule of that interval, which begins one interval from now
-// and submits whether or not the last task has ended.
+// every returns a schedule with that interval, which begins one interval from now and
+// submits even if the last task has not ended.
 func every(name string, interval time.Duration) fsm.Schedule {
 	return fsm.Schedule{
 		Name: name, Task: fsm.NewTask{Type: name, Params: []byte("1")}, EveryMS: interval.Milliseconds(),
@@ -25,8 +25,8 @@ func every(name string, interval time.Duration) fsm.Schedule {
 	}
 }
 
-// scheduled returns the calendar times at which tasks of the type were submitted
-// by n's state, in order.
+// scheduled returns the calendar times at which tasks of the type were submitted, according
+// to n's state, in order.
 func scheduled(n *cluster.Node, taskType string) (times []int64) {
 	_, _ = n.ReadStale(context.Background(), 0, func(m *fsm.Machine, _ fsm.Stamp) {
 		for q := (fsm.ListQuery{Filter: fsm.Filter{Type: taskType}, Limit: 1000}); ; {
@@ -51,7 +51,7 @@ func scheduleOf(n *cluster.Node, name string) (v fsm.ScheduleView) {
 	return v
 }
 
-// Each slot has its task, at once.
+// Each slot gets its task at once.
 func TestSchedules_everySlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestSchedules_everySlot(t *testing.T) {
 	})
 }
 
-// Whatever happens to leaders and clocks around a slot, it has exactly one task.
+// Whatever happens to leaders and clocks around a slot, it gets exactly one task.
 func TestSchedules_oncePerSlot(t *testing.T) {
 	t.Parallel()
 	for name, disturb := range map[string]func(c *clustertest.Cluster){
@@ -149,9 +149,8 @@ func TestSchedules_oncePerSlot(t *testing.T) {
 	}
 }
 
-// The calendar jumps ahead with the wall clocks, and waits for ones that went
-// back: then the slots that were passed are made up by one task, and none comes
-// twice.
+// The calendar jumps ahead with the wall clocks, and waits for clocks that went back: slots
+// that were passed are made up by one task, and none comes twice.
 func TestSchedules_clocksJump(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -237,7 +236,7 @@ func TestSchedules_catchUp(t *testing.T) {
 	}
 }
 
-// A slot is passed over while the last task has not ended, if that is wished.
+// With that setting, a slot is skipped while the last task has not ended.
 func TestSchedules_overlap(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -259,7 +258,7 @@ func TestSchedules_overlap(t *testing.T) {
 	})
 }
 
-// However many are due at once, all are done at once, many in one entry.
+// All slots that are due at once are done at once, many in one entry.
 func TestSchedules_manyAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -291,8 +290,8 @@ func TestSchedules_manyAtOnce(t *testing.T) {
 	})
 }
 
-// A schedule that this node cannot read is passed over, and does not keep it
-// busy or the others waiting.
+// A schedule that this node cannot read is skipped, and neither keeps the node busy nor
+// delays the others.
 func TestSchedules_unreadable(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -313,7 +312,7 @@ func TestSchedules_unreadable(t *testing.T) {
 	})
 }
 
-// While there is no room for tasks, nothing is submitted; it is made up then.
+// While there is no room for tasks nothing is submitted; it is made up later.
 func TestSchedules_waitForRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -340,7 +339,7 @@ func TestSchedules_waitForRoom(t *testing.T) {
 	})
 }
 
-// Many slots of large tasks that come at once do not go far past the limit.
+// Many slots of large tasks at once do not exceed the limit by far.
 func TestSchedules_largeTasks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -362,8 +361,8 @@ func TestSchedules_largeTasks(t *testing.T) {
 	})
 }
 
-// The leader gives the trail the bounds that it is configured with, unless the
-// cluster does not know of them yet.
+// The leader gives the trail its configured bounds, unless the cluster's level does not
+// know them yet.
 func TestTrailBounds(t *testing.T) {
 	t.Parallel()
 	bounds := func(n *cluster.Node) (has command.SetTrail) {

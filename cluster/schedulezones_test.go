@@ -16,7 +16,7 @@ import (
 	"github.com/claimq/claimq/internal/zones/zonestest"
 )
 
-// zoneFile is the time zones of one node or several.
+// zoneFile is the time zones of one or several nodes.
 type zoneFile struct {
 	t      *testing.T
 	file   string
@@ -34,7 +34,7 @@ func newZoneFile(t *testing.T, ahead time.Duration) *zoneFile {
 	return z
 }
 
-// put puts the clocks of the zone there.
+// put sets the offset of the zone's clocks in the file.
 func (z *zoneFile) put(ahead time.Duration) {
 	z.t.Helper()
 	zonestest.Write(z.t, z.file, "2027b", zonestest.Always(ahead))
@@ -44,7 +44,7 @@ func (z *zoneFile) put(ahead time.Duration) {
 }
 
 // evenMinutes runs at each even minute of certain hours, first two minutes after the beginning
-// of the virtual time: the clocks of the zone are UTC's.
+// of the virtual time. The zone's clocks begin with UTC.
 func evenMinutes() fsm.Schedule {
 	at := time.Date(2000, 1, 1, 0, 2, 0, 0, time.UTC).UnixMilli()
 	return fsm.Schedule{
@@ -60,7 +60,7 @@ func until(minute, second int) {
 
 func timeOf(ms int64) string { return time.UnixMilli(ms).UTC().Format("04:05") }
 
-// wantRuns checks when the tasks of evenMinutes came, and what it waits for.
+// wantRuns checks when the tasks of evenMinutes came, and the next slot.
 func wantRuns(t *testing.T, n *cluster.Node, next string, want ...string) {
 	t.Helper()
 	var got []string
@@ -72,8 +72,8 @@ func wantRuns(t *testing.T, n *cluster.Node, next string, want ...string) {
 	}
 }
 
-// When the data of its zone change, a schedule waits for the same time on the wall, which runs
-// once: not again where it is later, and at once where it is past.
+// When the data of its zone change, a schedule waits for the same local time, which runs once:
+// not again if that is later now, and at once if it is in the past.
 func TestSchedules_newZones(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -89,14 +89,15 @@ func TestSchedules_newZones(t *testing.T) {
 		until(5, 0)
 		wantRuns(t, c.Leader(), "05:30", "02:00", "03:40")
 		until(5, 40)
-		z.put(0) // where it is not six yet, which has run
+		z.put(0) // where it is not yet six, a time that has run
 		until(6, 30)
 		wantRuns(t, c.Leader(), "08:00", "02:00", "03:40", "05:30")
 		c.EnsureSame()
 	})
 }
 
-// Nodes whose zones differ take turns: each time on the wall runs once, by the leader's zones.
+// Nodes with different zones lead in turn: each local time runs once, according to the
+// leader's zones.
 func TestSchedules_zonesOfTheLeader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -133,8 +134,7 @@ func TestSchedules_zonesOfTheLeader(t *testing.T) {
 	})
 }
 
-// A schedule from before the level at which it remembers the time on the wall goes to the slot
-// that is nearest.
+// A schedule from before the level that stores the local time moves to the nearest slot.
 func TestSchedules_newZonesWithoutAWall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -16,20 +16,20 @@ import (
 	"github.com/claimq/claimq/cluster/storage"
 )
 
-// seamBench is a follower of a leader, b, that the test plays. Its stores are real, its
-// state is the list of what was applied.
+// seamBench is a follower of a leader b that the test plays. Its stores are real, its state is
+// the list of applied entries.
 type seamBench struct {
 	t      *testing.T
 	stores testFolder
 	raft   *raft.Raft
 	leader *raft.InmemTransport
 	to     raft.ServerAddress
-	term   uint64 // in which b leads
+	term   uint64 // of b's leadership
 	state  *appliedState
 }
 
-// appliedState holds the indexes that were applied, and restores as that of the
-// snapshot, as text in its only byte.
+// appliedState holds the applied indexes. The state of a snapshot is its index, as text in its
+// only byte.
 type appliedState struct {
 	mu       sync.Mutex
 	applied  []uint64 // since the last restore; guarded by mu
@@ -84,8 +84,7 @@ func (b *seamBench) header() raft.RPCHeader {
 	return raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte("b"), Addr: []byte("b")}
 }
 
-// install offers the snapshot of the entries up to index, and returns whether it was
-// taken.
+// install offers the snapshot of the entries up to index, and returns whether it was accepted.
 func (b *seamBench) install(index, term uint64) bool {
 	b.t.Helper()
 	servers := raft.Configuration{Servers: []raft.Server{{ID: "a", Address: "a"}, {ID: "b", Address: "b"}}}
@@ -97,7 +96,7 @@ func (b *seamBench) install(index, term uint64) bool {
 	return err == nil && resp.Success
 }
 
-// append sends entries of the term with the indexes, behind the entry prev of prevTerm.
+// append sends entries of the term with the indexes, following the entry prev of prevTerm.
 func (b *seamBench) append(prev, prevTerm, commit, term uint64, indexes ...uint64) bool {
 	b.t.Helper()
 	args := &raft.AppendEntriesRequest{
@@ -113,7 +112,7 @@ func (b *seamBench) append(prev, prevTerm, commit, term uint64, indexes ...uint6
 	return resp.Success
 }
 
-// want checks what the log holds and, once it is there, what was applied to the state.
+// want checks the contents of the log and, once they are there, the applied entries.
 func (b *seamBench) want(restores int, first, last uint64, applied ...uint64) {
 	b.t.Helper()
 	lo, _ := b.stores.Log.FirstIndex()
@@ -131,7 +130,7 @@ func (b *seamBench) want(restores int, first, last uint64, applied ...uint64) {
 	}
 }
 
-// terms returns the terms of the log's entries with the indexes.
+// terms returns the terms of the log's entries at the indexes.
 func (b *seamBench) terms(indexes ...uint64) (terms []uint64) {
 	b.t.Helper()
 	for _, index := range indexes {
@@ -153,8 +152,8 @@ func onBothStores(t *testing.T, test func(t *testing.T, b *seamBench)) {
 	}
 }
 
-// Messages that come late or twice take nothing from a follower that it has said it
-// has: Raft alone would delete 11 and 12, and take 13 behind them (hashicorp/raft#697).
+// Late or duplicated messages remove nothing that a follower has acknowledged: Raft alone would
+// delete 11 and 12, and append 13 after them (hashicorp/raft#697).
 func TestSeam_lateMessages(t *testing.T) {
 	t.Parallel()
 	onBothStores(t, func(t *testing.T, b *seamBench) {
@@ -185,8 +184,8 @@ func TestSeam_lateMessages(t *testing.T) {
 	})
 }
 
-// A follower whose log goes on above the snapshot with entries that were never committed
-// takes the leader's in their place at once.
+// A follower whose log continues above the snapshot with entries that were never committed
+// replaces them by the leader's at once.
 func TestSeam_anotherHistoryAboveTheSnapshot(t *testing.T) {
 	t.Parallel()
 	onBothStores(t, func(t *testing.T, b *seamBench) {
@@ -208,8 +207,8 @@ func TestSeam_anotherHistoryAboveTheSnapshot(t *testing.T) {
 	})
 }
 
-// A follower whose log goes on above what a message shows, with what an earlier leader left
-// there, takes none of that for committed, however far the leader says that it has come.
+// A follower whose log continues above the entries that a message covers, with entries from an
+// earlier leader, does not take those for committed, however high the leader's commit index is.
 func TestSeam_commitAboveWhatIsShown(t *testing.T) {
 	t.Parallel()
 	onBothStores(t, func(t *testing.T, b *seamBench) {
@@ -230,8 +229,8 @@ func TestSeam_commitAboveWhatIsShown(t *testing.T) {
 	})
 }
 
-// A newcomer that has taken a snapshot over goes on when the entries come that its leader had
-// sent before, and gave up waiting for: they are not of another history.
+// A new member that has installed a snapshot continues when entries arrive that its leader sent
+// earlier, and gave up waiting for: they are not from another history.
 func TestSeam_entriesFromBeforeTheSnapshot(t *testing.T) {
 	t.Parallel()
 	onBothStores(t, func(t *testing.T, b *seamBench) {
@@ -256,8 +255,8 @@ func TestSeam_entriesFromBeforeTheSnapshot(t *testing.T) {
 	})
 }
 
-// A leader of a later term that sends entries from the first one on ends a node all the same: it
-// knows nothing of the snapshot that this node has.
+// If a leader of a later term sends entries from the first one on, the node still ends: that
+// leader knows nothing of this node's snapshot.
 func TestSeam_entriesOfALaterLeader(t *testing.T) {
 	t.Parallel()
 	for _, logStore := range []string{storage.KindWAL, storage.KindBoltDB} {
@@ -285,7 +284,7 @@ func TestSeam_entriesOfALaterLeader(t *testing.T) {
 	}
 }
 
-// An offer that Raft refuses for its protocol is refused, also where the state covers it.
+// An offer that Raft refuses because of its protocol is refused, even where the state covers it.
 func TestSeam_offerOfAnotherProtocol(t *testing.T) {
 	t.Parallel()
 	onBothStores(t, func(t *testing.T, b *seamBench) {

@@ -10,9 +10,9 @@ import (
 	"github.com/claimq/claimq/internal/pause"
 )
 
-// Bounds that a soak holds the cluster to (docs/guarantees.md). A lease that
-// has run out is noticed within a second; each change of leader may add half a
-// second, and five more if nodes that knew of the lease clock have been started again.
+// Bounds for the cluster in a soak (docs/guarantees.md). A lease that has run out is
+// noticed within a second; each change of leader may add half a second, and five more if
+// nodes that knew the lease clock have been restarted.
 const (
 	soakLeaderMax   = 5 * time.Second
 	soakProgressMax = 10 * time.Second
@@ -28,17 +28,15 @@ const (
 	soakSlowAfter = 2 * time.Second
 )
 
-// soakMoment is a moment, and how often there had been no healthy leader by
-// then.
+// soakMoment is a moment with the totals until then.
 type soakMoment struct {
 	at      time.Time
-	unwell  time.Duration // time in which the cluster had no leader, or a slow disk or network
+	unwell  time.Duration // time without a leader, or with a slow disk or network
 	changes int           // of the leader
 	starts  int           // of nodes
 }
 
-// soakHealth looks at the cluster ten times a second, for what leases may be
-// late by, and at the leases.
+// soakHealth checks the cluster ten times a second: the leases, and how late they may be.
 type soakHealth struct {
 	c *soakCluster
 
@@ -54,7 +52,7 @@ func (h *soakHealth) now() soakMoment {
 	return h.moment
 }
 
-// run looks until ctx ends.
+// run checks until ctx ends.
 func (h *soakHealth) run(ctx context.Context, l *soakLoad) {
 	last := time.Now()
 	var slowUntil time.Time
@@ -96,7 +94,7 @@ func (h *soakHealth) slow() bool {
 		if m.disk.slow.Load() > 0 || m.disk.waiting.Load() > 0 {
 			return true
 		}
-		// Raft refuses every write while it hands over to one that does not answer.
+		// Raft refuses every write during a transfer to a node that does not answer.
 		if n := m.running(); n != nil && n.transferSince.Load() > 0 {
 			return true
 		}
@@ -135,8 +133,8 @@ func (l *soakLoad) checkLate(n *Node, now soakMoment) {
 	}
 }
 
-// soakWaitOnce waits until the condition is true and returns how long that took;
-// ok is false if it took longer than most.
+// soakWaitOnce waits until the condition is true and returns the time; ok is false if it
+// took longer than most.
 func (c *soakCluster) soakWaitOnce(most time.Duration, condition func() bool) (took time.Duration, ok bool) {
 	start := time.Now()
 	for !condition() {
@@ -148,8 +146,8 @@ func (c *soakCluster) soakWaitOnce(most time.Duration, condition func() bool) (t
 	return time.Since(start), true
 }
 
-// soakWait is soakWaitOnce, and begins again when a node that ended itself had
-// to be started again.
+// soakWait is soakWaitOnce, but starts over when a node that ended itself had to be started
+// again.
 func (c *soakCluster) soakWait(most time.Duration, condition func() bool) (took time.Duration, ok bool) {
 	again := true
 	for again {
@@ -233,7 +231,7 @@ func (c *soakCluster) checkSame() {
 	c.log.event("all nodes are level at %d", indexes[0])
 }
 
-// checkAcknowledged checks that every node has what was acknowledged.
+// checkAcknowledged checks that every node has everything that was acknowledged.
 func (c *soakCluster) checkAcknowledged(l *soakLoad) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

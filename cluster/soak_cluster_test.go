@@ -22,9 +22,9 @@ import (
 	"github.com/claimq/claimq/internal/simnet"
 )
 
-// soakCluster is a cluster whose nodes have real stores and an unreliable
-// network, and can be stopped and started. Its methods, but those that say
-// otherwise, belong to the goroutine that plays the faults.
+// soakCluster is a cluster whose nodes have real stores and an unreliable network, and can
+// be stopped and started. Unless they say otherwise, its methods belong to the goroutine
+// that plays the faults.
 type soakCluster struct {
 	t       *testing.T
 	plan    soakPlan
@@ -35,7 +35,7 @@ type soakCluster struct {
 	members []*soakMember
 	manners soakManners
 	// rough is true while single connections or messages are slow or stalled: a leader may
-	// lead on and commit late.
+	// keep leading but commit late.
 	rough   atomic.Bool
 	entries soakEntries
 	votes   soakVotes
@@ -43,10 +43,11 @@ type soakCluster struct {
 	// because no caller could have received them.
 	crashed sync.Map
 	starts  atomic.Int64 // of nodes
-	// silentUntil is when workers may ask again, in Unix nanoseconds.
+	// silentUntil is the time from which on workers may make calls again, in Unix
+	// nanoseconds.
 	silentUntil atomic.Int64
 
-	// What nodes that were stopped have counted.
+	// Counts of nodes that were stopped.
 	snapshots, restores, loops, crashes atomic.Int64
 }
 
@@ -55,12 +56,12 @@ type soakPlan struct {
 	nodes         int
 	wal           []int  // by node: raft-wal's size of segments in bytes; 0: raft-boltdb
 	snapshotEvery uint64 // commands
-	trailing      uint64 // entries kept behind a snapshot; 0 = as in production
+	trailing      uint64 // entries kept after a snapshot; 0 = as in production
 	weather       simnet.Weather
-	mix           string // of faults, soakMixes
+	mix           string // of faults, in soakMixes
 	restore       bool   // a backup is restored before the load begins
 	workers       int
-	pace          time.Duration // at most this lies between two acts of a worker
+	pace          time.Duration // longest pause between two acts of a worker
 	leaseMax      time.Duration
 }
 
@@ -91,28 +92,28 @@ func newSoakPlan(r *rand.Rand) soakPlan {
 	if p.mix == soakMixRestores {
 		p.restore = true
 		if r.IntN(2) == 0 {
-			p.trailing = 0 // no log loses its beginning
+			p.trailing = 0 // logs keep their beginning
 		}
 	}
 	return p
 }
 
-// soakMember is one place in the cluster: what outlives a restart, and the
-// node that runs there.
+// soakMember is one place in the cluster: the data that outlive a restart, and the node that
+// runs there.
 type soakMember struct {
 	name  string
-	host  string   // where it is in the network: its name, until it moves
+	host  string   // its place in the network: its name, until it moves
 	told  []string // Config.Join
 	disk  *soakDisk
 	clock *soakClock
 
 	mu    sync.Mutex
 	node  *Node        // guarded by mu; nil while stopped, and once it has crashed
-	ghost *Node        // guarded by mu; one that has crashed, and goes on unheard
-	loops atomic.Int32 // 1: the node ended itself for a loop of restores
+	ghost *Node        // guarded by mu; a crashed node, which goes on without being heard
+	loops atomic.Int32 // 1: the node ended itself because of a loop of restores
 	// mayDiffer is true when the node may find out that it differs, otherHistory when it has
 	// to refuse what it is sent, oldCopy when its folder is put back from an old copy, and
-	// ended once it has ended itself for that.
+	// ended once it has ended itself because of that.
 	mayDiffer, otherHistory, oldCopy, ended atomic.Bool
 }
 
@@ -123,11 +124,11 @@ func (m *soakMember) running() *Node {
 	return m.node
 }
 
-// soakClock is a node's clock: its wall can be made to jump, and it runs a
-// little faster or slower than it should.
+// soakClock is a node's clock: its wall clock can be made to jump, and it runs slightly too
+// fast or too slow.
 type soakClock struct {
 	start time.Time
-	rate  float64 // seconds too much per second, within what claimq allows
+	rate  float64 // extra seconds per second, within claimq's limits
 	skew  atomic.Int64
 }
 
@@ -138,8 +139,8 @@ func (c *soakClock) Mono() time.Duration {
 	return d + time.Duration(float64(d)*c.rate)
 }
 
-// soakLog writes down everything that happens, with the virtual time. It is a
-// file, since a test that cannot go on takes its memory along.
+// soakLog records everything that happens, with the virtual time. It is a file, because a
+// test that cannot continue loses its memory.
 type soakLog struct {
 	start time.Time
 	path  string
@@ -155,7 +156,7 @@ func newSoakLog(path string) (*soakLog, error) {
 	return &soakLog{start: time.Now(), path: path, file: f}, nil
 }
 
-// Write takes a line of a node's logger.
+// Write writes a line of a node's logger.
 func (l *soakLog) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -178,8 +179,8 @@ func (l *soakLog) text() string {
 	return string(b)
 }
 
-// newSoakCluster starts a cluster with everything below dir. plan nil means
-// that the seed decides.
+// newSoakCluster starts a cluster with everything below dir. Without a plan, the seed
+// decides.
 func newSoakCluster(t *testing.T, seed uint64, dir string, plan *soakPlan) *soakCluster {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 1))
@@ -225,23 +226,22 @@ func (c *soakCluster) place(m *soakMember) int {
 	return -1
 }
 
-// fail ends the test. Any goroutine of the test's own may call it.
+// fail ends the test. Any goroutine of the test itself may call it.
 func (c *soakCluster) fail(format string, args ...any) {
 	c.t.Helper()
 	c.report(format, args...)
 	c.t.FailNow()
 }
 
-// report makes the test fail at the next look. A node's goroutine, which may hold
-// locks, goes on.
+// report makes the test fail at the next check. It is for a node's goroutine, which may hold
+// locks and continues.
 func (c *soakCluster) report(format string, args ...any) {
 	c.t.Helper()
 	c.log.event(format, args...)
 	c.t.Errorf(format, args...)
 }
 
-// restartLooped starts the nodes again that ended themselves, and returns how
-// many.
+// restartLooped restarts the nodes that ended themselves, and returns their number.
 func (c *soakCluster) restartLooped() int {
 	count := 0
 	for _, m := range c.members {
@@ -262,7 +262,7 @@ func (c *soakCluster) calm() {
 	c.rough.Store(false)
 }
 
-// heal ends every fault, and starts what is stopped.
+// heal ends every fault, and starts all stopped nodes.
 func (c *soakCluster) heal() {
 	c.calm()
 	for _, m := range c.members {
@@ -300,7 +300,7 @@ func (c *soakCluster) close() {
 // closeLog ends the log; the caller removes its file.
 func (c *soakCluster) closeLog() { _ = io.Closer(c.log.file).Close() }
 
-// counted returns the value of a counter, or how often a histogram was told.
+// counted returns the value of a counter, or the number of a histogram's observations.
 func counted(m prometheus.Metric) int64 {
 	var d dto.Metric
 	if m.Write(&d) != nil {
@@ -309,7 +309,7 @@ func counted(m prometheus.Metric) int64 {
 	return int64(d.GetCounter().GetValue()) + int64(d.GetHistogram().GetSampleCount())
 }
 
-// stateOf returns a node's task of that id, nil if it has none.
+// stateOf returns a node's task with that id, nil if it has none.
 func stateOf(n *Node, id uint64) (task *fsm.Task) {
 	n.fsm.Read(func(m *fsm.Machine) {
 		if have := m.Get(id); have != nil {

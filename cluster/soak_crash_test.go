@@ -23,10 +23,10 @@ const (
 	writeSnapshot soakWrite = "snapshot"
 )
 
-// soakCrash says at which durable write a node is to crash.
+// soakCrash says at which durable write a node crashes.
 type soakCrash struct {
 	kind  soakWrite
-	after int  // that many of the kind go by first
+	after int  // number of writes of the kind before it
 	done  bool // the write is on disk, but its caller was not told
 }
 
@@ -34,7 +34,7 @@ type soakCrash struct {
 // crash in.
 const soakUnwrittenMax = 5 * time.Second
 
-// arm has the node crash at a durable write to come.
+// arm makes the node crash at a future durable write.
 func (d *soakDisk) arm(c soakCrash) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -55,8 +55,8 @@ func (d *soakDisk) hasCrashed() bool {
 	return d.crashed
 }
 
-// whileItLives calls do if the node has not crashed, and reports whether it has
-// called it. Meanwhile it does not crash.
+// whileItLives calls do if the node has not crashed, and reports whether it has called it.
+// Meanwhile the node does not crash.
 func (d *soakDisk) whileItLives(do func()) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -94,10 +94,10 @@ func (d *soakDisk) durable(kind soakWrite, write func() error) (counts bool, err
 	return counts, err
 }
 
-// image is the folder that a crash leaves.
+// image returns the folder that a crash leaves.
 func (d *soakDisk) image() string { return d.path + "-image" }
 
-// copyFolder copies a folder that others write to: what vanishes is left out.
+// copyFolder copies a folder that others write to: files that vanish are left out.
 func copyFolder(to, from string) error {
 	return filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -125,7 +125,7 @@ func copyFolder(to, from string) error {
 	})
 }
 
-// crash ends a node where it stands; its disk calls it, and is locked.
+// crash ends a node at its current point. Its disk calls it, and is locked.
 func (c *soakCluster) crash(m *soakMember, host *simnet.Host) {
 	if m.disk.silent {
 		host.PowerOff()
@@ -146,15 +146,14 @@ func (c *soakCluster) setCrashed(m *soakMember, n *Node) {
 	m.node, m.ghost = nil, n
 }
 
-// hasCrashed reports whether the node has lost its power: what it has said since is
-// not heard. Any goroutine may call it.
+// hasCrashed reports whether the node has lost its power: its later messages are dropped.
+// Any goroutine may call it.
 func (c *soakCluster) hasCrashed(n *Node) bool {
 	_, crashed := c.crashed.Load(n)
 	return crashed
 }
 
-// bury ends a node that has crashed, if there is one, and leaves the disk as it was
-// at the crash.
+// bury ends a crashed node, if there is one, and leaves the disk as it was at the crash.
 func (c *soakCluster) bury(m *soakMember) {
 	if !m.disk.hasCrashed() {
 		return
@@ -183,9 +182,9 @@ func (d *soakDisk) revive() {
 	d.crashed = false
 }
 
-// crashUnwritten has the leader of what is just a majority crash in a slow write to its
-// log, and those elect that had no part in it: what was acknowledged before the leader's
-// own disk had it is on one disk too few.
+// crashUnwritten makes the leader of a bare majority crash in a slow write to its log, and
+// then lets the other nodes elect a leader: anything acknowledged before it was on the
+// leader's own disk would be on one disk too few.
 func (c *soakCluster) crashUnwritten() {
 	leader := c.leader()
 	if leader == nil {
@@ -215,7 +214,7 @@ func (c *soakCluster) crashUnwritten() {
 	<-time.After(time.Duration(2+c.random.IntN(4)) * time.Second)
 }
 
-// crashAtWrite has a node crash at one of its next durable writes.
+// crashAtWrite makes a node crash at one of its next durable writes.
 func (c *soakCluster) crashAtWrite(m *soakMember) {
 	kinds := []soakWrite{writeAny, writeAny, writeLog, writeTruncate, writeStable, writeStable, writeSnapshot}
 	a := soakCrash{kind: kinds[c.random.IntN(len(kinds))], after: c.random.IntN(4), done: c.random.IntN(2) == 0}

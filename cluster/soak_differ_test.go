@@ -13,8 +13,8 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// Two versions of one task's parameters, as long as each other: what all are sent, and
-// what the node that differs has instead.
+// Two versions of one task's parameters, of the same length: what all nodes are sent, and what
+// the node that differs gets instead.
 const (
 	soakRight = `"right"`
 	soakWrong = `"wrong"`
@@ -25,8 +25,8 @@ const (
 // nodes pass. Until then it must not mislead the others.
 const soakDiffersMax = 15 * time.Second
 
-// bend returns the message, or one whose entries say soakWrong for soakRight if it is for
-// the node that is to differ.
+// bend returns the message, with soakWrong instead of soakRight in its entries if it is for
+// the node that should differ.
 func (s *soakManners) bend(target raft.ServerAddress, args *raft.AppendEntriesRequest) *raft.AppendEntriesRequest {
 	if name := s.bent.Load(); name == nil || string(target) != *name || len(args.Entries) == 0 {
 		return args
@@ -74,8 +74,8 @@ func (c *soakCluster) checkDiffering() {
 	}
 }
 
-// makeDiffer has a follower take the entry of a task that all the others have otherwise,
-// and returns it once it has applied that.
+// makeDiffer gives a follower another version of a task's entry than the other nodes, and
+// returns it once it has applied that.
 func (c *soakCluster) makeDiffer() (differs *soakMember) {
 	_, ok := c.soakWait(soakLevelMax, func() bool {
 		leader := c.leader()
@@ -103,8 +103,8 @@ func (c *soakCluster) makeDiffer() (differs *soakMember) {
 	return differs
 }
 
-// disturbDiffering does one of what may make the node that differs a leader, or keep from
-// it what the others say.
+// disturbDiffering does something that may make the node that differs a leader, or hide the
+// others' answers from it.
 func (c *soakCluster) disturbDiffering(m *soakMember) {
 	leader := c.leader()
 	switch c.random.IntN(4) {
@@ -123,8 +123,8 @@ func (c *soakCluster) disturbDiffering(m *soakMember) {
 	}
 }
 
-// watchDiffering reads from the node until it has ended itself, and returns a function
-// that ends that and tells whether what only it has was ever answered.
+// watchDiffering reads from the node until it has ended itself. The returned function ends
+// that and tells whether the node ever answered with what only it has.
 func (c *soakCluster) watchDiffering(n *Node) (wrong func() bool) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var answered atomic.Bool
@@ -149,7 +149,7 @@ func (c *soakCluster) watchDiffering(n *Node) (wrong func() bool) {
 	}
 }
 
-// readIt returns the task's parameters as the leader answers them, "" if none does.
+// readIt returns the task's parameters from the leader, "" without an answer.
 func (c *soakCluster) readIt() (params string) {
 	m := c.leader()
 	if m == nil || m.running() == nil {
@@ -165,7 +165,7 @@ func (c *soakCluster) readIt() (params string) {
 	return params
 }
 
-// paramsOfIt returns the task's parameters as the node has them, "" if it has none.
+// paramsOfIt returns the task's parameters at the node, "" if it has none.
 func paramsOfIt(n *Node) (params string) {
 	n.fsm.Read(func(m *fsm.Machine) {
 		if task := m.ByKey(soakIt); task != nil {

@@ -60,7 +60,7 @@ func (c *soakCluster) checkDivided(m *soakMember) {
 	c.startStopped()
 }
 
-// anybodyServes reports whether a node answers a read, linearizably, or a caller's command.
+// anybodyServes reports whether a node answers a linearizable read or a caller's command.
 func (c *soakCluster) anybodyServes() bool {
 	for _, m := range c.members {
 		n := m.running()

@@ -9,9 +9,9 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// soakEntries knows every entry that was ever written to a disk of the cluster:
-// entries of the same index and term are the same (Raft's log matching). The
-// zero value is ready.
+// soakEntries knows every entry that was ever written to a disk of the cluster: entries
+// with the same index and term must be the same (Raft's log matching). The zero value is
+// ready to use.
 type soakEntries struct {
 	mu   sync.Mutex
 	seed maphash.Seed

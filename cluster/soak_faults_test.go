@@ -10,8 +10,8 @@ import (
 	"github.com/claimq/claimq/internal/simnet"
 )
 
-// soakFault is one thing that can happen to a cluster. Most of them last until
-// the next time that everything is healed.
+// soakFault is something that can happen to a cluster. Most faults last until everything is
+// healed the next time.
 type soakFault struct {
 	name   string
 	group  soakGroup
@@ -98,8 +98,8 @@ func (c *soakCluster) linksOf(m *soakMember) []simnet.Link {
 	return links
 }
 
-// cutOff lets nothing through between m and the others; half of the times what
-// was under way is lost.
+// cutOff cuts all connections between m and the others; half of the time messages under way
+// are lost.
 func (c *soakCluster) cutOff(m *soakMember) {
 	c.log.event("%s cut off", m.name)
 	if c.random.IntN(2) == 0 {
@@ -109,7 +109,7 @@ func (c *soakCluster) cutOff(m *soakMember) {
 	}
 }
 
-// split cuts the nodes into two sides, drawn.
+// split divides the nodes into two random sides.
 func (c *soakCluster) split() {
 	var links []simnet.Link
 	side := make(map[*soakMember]bool)
@@ -135,8 +135,8 @@ func (c *soakCluster) holdOneWay() {
 	}
 }
 
-// pauseNode holds a node's transport for a while, as if its process stood
-// still: what was sent before arrives long after.
+// pauseNode holds a node's transport for a while, as if its process stood still: messages
+// sent before arrive much later.
 func (c *soakCluster) pauseNode(m *soakMember) {
 	d := time.Duration(100+c.random.IntN(6000)) * time.Millisecond
 	c.log.event("%s held for %s", m.name, d)
@@ -186,9 +186,9 @@ func (c *soakCluster) startStopped() {
 	}
 }
 
-// slowConnections makes every message late now and then, connections that are
-// opened from now on slow, each by its own measure, and messages the last of their
-// connection: what was asked is done late, or twice, since it is asked again.
+// slowConnections makes each message late sometimes, new connections slow, each to a
+// different degree, and messages sometimes the last of their connection: requests are
+// carried out late, or twice because they are repeated.
 func (c *soakCluster) slowConnections() {
 	w := c.plan.weather
 	w.Late, w.LateMax = c.random.IntN(100), time.Duration(c.random.IntN(2000))*time.Millisecond
@@ -229,8 +229,8 @@ func (c *soakCluster) changeManners() {
 	c.manners.set(of)
 }
 
-// stallConnections holds some directions of connections up for a while; others
-// between the same nodes go on.
+// stallConnections stalls some directions of connections for a while; others between the
+// same nodes go on.
 func (c *soakCluster) stallConnections() {
 	few, d := 1+c.random.IntN(6), time.Duration(c.random.IntN(4000))*time.Millisecond
 	c.log.event("one direction of connections in %d stalled for %s", few, d)
@@ -242,15 +242,15 @@ func (c *soakCluster) stallConnections() {
 	}
 }
 
-// crashAll has every node crash at one of its next durable writes.
+// crashAll makes every node crash at one of its next durable writes.
 func (c *soakCluster) crashAll() {
 	for _, m := range c.members {
 		c.crashAtWrite(m)
 	}
 }
 
-// transfer has the leader hand over to whom it chooses or to whom it is told, and
-// start its Raft again.
+// transfer makes the leader transfer its leadership, to a node of its choice or a given
+// one, and restart its Raft.
 func (c *soakCluster) transfer() {
 	m := c.leader()
 	if m == nil {
@@ -269,7 +269,8 @@ func (c *soakCluster) transfer() {
 	})
 }
 
-// transferOften transfers several times under load, while messages fare as they may.
+// transferOften transfers several times under load, while messages suffer their usual
+// faults.
 func (c *soakCluster) transferOften() {
 	for range 2 + c.random.IntN(6) {
 		c.changeManners()
@@ -280,7 +281,7 @@ func (c *soakCluster) transferOften() {
 
 func (c *soakCluster) snapshot() { c.snapshotOf(c.any()) }
 
-// snapshotOf has the node take a snapshot by itself, and does not wait for it.
+// snapshotOf makes the node take a snapshot by itself, without waiting for it.
 func (c *soakCluster) snapshotOf(m *soakMember) {
 	if n := m.running(); n != nil {
 		n.start(func() {
@@ -289,8 +290,8 @@ func (c *soakCluster) snapshotOf(m *soakMember) {
 	}
 }
 
-// slowDisk makes each write of a node take up to 400 ms, or now and then
-// seconds, but not so long that it would end itself.
+// slowDisk makes each write of a node take up to 400 ms, or sometimes seconds, but not so
+// long that the node would end itself.
 func (c *soakCluster) slowDisk() {
 	m := c.any()
 	d := time.Duration(1+c.random.IntN(400)) * time.Millisecond
@@ -329,8 +330,8 @@ func (c *soakCluster) burst() {
 	}
 }
 
-// silence lets no worker ask for anything for a while, in whose midst the leader is cut
-// off: what the next one knows of the lease clock is not in the log then.
+// silence stops all calls of workers for a while, and cuts off the leader in the middle:
+// then the next leader's knowledge of the lease clock is not in the log.
 func (c *soakCluster) silence() {
 	before, after := time.Duration(c.random.IntN(6000))*time.Millisecond, 2*time.Second
 	c.log.event("silence for %s", before+after)

@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// ownBubble returns how stack traces call the bubble that the caller runs in.
+// ownBubble returns the name of the caller's bubble in stack traces.
 func ownBubble() string {
 	stack := make([]byte, 1<<10)
 	return regexp.MustCompile(`synctest bubble \d+`).FindString(string(stack[:runtime.Stack(stack, false)]))
 }
 
-// onlyTransfersLeft reports whether nothing is left of a bubble but goroutines of
-// transfers that Raft has forgotten: leadershipTransfer asks the replication to a
-// peer to catch up, and waits for ever if that has ended (raft v1.7.3, raft.go:1002:
-// that send knows no stopCh), and so does who waits for it (raft.go:733). There is
-// no way to end them; a node starts its Raft again after a transfer.
+// onlyTransfersLeft reports whether nothing is left of a bubble but goroutines of transfers
+// that Raft has forgotten: leadershipTransfer asks the replication to a peer to catch up,
+// and waits forever if that has ended (raft v1.7.3, raft.go:1002: that send ignores
+// stopCh), and so does the goroutine that waits for it (raft.go:733). They cannot be ended;
+// a node restarts its Raft after a transfer.
 func onlyTransfersLeft(bubble string) bool {
 	stacks := make([]byte, 64<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]

@@ -22,12 +22,12 @@ type soakLoad struct {
 	health *soakHealth
 	wg     sync.WaitGroup
 
-	mu        sync.Mutex // guards the rest
+	mu        sync.Mutex // guards the fields below
 	keys      map[string]uint64
 	tokens    map[uint64]uint64 // token to task, of acknowledged claims
 	holds     map[uint64]*soakHold
 	completed map[uint64]soakCompletion
-	index     uint64 // highest that was acknowledged
+	index     uint64 // highest in an acknowledgement
 	submits   int
 	claims    int
 	unknown   int
@@ -39,14 +39,14 @@ type soakHold struct {
 	token  uint64
 	lease  time.Duration
 	asked  time.Time // the lease cannot end before asked + lease
-	dueAt  time.Time // it has to, unless it was extended, some time after this
+	dueAt  time.Time // the lease must end some time after this, unless it was extended
 	begun  soakMoment
-	ending bool // the worker has asked for its end, or for what it did not hear of
-	trying bool // an extend is under way: it may have been applied, and its worker not know it
+	ending bool // the worker has tried to end it, or an answer was lost
+	trying bool // an extend is under way: it may have been applied without its worker's knowledge
 }
 
-// tried is told the end of a try to extend. If it was applied, or may yet be, the lease
-// goes on from some moment until now.
+// tried records the end of a try to extend. If it was applied, or may still be, the lease
+// continues from some moment until now.
 func (h *soakHold) tried(now time.Time, refused bool) {
 	h.trying = false
 	if !refused {
@@ -85,13 +85,13 @@ func (l *soakLoad) start(ctx context.Context, seed uint64) {
 // leaseMin is the shortest lease that a client may ask for.
 const leaseMin = 100 * time.Millisecond
 
-// soakWorker is one client: it repeats what it did not hear of.
+// soakWorker is one client: it repeats calls without an answer.
 type soakWorker struct {
 	load      *soakLoad
 	name      string
 	random    *rand.Rand
 	seq       int
-	extending *soakHold // what it asks to extend, nil while it asks for something else
+	extending *soakHold // that it is extending now, or nil
 }
 
 func (w *soakWorker) run(ctx context.Context) {
@@ -108,7 +108,7 @@ func (w *soakWorker) run(ctx context.Context) {
 	}
 }
 
-// node returns the node to ask: mostly the leader.
+// node returns the node for the next call: mostly the leader.
 func (w *soakWorker) node() *Node {
 	if w.random.IntN(8) > 0 {
 		if m := w.load.c.leader(); m != nil {
@@ -118,7 +118,7 @@ func (w *soakWorker) node() *Node {
 	return w.load.c.members[w.random.IntN(len(w.load.c.members))].running()
 }
 
-// propose asks until there is an answer, or the end. unknown says that an
+// propose repeats the command until there is an answer, or the end. unknown means that an
 // earlier try may have been applied.
 func (w *soakWorker) propose(ctx context.Context, cmd command.Command) (p nodes.Proposed, unknown, ok bool) {
 	for ctx.Err() == nil {
@@ -149,7 +149,7 @@ func (w *soakWorker) propose(ctx context.Context, cmd command.Command) (p nodes.
 	return p, unknown, false
 }
 
-// try asks once.
+// try makes one try.
 func (w *soakWorker) try(ctx context.Context, n *Node, cmd command.Command) (nodes.Proposed, error) {
 	l := w.load
 	if w.extending != nil {
@@ -183,8 +183,8 @@ func (l *soakLoad) noteUnknown() {
 	l.unknown++
 }
 
-// submit adds a task under a key; an answer lost is asked for again, and a
-// later submit with the key gets the same task.
+// submit adds a task with a key. A submit whose answer was lost is repeated, and a later
+// submit with the key gets the same task.
 func (w *soakWorker) submit(ctx context.Context) {
 	w.seq++
 	key := w.name + "-" + strconv.Itoa(w.seq-w.random.IntN(3))
@@ -209,8 +209,7 @@ func (w *soakWorker) submit(ctx context.Context) {
 	l.keys[key] = id
 }
 
-// work claims a task, keeps it for a while, and settles it, or leaves it to
-// its lease.
+// work claims a task, keeps it for a while, and settles it, or leaves it to its lease.
 func (w *soakWorker) work(ctx context.Context) {
 	w.seq++
 	lease := (leaseMin + time.Duration(w.random.Int64N(int64(w.load.c.plan.leaseMax)))).Truncate(time.Millisecond)
@@ -240,7 +239,7 @@ func (w *soakWorker) work(ctx context.Context) {
 	w.settle(ctx, hold, h)
 }
 
-// noteClaim checks an acknowledged claim and notes it; nil if it is over.
+// noteClaim checks and records an acknowledged claim; nil if it is over.
 func (l *soakLoad) noteClaim(worker string, p nodes.Proposed, lease time.Duration, asked time.Time, begun soakMoment) *soakHold {
 	now := time.Now()
 	c := p.Result.Claims[0]
@@ -288,19 +287,18 @@ func (w *soakWorker) extend(ctx context.Context, hold command.Hold, h *soakHold)
 		l.checkEnded(w.name, hold, h, p.Result.Code, now)
 		return false
 	}
-	// The earliest of the tries may have been the one that counted last.
+	// The earliest of the tries may be the one that was applied last.
 	h.asked = asked
 	if unknown {
-		h.ending = true // one of the tries may still be on its way
+		h.ending = true // one of the tries may still be under way
 	}
 	return true
 }
 
-// checkEnded checks a refusal that says that the claim is over. Call it under
-// the lock.
+// checkEnded checks a refusal that says that the claim is over. The lock must be held.
 func (l *soakLoad) checkEnded(worker string, hold command.Hold, h *soakHold, code fsm.Code, now time.Time) {
 	switch code {
-	case fsm.CodeStaleClaim, fsm.CodeWrongWorker, fsm.CodeTaskCompleted: // others have it, or had it
+	case fsm.CodeStaleClaim, fsm.CodeWrongWorker, fsm.CodeTaskCompleted: // another worker has it, or had it
 	default:
 		l.c.fail("%s: task %d, token %d: %s", worker, hold.ID, hold.Token, code)
 	}
@@ -352,7 +350,7 @@ func (w *soakWorker) settle(ctx context.Context, hold command.Hold, h *soakHold)
 	}
 }
 
-// read reads linearizably: what was acknowledged before is there.
+// read reads linearizably: everything acknowledged before is there.
 func (w *soakWorker) read(ctx context.Context) {
 	n := w.node()
 	if n == nil {

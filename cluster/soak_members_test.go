@@ -9,7 +9,7 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// changeVote has somebody take the vote of a node, or give it back.
+// changeVote takes the vote of a node away, or gives it back.
 func (c *soakCluster) changeVote() {
 	at, about := c.any(), c.any()
 	n := at.running()

@@ -5,10 +5,10 @@ type soakGroup string
 
 const (
 	faultNetwork  soakGroup = "network"     // hosts and links
-	faultReorder  soakGroup = "reordering"  // single connections: messages pass each other
+	faultReorder  soakGroup = "reordering"  // single connections: messages overtake each other
 	faultProcess  soakGroup = "processes"   // stops and starts
 	faultCrash    soakGroup = "crashes"     // at a durable write
-	faultTransfer soakGroup = "leadership"  // is handed over
+	faultTransfer soakGroup = "leadership"  // is transferred
 	faultMembers  soakGroup = "members"     // get or lose their vote
 	faultDisk     soakGroup = "disks"       // slow ones, and snapshots
 	faultClock    soakGroup = "wall clocks" // jump
@@ -18,9 +18,9 @@ const (
 // soakMixRestores is the mix whose seeds all restore a backup.
 const soakMixRestores = "restores"
 
-// soakMixes returns, by name, how many times more often than usual faults of some
-// groups are played in a seed: what takes several of a kind at once hardly
-// happens when all are as frequent.
+// soakMixes returns, by name, how many times more often than usual the faults of some
+// groups are played in a seed, because situations that take several faults of a kind at
+// once are rare when all are equally frequent.
 func soakMixes() map[string]map[soakGroup]int {
 	return map[string]map[soakGroup]int{
 		"everything":                            {},

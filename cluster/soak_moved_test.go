@@ -2,9 +2,9 @@ package cluster
 
 import "slices"
 
-// checkMoved stops all nodes and starts most of them, or all, at new addresses, each told
-// where all are now, or where one is. They have to find each other, serve within the time
-// that they have after any fault, and come to know each other by the new addresses.
+// checkMoved stops all nodes and starts most or all of them at new addresses, each with the
+// new addresses of all, or of one. They have to find each other, serve within the usual
+// time after a fault, and learn the new addresses.
 func (c *soakCluster) checkMoved() {
 	order := slices.Clone(c.members)
 	c.random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
@@ -37,7 +37,7 @@ func (c *soakCluster) checkMoved() {
 	c.checkSame()
 }
 
-// allKnow reports whether the configurations of all nodes have just these addresses.
+// allKnow reports whether the configurations of all nodes have exactly these addresses.
 func (c *soakCluster) allKnow(hosts []string) bool {
 	for _, m := range c.members {
 		for _, s := range m.running().servers() {

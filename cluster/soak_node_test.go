@@ -22,7 +22,7 @@ import (
 // soakJoinKey is the join key of all.
 const soakJoinKey = "the join key of a soak, which is long enough"
 
-// start starts the node of a member that is stopped, from what is on its disk.
+// start starts the stopped node of a member from its disk.
 func (c *soakCluster) start(m *soakMember) {
 	c.t.Helper()
 	c.bury(m)
@@ -44,11 +44,11 @@ func (c *soakCluster) start(m *soakMember) {
 		c.log.event("%s started", m.name)
 		return
 	}
-	c.setCrashed(m, n) // on the way
+	c.setCrashed(m, n) // while it was opened
 }
 
-// openNode is Open over a folder that is open, a network in memory and the member's
-// clock, with bounds that make snapshots frequent.
+// openNode opens a node over an open folder, a network in memory and the member's clock,
+// with settings that make snapshots frequent.
 func (c *soakCluster) openNode(m *soakMember, f *soakFolder, host *simnet.Host, fatal func(error), logger hclog.Logger) (*Node, error) {
 	cfg := DefaultConfig()
 	cfg.NodeID, cfg.HTTPAdvertise, cfg.Logger, cfg.Fatal = m.name, "http://"+m.name, logger, fatal
@@ -96,7 +96,7 @@ func (c *soakCluster) openNode(m *soakMember, f *soakFolder, host *simnet.Host, 
 	return n, nil
 }
 
-// setNode makes n the node that runs.
+// setNode sets the running node.
 func (m *soakMember) setNode(n *Node) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -141,7 +141,7 @@ func (c *soakCluster) fatal(m *soakMember, err error) {
 		runtime.Goexit()
 	}
 	if !errors.Is(err, replica.ErrRestoreLoop) {
-		// It may hold locks: nothing can go on from here.
+		// It may hold locks, so nothing can continue from here.
 		fmt.Fprintf(os.Stderr, "%s\n", c.log.text())
 		panic(fmt.Sprintf("%s: node %s ends itself: %v", c.t.Name(), m.name, err))
 	}

@@ -13,9 +13,10 @@ import (
 )
 
 // checkOldCopy starts a node from an old copy of its data folder, when its vote decides
-// whether those are elected that lack what it acknowledged since: they were away then,
-// and all others that have it are away now. The node has to hear from them that the copy
-// is old, and to end itself without having voted; once the others are back they have it.
+// whether nodes are elected that lack entries that it has acknowledged since: they were away
+// then, and all others that have the entries are away now. The node has to learn from them
+// that the copy is old, and end itself without having voted; once the others are back the
+// entries are there.
 func (c *soakCluster) checkOldCopy() {
 	m, with, lacking := c.divideForCopy()
 	old := m.disk.path + "-old"
@@ -24,7 +25,7 @@ func (c *soakCluster) checkOldCopy() {
 		c.fail("copy %s: %v", m.name, err)
 	}
 	c.start(m)
-	// Who has not been told of this start at once is told in the second round.
+	// A node that was not told of this start at once is told in the second round.
 	<-time.After(2 * startTellInterval)
 
 	for _, other := range lacking {
@@ -45,10 +46,10 @@ func (c *soakCluster) checkOldCopy() {
 	c.checkReadable(m, with)
 }
 
-// checkCopyBeside starts a copy of a node's data folder at another address while the node
-// is paused. The copy goes on in its place, and acknowledges what the paused node lacks.
-// When that one goes on, and its vote decides whether others are elected that lack it, too,
-// it has to end itself without having voted.
+// checkCopyBeside starts a copy of a node's data folder at another address while the node is
+// paused. The copy continues in its place, and acknowledges entries that the paused node
+// lacks. When that one continues, and its vote decides whether others are elected that lack
+// them, too, it has to end itself without having voted.
 func (c *soakCluster) checkCopyBeside() {
 	m, with, lacking := c.divideForCopy()
 	place := c.place(m)
@@ -86,8 +87,8 @@ func (c *soakCluster) checkCopyBeside() {
 	c.checkReadable(m, append(with, copied))
 }
 
-// checkEnds starts the nodes that lack what is acknowledged while m runs, which lacks it as
-// well: m has to end itself before its vote helps any of them to serve.
+// checkEnds starts the nodes that lack acknowledged entries while m runs, which lacks them
+// as well: m has to end itself before its vote helps one of them to serve.
 func (c *soakCluster) checkEnds(m *soakMember, lacking []*soakMember, why string) {
 	for _, other := range lacking {
 		c.start(other)
@@ -106,7 +107,8 @@ func (c *soakCluster) checkEnds(m *soakMember, lacking []*soakMember, why string
 	c.stop(m, 0)
 }
 
-// checkReadable starts the nodes that have what is acknowledged, which has to be there then.
+// checkReadable starts the nodes that have the acknowledged entries, which must then be
+// readable.
 func (c *soakCluster) checkReadable(m *soakMember, with []*soakMember) {
 	for _, other := range with {
 		c.start(other)

@@ -50,9 +50,8 @@ func (c *soakCluster) newSoakBackup() soakBackup {
 }
 
 // restoreBackup restores a backup into the empty cluster, while nodes crash, or take
-// snapshots in its midst and start from them. When it is known what has come of it, it is
-// the load's: the workers begin with that state, perhaps before the nodes that crashed are
-// back.
+// snapshots in the middle and restart from them. When the outcome is known the load starts
+// with the resulting state, perhaps before crashed nodes are back.
 func (c *soakCluster) restoreBackup(l *soakLoad) {
 	b := c.newSoakBackup()
 	c.checkRecovery(l)
@@ -111,8 +110,8 @@ func (c *soakCluster) crashWithin(leader *soakMember, restore func()) {
 	}
 }
 
-// snapshotWithin has nodes take a snapshot in the midst of the restore, which slow disks
-// draw out, and start again behind it: what such a snapshot has not is gone from them.
+// snapshotWithin lets nodes take a snapshot in the middle of the restore, which slow disks
+// prolong, and restart from it: anything that the snapshot lacks is lost to them.
 func (c *soakCluster) snapshotWithin(leader *soakMember, restore func()) {
 	for _, m := range c.members {
 		m.disk.slow.Store(int64(50+c.random.IntN(300)) * int64(time.Millisecond))
@@ -138,7 +137,7 @@ func (c *soakCluster) snapshotWithin(leader *soakMember, restore func()) {
 	}
 }
 
-// isRestoring reports whether the member's node is in the midst of a restore.
+// isRestoring reports whether the member's node is in the middle of a restore.
 func isRestoring(m *soakMember) bool {
 	n := m.running()
 	return n != nil && n.fsm.Restoring()

@@ -22,7 +22,7 @@ func (c *soakCluster) checkRestoredAlone() {
 	m.otherHistory.Store(true)
 	c.start(m)
 	settled := func() bool {
-		if m.ended.Load() || !c.anybodyServes() { // which writes an entry
+		if m.ended.Load() || !c.anybodyServes() { // writes an entry
 			return m.ended.Load()
 		}
 		c.snapshotOf(c.leaderOrAny())
@@ -42,8 +42,8 @@ func (c *soakCluster) checkRestoredAlone() {
 	}
 }
 
-// restoreAlone returns a leader that has crashed with the snapshot of a restore that it
-// made alone.
+// restoreAlone returns a leader that has crashed with the snapshot of a restore that only
+// it made.
 func (c *soakCluster) restoreAlone() (m *soakMember) {
 	saved := c.newSoakBackup().saved
 	backup, err := fsm.ReadBackup(bytes.NewReader(saved), int64(len(saved)))

@@ -13,36 +13,36 @@ import (
 	"github.com/claimq/claimq/cluster/confirm"
 )
 
-// soakKind is a kind of Raft's messages. Each goes its own way: connections are not
-// shared between two that are under way.
+// soakKind is a kind of Raft's messages. Each message travels on its own, because two that
+// are under way never share a connection.
 type soakKind int
 
 const (
 	kindHeartbeat soakKind = iota
 	kindEntries
 	kindVote
-	kindTransfer // the word to stand for election now
+	kindTransfer // the request to stand for election now
 	kindSnapshot
 	soakKinds
 )
 
 // soakManner describes what happens to messages of a kind.
 type soakManner struct {
-	Slow  time.Duration // each waits up to so long before it is sent
-	Lost  int           // of a thousand: never arrive, and the sender is told that it failed
-	Late  int           // of a thousand: the sender is told so too, and they arrive
+	Slow  time.Duration // each is delayed by up to this before it is sent
+	Lost  int           // of a thousand: never arrive, and fail at the sender
+	Late  int           // of a thousand: arrive, but fail at the sender
 	Twice int           // of a thousand: arrive a second time
-	By    time.Duration // so much later at most
+	By    time.Duration // longest delay of those
 }
 
-// soakManners says how each kind of message fares now, between all nodes. The
-// zero value harms none.
+// soakManners holds the current manner of each kind of message, between all nodes. The zero
+// value does no harm.
 type soakManners struct {
 	mu     sync.Mutex
 	random *rand.Rand            // guarded by mu
 	of     [soakKinds]soakManner // guarded by mu
 
-	bent atomic.Pointer[string] // name of the node whose entries are bent, nil: none's
+	bent atomic.Pointer[string] // name of the node whose entries are bent, nil: none
 }
 
 func (s *soakManners) set(of [soakKinds]soakManner) {
@@ -82,14 +82,14 @@ func (s *soakManners) draw(kind soakKind) (f soakFate) {
 
 var errSoakLost = errors.New("the message is lost")
 
-// soakTransport is the product's transport, but messages fare as soakManners says.
+// soakTransport is the product's transport with the faults of soakManners.
 type soakTransport struct {
 	*raft.NetworkTransport
 	manners *soakManners
 	closed  chan struct{}
-	wg      sync.WaitGroup // messages that come late
+	wg      sync.WaitGroup // late messages
 
-	mu    sync.Mutex // held while a message is made to come late, and while closing
+	mu    sync.Mutex // held while a message is made late, and while closing
 	ended bool       // guarded by mu: closed is closed
 }
 
@@ -97,7 +97,7 @@ func newSoakTransport(inner *raft.NetworkTransport, manners *soakManners) *soakT
 	return &soakTransport{NetworkTransport: inner, manners: manners, closed: make(chan struct{})}
 }
 
-// pause reports whether the transport is open after d.
+// pause reports whether the transport is still open after d.
 func (t *soakTransport) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -125,7 +125,7 @@ func (t *soakTransport) send(kind soakKind, once, again func() error) error {
 	return once()
 }
 
-// later calls do after d, unless the transport is closed until then.
+// later calls do after d, unless the transport is closed by then.
 func (t *soakTransport) later(d time.Duration, do func() error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -170,15 +170,16 @@ func (t *soakTransport) TimeoutNow(id raft.ServerID, target raft.ServerAddress, 
 	})
 }
 
-// InstallSnapshot is slow, or lost: its data can be read once.
+// InstallSnapshot may be slow or lost, but never late or twice, because its data can be
+// read only once.
 func (t *soakTransport) InstallSnapshot(id raft.ServerID, target raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
 	return t.send(kindSnapshot, func() error {
 		return t.NetworkTransport.InstallSnapshot(id, target, args, resp, data)
 	}, func() error { return nil })
 }
 
-// AppendEntriesPipeline returns a pipeline whose messages are as slow as entries are.
-// One that is lost ends it.
+// AppendEntriesPipeline returns a pipeline whose messages are as slow as entries. A lost
+// one ends it.
 func (t *soakTransport) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {
 	inner, err := t.NetworkTransport.AppendEntriesPipeline(id, target)
 	if err != nil {
@@ -201,7 +202,7 @@ func (p *soakPipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft
 	return p.AppendPipeline.AppendEntries(p.transport.manners.bend(p.target, args), resp)
 }
 
-// Close closes the transport. Nothing comes late from it any more.
+// Close closes the transport. No late messages come from it afterwards.
 func (t *soakTransport) Close() error {
 	t.mu.Lock()
 	if !t.ended {

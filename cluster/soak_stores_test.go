@@ -12,22 +12,21 @@ import (
 	"github.com/claimq/claimq/cluster/storage"
 )
 
-// soakDisk is the data folder of a node, and how slow its disk is.
+// soakDisk is the data folder of a node with a disk that can be slow.
 type soakDisk struct {
 	path   string
 	nodeID string
 	wal    int          // raft-wal holds the log, in segments of this size; 0: raft-boltdb
-	slow   atomic.Int64 // nanoseconds that each write takes
-	// waiting counts the writes that are slow now.
+	slow   atomic.Int64 // extra nanoseconds of each write
+	// waiting counts the currently slow writes.
 	waiting atomic.Int64
-	// snapshots, if not nil, keeps snapshots from being finished until it is
-	// closed.
+	// snapshots, if not nil, prevents snapshots from finishing until it is closed.
 	snapshots atomic.Pointer[chan struct{}]
 	entries   *soakEntries
-	// differs is true once the node may be sent other entries than the others are.
+	// differs is true once the node may be sent other entries than the others.
 	differs atomic.Bool
 
-	crash  func() // what a crash does to the rest of the node
+	crash  func() // ends the rest of the node in a crash
 	silent bool   // the next crash is one of the machine, not of the process
 
 	mu        sync.Mutex // one durable write at a time
@@ -53,7 +52,7 @@ func (d *soakDisk) logStore() string {
 	return storage.KindBoltDB
 }
 
-// uuid makes the folder if it is not there and returns its identity.
+// uuid creates the folder if necessary and returns its identity.
 func (d *soakDisk) uuid() (string, error) {
 	dir, err := storage.OpenDir(d.path, d.nodeID, d.logStore())
 	if err != nil {
@@ -62,13 +61,13 @@ func (d *soakDisk) uuid() (string, error) {
 	return dir.Identity().UUID, errors.Join(dir.SetCluster("soak", nil), dir.Close())
 }
 
-// open opens the folder and its stores, the product's own around either log.
+// open opens the folder and its stores: the product's around either log.
 func (d *soakDisk) open(fatal func(error), logger hclog.Logger) (*soakFolder, error) {
 	dir, err := storage.OpenDir(d.path, d.nodeID, d.logStore())
 	if err != nil {
 		return nil, err
 	}
-	// The cache is small, so that entries are read back from the store too.
+	// The cache is small, so that entries are also read back from the store.
 	s, err := storage.Open(dir, storage.Config{
 		Fatal: fatal, Logger: logger, CacheBytesMax: 32 << 10, SegmentBytes: d.wal,
 		WrapLog:    func(log raft.LogStore) raft.LogStore { return &soakLogStore{log, d} },
@@ -80,7 +79,7 @@ func (d *soakDisk) open(fatal func(error), logger hclog.Logger) (*soakFolder, er
 	return &soakFolder{dir: dir, stores: s}, nil
 }
 
-// wait takes the time of a slow write.
+// wait waits for the time of a slow write.
 func (d *soakDisk) wait() {
 	if slow := d.slow.Load(); slow > 0 {
 		d.waiting.Add(1)

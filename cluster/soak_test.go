@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// The long run is: make soak. A seed fixes the cluster, the faults and
-// what the workers want; but Raft draws its timeouts from a source of its own
-// and goroutines take turns as they like, so a seed does not replay exactly. A
-// seed that fails prints everything that happened.
+// To run it for long: make soak. A seed determines the cluster, the faults and the workers'
+// plans; but Raft draws its timeouts from a source of its own and goroutines are scheduled
+// freely, so a seed does not replay exactly. A failing seed prints everything that
+// happened.
 var (
 	soakSeeds   = flag.Int("soak.seeds", 8, "how many seeds TestSoak runs; a quarter of them with -short")
 	soakFirst   = flag.Uint64("soak.first", 1, "the first seed")
 	soakMixName = flag.String("soak.mix", "", "the mix of faults of all seeds; each seed decides if not given")
 	soakVirtual = flag.Duration("soak.virtual", time.Minute, "virtual time of each seed")
-	// No virtual time passes while goroutines keep each other busy: real time does. A
-	// seed takes a second or two of a core that it has for itself.
+	// No virtual time passes while goroutines keep each other busy, but real time does. A
+	// seed takes a second or two of a core of its own.
 	soakReal = flag.Duration("soak.real", 5*time.Minute, "real time after which a seed is told to hang")
 	soakStop = flag.Bool("soak.stop", false, "leave out what comes after a seed that fails")
 )
@@ -32,14 +32,13 @@ var (
 // something waits forever, time goes on as long as any timer is left.
 const soakOver = time.Hour
 
-// TestSoak plays faults on clusters with real stores while workers submit,
-// claim and settle, in virtual time. It checks that nothing acknowledged is
-// lost, that no claims overlap, that no lease ends early or late, that the
-// cluster serves soon after everything is healed, that all nodes end up in the same state,
-// and that they get by with one more thing then: a node that comes to differ, one put back
-// from an old copy, one that was paused while a copy of it took its place, addresses that
-// change at once; and synctest checks that no goroutine
-// is left.
+// TestSoak plays faults on clusters with real stores while workers submit, claim and
+// settle, in virtual time. It checks that nothing acknowledged is lost, that no claims
+// overlap, that no lease ends early or late, that the cluster serves soon after everything
+// is healed, that all nodes end up in the same state, and that they then survive one more
+// thing: a node that comes to differ, one put back from an old copy, one that was paused
+// while a copy of it took its place, or addresses that change at once; and synctest checks
+// that no goroutine is left.
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	var total soakTotal
@@ -70,11 +69,11 @@ func TestSoak(t *testing.T) {
 // soakEvents is the file of a soakLog.
 const soakEvents = "events"
 
-// soakTotal sums up what seeds have seen.
+// soakTotal sums up the results of seeds.
 type soakTotal struct {
 	seeds, submits, claims, unknown, reads, snapshots, restores, loops, changes, crashes atomic.Int64
 	virtual                                                                              atomic.Int64
-	failed                                                                               atomic.Bool // a seed has
+	failed                                                                               atomic.Bool // of a seed
 }
 
 func (s *soakTotal) add(r soakResult) {
@@ -101,8 +100,8 @@ type soakResult struct {
 	submits, claims, unknown, reads, snapshots, restores, loops, changes, crashes int
 }
 
-// soakDir makes a folder in memory where there is such a file system: nothing
-// here tests the disk itself.
+// soakDir creates a folder in memory if there is such a file system, because nothing here
+// tests the disk itself.
 func soakDir(t *testing.T) string {
 	t.Helper()
 	parent := "/dev/shm"
@@ -154,7 +153,7 @@ func runSoak(t *testing.T, seed uint64) (result soakResult) {
 	return result
 }
 
-// soak plays faults under load for the time of a seed, and checks.
+// soak plays faults under load for the time of a seed, and checks the results.
 func (c *soakCluster) soak(seed uint64) soakResult {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -205,7 +204,7 @@ func (c *soakCluster) soak(seed uint64) soakResult {
 		c.checkCopyBeside()
 	}
 	for _, m := range c.members {
-		c.stop(m, 0) // which counts
+		c.stop(m, 0) // adds to the counts
 	}
 	return soakResult{
 		submits: l.submits, claims: l.claims, unknown: l.unknown, reads: l.reads, changes: h.now().changes,

@@ -14,13 +14,13 @@ const (
 	soakVoteNobody    = "\x00"
 )
 
-// soakVotes knows what every node decided to vote: a disk holds no other vote than
-// one that its node decided, and none of two in a term is followed by the other.
-// The zero value is ready.
+// soakVotes knows every vote that each node decided on: a disk holds only votes that its
+// node decided on, and a vote is never followed by another one in the same term. The zero
+// value is ready to use.
 type soakVotes struct {
 	mu      sync.Mutex
 	decided map[soakBallot][]string // guarded by mu; candidates
-	written map[soakBallot]string   // guarded by mu; what a node went on with
+	written map[soakBallot]string   // guarded by mu; the vote that a node continued with
 }
 
 type soakBallot struct {
@@ -28,12 +28,12 @@ type soakBallot struct {
 	term  uint64
 }
 
-// soakStable notes what Raft decides to vote.
+// soakStable records Raft's votes.
 type soakStable struct {
 	raft.StableStore
 	cluster *soakCluster
 	member  *soakMember
-	term    uint64 // of the vote that is being written; Raft's main loop alone writes
+	term    uint64 // of the vote that is being written; only Raft's main loop writes
 }
 
 func (s *soakStable) SetUint64(key []byte, value uint64) error {
@@ -68,7 +68,7 @@ func (v *soakVotes) decide(at soakBallot, candidate string) {
 	v.decided[at] = append(v.decided[at], candidate)
 }
 
-// write returns the candidate that the vote went to first.
+// write returns the first candidate that got this vote.
 func (v *soakVotes) write(at soakBallot, candidate string) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -78,7 +78,7 @@ func (v *soakVotes) write(at soakBallot, candidate string) string {
 	return v.written[at]
 }
 
-// check checks the vote that a node starts with.
+// check checks the vote with which a node starts.
 func (v *soakVotes) check(c *soakCluster, m *soakMember, stable raft.StableStore) {
 	term, termErr := stable.GetUint64([]byte(soakVoteTerm))
 	candidate, candidateErr := stable.Get([]byte(soakVoteCandidate))

@@ -31,8 +31,7 @@ func copiedFolder(t *testing.T, dir string) string {
 	return to
 }
 
-// over returns cfg for another start, over the folder dir. What would end the process
-// goes to the channel.
+// over returns cfg for another start, over the folder dir. Fatal errors go to the channel.
 func over(t *testing.T, cfg Config, dir string) (Config, chan error) {
 	ended := make(chan error, 1)
 	cfg.DataDir, cfg.Registerer = dir, testConfig(t, "", "", "").Registerer
@@ -45,7 +44,7 @@ func over(t *testing.T, cfg Config, dir string) (Config, chan error) {
 	return cfg, ended
 }
 
-// endOf waits for what ends a process, of over.
+// endOf waits for the fatal error of a process, see over.
 func endOf(t *testing.T, ended <-chan error) (err error) {
 	t.Helper()
 	eventually(t, "the node to end itself", func() bool {
@@ -59,8 +58,8 @@ func endOf(t *testing.T, ended <-chan error) (err error) {
 	return err
 }
 
-// A folder that was copied, and is put back after its node has run on, is found out
-// before it votes, however often it is tried. The newest folder goes on.
+// A folder that was copied, and is put back after its node has run on, is found out before
+// it votes, however often that is tried. The newest folder continues.
 func TestOpen_oldCopyIsFoundOut(t *testing.T) {
 	t.Parallel()
 	c := newBackupCluster(t, storage.KindWAL)
@@ -99,7 +98,7 @@ func TestOpen_oldCopyIsFoundOut(t *testing.T) {
 		closeNode(t, n)
 	}
 
-	// A copy of the newest is as good as it, once.
+	// A copy of the newest folder is as good as the original, once.
 	moved := copiedFolder(t, cfg.DataDir)
 	again, ended = over(t, cfg, moved)
 	n := openNode(t, again)
@@ -141,7 +140,7 @@ func TestOpen_oldCopyWithoutData(t *testing.T) {
 	}
 }
 
-// Over such a copy no second cluster is made either, while the first one looks for the
+// Such a copy does not create a second cluster either, while the first one looks for the
 // node.
 func TestOpen_oldCopyWithoutDataBootstraps(t *testing.T) {
 	t.Parallel()
@@ -217,7 +216,7 @@ func TestOpen_copyBesideTheNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// So it is as one that was copied while the node runs.
+	// So it is like one that was copied while the node runs.
 	if err := os.WriteFile(filepath.Join(copied, storage.IdentityFile), identity, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -265,8 +264,8 @@ func TestNode_pausedWhileACopyStarts(t *testing.T) {
 	}
 }
 
-// A node whose majority is away follows and tells, but does not vote; with one other
-// that starts, too, both do.
+// A node without a majority follows and tells others of its start, but does not vote; when
+// one other starts, too, both vote.
 func TestOpen_votesOnceAMajorityHasAnswered(t *testing.T) {
 	t.Parallel()
 	c := newBackupCluster(t, storage.KindWAL)
@@ -293,7 +292,7 @@ func TestOpen_votesOnceAMajorityHasAnswered(t *testing.T) {
 	}
 }
 
-// An answer that cannot be kept is not given: it would be forgotten.
+// An answer that cannot be stored is not given, because it would be forgotten.
 func TestServeStarts_answersWhatIsOnDisk(t *testing.T) {
 	t.Parallel()
 	s, err := storage.OpenStarts(filepath.Join(t.TempDir(), "gone"))

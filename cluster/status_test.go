@@ -45,7 +45,7 @@ func TestNode_status(t *testing.T) {
 			}
 		}
 
-		// A node that is gone is named, with its record, and it is said why.
+		// An absent node is listed, with its record and the reason.
 		gone := followers[1].NodeID()
 		c.Stop(c.Place(followers[1]))
 		for _, n := range leader.Cluster(context.Background()).Nodes {
@@ -66,8 +66,8 @@ func TestNode_status(t *testing.T) {
 	})
 }
 
-// What an earlier leadership of this node has heard of a member says nothing of when that
-// one was last there.
+// Contact with a member in an earlier leadership of this node does not count in a later
+// one.
 func TestNode_status_heardInAnEarlierLeadership(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestNode_status_heardInAnEarlierLeadership(t *testing.T) {
 		<-time.After(3 * time.Minute)
 		for _, f := range c.Followers() {
 			if f != first {
-				c.Partition(f) // so it lacks what comes, and only the first can lead next
+				c.Partition(f) // so it lacks the next entries, and only the first can lead next
 			}
 		}
 		c.Propose(submit("x"))
@@ -97,7 +97,7 @@ func TestNode_status_heardInAnEarlierLeadership(t *testing.T) {
 	})
 }
 
-// Past its memory limit a node refuses submits, and nothing else.
+// Above its memory limit a node refuses submits, and nothing else.
 func TestNode_memoryLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestNode_memoryLimit(t *testing.T) {
 	})
 }
 
-// A node that closes refuses with its own error, and closing twice is fine.
+// A node that closes refuses calls with its own error, and may be closed twice.
 func TestNode_close(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestNode_close(t *testing.T) {
 		if err := leader.Ready(); !errors.Is(err, nodes.ErrShuttingDown) {
 			t.Errorf("ready: %v, want ErrShuttingDown", err)
 		}
-		// It had handed over: another one serves at once.
+		// It had transferred its leadership: another one serves at once.
 		before := time.Now()
 		c.Propose(submit("after"))
 		if took := time.Since(before); took > 500*time.Millisecond {

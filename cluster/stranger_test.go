@@ -24,14 +24,14 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// attacked is a cluster whose door others try.
+// attacked is a cluster that strangers try to get into.
 type attacked struct {
 	addrs []string
 	n1    *Node // leads
 	n2    *Node
 }
 
-// openAttacked starts a cluster of that many nodes, two at least.
+// openAttacked starts a cluster of that many nodes, at least two.
 func openAttacked(t *testing.T, count int, change ...func(*Config)) *attacked {
 	t.Helper()
 	a := &attacked{addrs: freeAddrs(t, count)}
@@ -60,8 +60,8 @@ func (a *attacked) records() (count int) {
 	return count
 }
 
-// port returns the port of somebody who has a key of its own, says that it is the node
-// uuid of that name, and knows who the members are. It has the join key, if there is one.
+// port returns the port of a stranger with a key of its own that claims to be the node uuid
+// of that name, and knows the members. It has the join key, if there is one.
 func (a *attacked) port(t *testing.T, signer ed25519.PrivateKey, uuid, nodeID string, change ...func(*peer.Config)) *peer.Port {
 	return porttest.Open(t, nodeID, append([]func(*peer.Config){func(cfg *peer.Config) {
 		cfg.JoinKeys, cfg.Certificate = nil, nil
@@ -78,7 +78,7 @@ func (a *attacked) port(t *testing.T, signer ed25519.PrivateKey, uuid, nodeID st
 	}}, change...)...)
 }
 
-// pass returns what n1 says to a request that p passes on.
+// pass returns n1's answer to a request that p forwards.
 func (a *attacked) pass(t *testing.T, p *peer.Port, waits bool) string {
 	t.Helper()
 	req, resp := peertest.Submit(`{}`)
@@ -94,7 +94,7 @@ func (a *attacked) pass(t *testing.T, p *peer.Port, waits bool) string {
 	return string(resp.Body())
 }
 
-// membersCalls returns the calls that n1 answers to members alone.
+// membersCalls returns the calls that n1 only answers to members.
 func (a *attacked) membersCalls() []string {
 	calls := []string{callStart}
 	for name := range a.n1.calls {
@@ -106,7 +106,7 @@ func (a *attacked) membersCalls() []string {
 	return calls
 }
 
-// refused checks that nothing is taken from p, which says why.
+// refused checks that nothing is accepted from p, which gets the reason why.
 func (a *attacked) refused(t *testing.T, what string, p *peer.Port, why string) {
 	t.Helper()
 	for _, waits := range []bool{false, true} {
@@ -179,8 +179,8 @@ func TestNode_strangersGetNothing(t *testing.T) {
 	a.refused(t, "a removed member, over new ones", a.port(t, a.n2.dir.Key(), a.n2.uuid, "n2"), notMember)
 }
 
-// A stranger's questions are about itself: with another's address it does not get that
-// one's place, be that one down or up.
+// A stranger's questions are about itself: with another node's address it does not get that
+// one's place, whether that is down or up.
 func TestNode_placeOfAVoterThatIsDown(t *testing.T) {
 	t.Parallel()
 	a := openAttacked(t, 3)
@@ -243,8 +243,8 @@ func TestNode_wrongQuestions(t *testing.T) {
 	}
 }
 
-// A certificate of the authority is no identity: it has to be for the recorded name, or
-// the recorded address, of the node that the handshake proves its holder to be.
+// A certificate of the authority is not an identity: it must be for the recorded name, or
+// the recorded address, of the node that the handshake proves.
 func TestNode_strangersWithACertificate(t *testing.T) {
 	t.Parallel()
 	authority := certstest.NewAuthority(t, "nodes")

@@ -33,8 +33,8 @@ func toldOf(t *testing.T, n *cluster.Node, kind event.Kind) []string {
 	return messages
 }
 
-// TestTell_anyNode ensures that what a node tells is in the trail of all, whether
-// it leads or not, and that a text of any length is told.
+// TestTell_anyNode ensures that anything a node tells is in the trail of all nodes, whether
+// it leads or not, and with texts of any length.
 func TestTell_anyNode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -71,8 +71,8 @@ func TestTell_anyNode(t *testing.T) {
 	})
 }
 
-// TestTell_byWhom ensures that the leader finds out by the key who did what another
-// node tells of, and that no node can say a name.
+// TestTell_byWhom ensures that the leader finds out by the key who did the thing that
+// another node tells, and that no node can claim a name.
 func TestTell_byWhom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -107,8 +107,8 @@ func TestTell_byWhom(t *testing.T) {
 	})
 }
 
-// TestTell_belowItsLevel ensures that nothing is written that a node of an older
-// version could not read, and that settings go without a name.
+// TestTell_belowItsLevel ensures that nothing is written that a node of an older version
+// could not read, and that settings have no name.
 func TestTell_belowItsLevel(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -7,14 +7,14 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// handClock is a clock that stands until the test moves it.
+// handClock is a clock that only moves when the test moves it.
 type handClock struct{ mono time.Duration }
 
 func (c *handClock) Wall() int64         { return int64(c.mono) }
 func (c *handClock) Mono() time.Duration { return c.mono }
 
-// A leader that is told for too long that its leadership is being transferred
-// stops itself; one that is told so now and then does not.
+// A leader that is told for too long that its leadership is being transferred stops itself;
+// one that is told so occasionally does not.
 func TestNode_StuckTransfer(t *testing.T) {
 	t.Parallel()
 	clock := &handClock{}

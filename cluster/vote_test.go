@@ -11,7 +11,8 @@ import (
 	"github.com/claimq/claimq/cluster/storage"
 )
 
-// voteBench is the folder of a node of three, whose log ends at entry 50 of term 5.
+// voteBench is the folder of a node in a cluster of three, with a log that ends at entry 50
+// of term 5.
 type voteBench struct {
 	servers    []raft.Server // the node is the first
 	transports []*raft.InmemTransport
@@ -45,7 +46,7 @@ func newVoteBench(t *testing.T, logStore string) *voteBench {
 	return b
 }
 
-// write opens the stores for do alone.
+// write opens the stores only for do.
 func (b *voteBench) write(t *testing.T, do func(testFolder) error) {
 	t.Helper()
 	s := openFolder(t, b.path, b.logStore, storage.Config{})
@@ -55,8 +56,8 @@ func (b *voteBench) write(t *testing.T, do func(testFolder) error) {
 	s.close(t)
 }
 
-// vote writes as Raft does: the term, and the candidate in another write, which a
-// crash comes before if it is 0.
+// vote writes like Raft: the term, and in another write the candidate; 0 means a crash
+// before that.
 func (b *voteBench) vote(t *testing.T, term uint64, candidate int) {
 	t.Helper()
 	b.write(t, func(s testFolder) error {
@@ -67,7 +68,7 @@ func (b *voteBench) vote(t *testing.T, term uint64, candidate int) {
 	})
 }
 
-// oldVote writes the two parts as values of their own, each with its CRC32C.
+// oldVote writes the two parts as separate values, each with its CRC32C.
 func (b *voteBench) oldVote(t *testing.T, term uint64, candidate int) {
 	t.Helper()
 	var disk raft.StableStore
@@ -87,14 +88,14 @@ func (b *voteBench) oldVote(t *testing.T, term uint64, candidate int) {
 	s.close(t)
 }
 
-// votesFor starts the node and says whether it votes in term for the candidate,
-// whose log ends at last, of the node's own term.
+// votesFor starts the node and reports whether it votes in term for the candidate, whose
+// log ends at last, of the node's own term.
 func (b *voteBench) votesFor(t *testing.T, term uint64, candidate int, last uint64) bool {
 	t.Helper()
 	return b.votesForAt(t, term, candidate, b.servers[candidate].Address, last)
 }
 
-// votesForAt is votesFor of a candidate that is at another address.
+// votesForAt is votesFor for a candidate at another address.
 func (b *voteBench) votesForAt(t *testing.T, term uint64, candidate int, at raft.ServerAddress, last uint64) bool {
 	t.Helper()
 	s := openFolder(t, b.path, b.logStore, storage.Config{})
@@ -157,8 +158,8 @@ func TestVote(t *testing.T) {
 	}
 }
 
-// The vote of a term is one candidate's, not that of its address: where that one was,
-// another may be by now, which lacks what is committed.
+// The vote of a term belongs to a candidate, not to its address, where by now another node
+// may be that lacks committed entries.
 func TestVote_addressOfAnother(t *testing.T) {
 	t.Parallel()
 	const x, y = 1, 2

@@ -45,7 +45,7 @@ func TestNode_raftPeer_leaderThatItDoesNotKnow(t *testing.T) {
 		if nodes[3].IsLeader() {
 			return true
 		}
-		// Either may lead, when n4 was told to stand and has lost.
+		// Either may lead, if n4 was told to stand and has lost.
 		for _, n := range []*Node{nodes[0], nodes[2]} {
 			_, _ = n.Transfer(context.Background(), "n4")
 		}
@@ -84,8 +84,8 @@ func vouched(t *testing.T, n *Node, uuid string, log logPoint) vouchAnswer {
 	return answer
 }
 
-// A word holds for a while, a missing one for less, one caller asks, and what is
-// remembered is bounded, in all and of one host.
+// A member's answer is valid for a while, a missing one for a shorter time, only one caller
+// asks, and the number of remembered answers is bounded, in all and per host.
 func TestVouches_hold(t *testing.T) {
 	t.Parallel()
 	var v vouches

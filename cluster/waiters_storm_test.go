@@ -15,8 +15,7 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// storm is a node on which many wait while tasks, limits and claims change at
-// random.
+// storm is a node with many waiting claims while tasks, limits and claims change at random.
 type storm struct {
 	*testing.T
 	node    *Node
@@ -32,7 +31,7 @@ func (s *storm) note(format string, args ...any) {
 	s.steps = append(s.steps, fmt.Sprintf(format, args...))
 }
 
-// propose proposes cmd, and does not wait for the outcome.
+// propose proposes cmd without waiting for the outcome.
 func (s *storm) propose(cmd command.Command) {
 	s.note("%+v", cmd)
 	s.proposing.Go(func() {
@@ -114,7 +113,7 @@ func (s *storm) step() {
 	}
 }
 
-// collect takes the answers that have come.
+// collect collects the available answers.
 func (s *storm) collect() {
 	synctest.Wait()
 	var still []*claimer

@@ -92,8 +92,7 @@ func mailFor(worker string) command.ClaimNext {
 	return command.ClaimNext{WorkerID: worker, Types: []string{"mail"}, Limit: 1, LeaseMS: 3_600_000}
 }
 
-// A woken claim that finds its task taken keeps its place before those who came
-// later.
+// A woken claim that finds its task taken keeps its place before later ones.
 func TestWaiters_keepTheirPlace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -121,8 +120,8 @@ func TestWaiters_keepTheirPlace(t *testing.T) {
 	})
 }
 
-// A task that becomes claimable in the entry in which a woken claim finds
-// nothing is for that claim.
+// A task that becomes claimable in the same entry in which a woken claim finds nothing is
+// for that claim.
 func TestWaiters_keepTheirPlaceInOneEntry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -133,7 +132,7 @@ func TestWaiters_keepTheirPlaceInOneEntry(t *testing.T) {
 			if c, ok := commands[0].(command.ClaimNext); ok && c.WorkerID == "w1" {
 				h.set(nil)
 				n.applyEntry(command.AppendEntry(nil, stamp, mailFor("thief")))
-				// As if it were behind the claim in the same entry.
+				// As if it were after the claim in the same entry.
 				go func() { mustPropose(t, n, submitMail(1)) }()
 			}
 		})
@@ -144,8 +143,8 @@ func TestWaiters_keepTheirPlaceInOneEntry(t *testing.T) {
 	})
 }
 
-// A claim whose caller goes while it is queued takes nothing; one that is in an
-// entry is answered all the same.
+// A claim whose caller goes while it is queued takes nothing; one that is in an entry is
+// answered all the same.
 func TestWaiters_callerGoesWhileProposed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -198,8 +197,7 @@ func TestWaiters_bounded(t *testing.T) {
 	})
 }
 
-// A new waiter does not overtake those before it, however it races with what
-// wakes them.
+// A new waiter does not overtake earlier ones, however it races with their waking.
 func TestWaiters_newcomerWaitsItsTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -212,7 +210,7 @@ func TestWaiters_newcomerWaitsItsTurn(t *testing.T) {
 				<-goOn
 			}
 		})
-		mustPropose(t, n, submitMail(1)) // first is on its way
+		mustPropose(t, n, submitMail(1)) // first is under way
 		third := startWaiting(n, mailFor("w3"), time.Hour)
 		close(goOn)
 		if !first.finished() || second.finished() || third.finished() {
@@ -225,8 +223,8 @@ func TestWaiters_newcomerWaitsItsTurn(t *testing.T) {
 	})
 }
 
-// A claim of any type that no task has attempts enough for is woken by nothing: it would
-// be tried for ever.
+// A claim of any type that needs more attempts than any task has is not woken: it would be
+// tried forever.
 func TestWaiters_takeNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -248,8 +246,8 @@ func TestWaiters_takeNothing(t *testing.T) {
 	})
 }
 
-// What was promised to a claim that is taken back before it is in an entry is
-// promised to the next.
+// The tasks promised to a claim that is withdrawn before it is in an entry are promised to
+// the next.
 func TestWaiters_takenBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -277,8 +275,8 @@ func TestWaiters_takenBack(t *testing.T) {
 	})
 }
 
-// A claim that finds nothing and waits on gives back its result: else the memory
-// of all results of its entry would be lost each time.
+// A claim that finds nothing and keeps waiting releases its result, otherwise the memory of
+// all results of its entry would be lost each time.
 func TestWaiters_releaseWhatFoundNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -15,22 +15,22 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// waiting is a claim that waits in a goroutine of its own.
+// waiting is a waiting claim in a goroutine of its own.
 type waiting struct {
 	proposed nodes.Proposed
 	err      error
 	done     chan struct{}
-	gone     context.CancelCauseFunc // its caller goes
+	gone     context.CancelCauseFunc // ends its caller
 }
 
 var errGone = errors.New("the caller has gone")
 
-// claimOf is a claim of one task by a worker, of the types.
+// claimOf returns a claim of one task of the types by a worker.
 func claimOf(worker string, types ...string) command.ClaimNext {
 	return command.ClaimNext{WorkerID: worker, Types: types, Limit: 1, LeaseMS: 3_600_000}
 }
 
-// startClaim begins a claim that waits, and returns when it does.
+// startClaim begins a claim that waits, and returns when it is waiting.
 func startClaim(n *cluster.Node, c command.ClaimNext, wait time.Duration) *waiting {
 	w := &waiting{done: make(chan struct{})}
 	var ctx context.Context
@@ -54,8 +54,7 @@ func (w *waiting) finished() bool {
 	}
 }
 
-// took waits for the claim's answer and returns the id of the task that it
-// took, 0 if it took none.
+// took waits for the claim's answer and returns the id of the task that it got, 0 for none.
 func (w *waiting) took(t *testing.T) uint64 {
 	t.Helper()
 	<-w.done
@@ -68,7 +67,7 @@ func (w *waiting) took(t *testing.T) uint64 {
 	return w.proposed.Result.Claims[0].Task.ID
 }
 
-// submitOf is a submit of tasks of a type.
+// submitOf returns a submit of tasks of a type.
 func submitOf(taskType string, count int) command.Submit {
 	var s command.Submit
 	for range count {
@@ -77,7 +76,7 @@ func submitOf(taskType string, count int) command.Submit {
 	return s
 }
 
-// settleDown lets what is under way come to its end.
+// settleDown waits until everything under way has finished.
 func settleDown() { <-time.After(100 * time.Millisecond) }
 
 // Claims that wait get tasks in order of arrival, one per task, and on the leader's word
@@ -117,8 +116,8 @@ func TestWait_order(t *testing.T) {
 	})
 }
 
-// A claim waits for the types that it lists, or for any; one that takes no task
-// of a type is not in the way of those who do.
+// A claim waits for the types that it lists, or for any; one that cannot take tasks of a
+// type does not block those that can.
 func TestWait_matching(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -187,7 +186,7 @@ func TestWait_callerGoes(t *testing.T) {
 	})
 }
 
-// At the end of its wait a claim has the empty answer, and nothing was written.
+// At the end of its wait a claim gets the empty answer, and nothing was written.
 func TestWait_ends(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -244,7 +243,7 @@ func TestWait_leadershipEnds(t *testing.T) {
 		if !errors.Is(w.err, nodes.ErrShuttingDown) || time.Since(begun) > time.Second {
 			t.Errorf("on a node that stops: %v after %s", w.err, time.Since(begun))
 		}
-		// A new leader has claimable tasks already.
+		// A new leader already has claimable tasks.
 		c.Propose(submitOf("mail", 1))
 		if startClaim(c.Leader(), claimOf("w1", "mail"), time.Hour).took(t) == 0 {
 			t.Error("nothing claimed from a new leader")
@@ -252,8 +251,8 @@ func TestWait_leadershipEnds(t *testing.T) {
 	})
 }
 
-// A repeat of a request that is known, or becomes known while it waits, has its
-// answer at once.
+// A repeat of a request that is known, or becomes known while it waits, is answered at
+// once.
 func TestWait_repeats(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -284,8 +283,8 @@ func TestWait_repeats(t *testing.T) {
 	})
 }
 
-// A claim that waits is told when another one, which does not wait, is answered
-// under its request id: here it turns out to be another request.
+// A waiting claim is told when another one, which does not wait, is answered under its
+// request id: here that is a different request.
 func TestWait_repeatOfOneThatDoesNotWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -312,7 +311,7 @@ func TestWait_repeatOfOneThatDoesNotWait(t *testing.T) {
 }
 
 // The same request without a wait ends those that wait, if there is nothing for it; others
-// wait on.
+// keep waiting.
 func TestWait_endedByTheSameRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -341,8 +340,8 @@ func TestWait_endedByTheSameRequest(t *testing.T) {
 	})
 }
 
-// A claim that takes less than became claimable passes the rest on: here an
-// answer holds one of the large tasks that a pause held back.
+// A claim that takes less than became claimable passes the rest on: here an answer has room
+// for only one of the large tasks that a pause held back.
 func TestWait_passesOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -374,8 +373,8 @@ func TestWait_passesOn(t *testing.T) {
 	})
 }
 
-// A type's rate limit lets those who wait claim one by one, in time, although
-// nothing else is written.
+// A type's rate limit lets waiting claims claim one by one, in time, although nothing else
+// is written.
 func TestWait_rateLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -401,7 +400,7 @@ func TestWait_rateLimit(t *testing.T) {
 	})
 }
 
-// A slot of a type's limit that becomes free goes to who waits.
+// When a claim of a limited type ends, a waiting claim gets the next task.
 func TestWait_maxClaimed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// Nodes that all have another peer address after a restart find each other by what
-// they were started with now, elect a leader, and have it note where they are.
+// Nodes that all have another peer address after a restart find each other with their new
+// flags, elect a leader, and let it record the new addresses.
 func TestOpen_allHaveMoved(t *testing.T) {
 	t.Parallel()
 	for name, told := range map[string]func(cfg *Config, addrs []string){

@@ -20,7 +20,7 @@ import (
 // testQueueMax bounds the commands that wait in the tests.
 const testQueueMax = 16_384
 
-// fakeRaft takes entries and answers them when it is told to.
+// fakeRaft accepts entries, and answers them when it is told to.
 type fakeRaft struct {
 	mu      sync.Mutex
 	entries [][]command.Command
@@ -89,7 +89,7 @@ func newTestBatcher(t *testing.T) (*Batcher, *fakeRaft) {
 	return b, r
 }
 
-// proposeAll proposes commands at once, in order, and returns their ends.
+// proposeAll proposes commands at once, in order, and returns their results.
 func proposeAll(b *Batcher, ctx context.Context, commands ...command.Command) []<-chan error {
 	var ends []<-chan error
 	for _, c := range commands {
@@ -129,8 +129,8 @@ func (r *fakeRaft) described() [][]string {
 	return all
 }
 
-// What queues up while an entry is in flight is one entry: lanes in order, an
-// expiry behind every settle, each caller with its own result.
+// Commands that queue up while an entry is in flight become one entry: lanes in order, an
+// expiry after every settle, and each caller gets its own result.
 func TestBatcher_packsByLane(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -153,8 +153,7 @@ func TestBatcher_packsByLane(t *testing.T) {
 	})
 }
 
-// An expiry waits behind extends received before it, also when they do not fit
-// the entry.
+// An expiry waits for extends received before it, even if they do not fit into the entry.
 func TestBatcher_expireNeverOvertakes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -181,8 +180,8 @@ func TestBatcher_expireNeverOvertakes(t *testing.T) {
 	})
 }
 
-// A lane that is full leaves room for the others, and a large command neither
-// starves nor stops the rest.
+// A full lane leaves room for the others, and a large command neither starves nor blocks
+// the rest.
 func TestBatcher_noLaneStarves(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -236,7 +235,7 @@ func TestBatcher_bounds(t *testing.T) {
 		if _, err := b.Propose(t.Context(), submitOf("over", 4<<10)); fullOf(err) != nodes.BoundInFlight {
 			t.Errorf("no more submits: %v, want it named", err)
 		}
-		// The rest is for what would cost a lease.
+		// The rest is for commands whose refusal would cost a lease.
 		for range 2 {
 			ends = append(ends, proposeAll(b, t.Context(), extendOf(strings.Repeat("w", 8<<20-100)))...)
 		}
@@ -257,7 +256,7 @@ func TestBatcher_bounds(t *testing.T) {
 	})
 }
 
-// fullOf returns the bound that err says is reached, "" for none.
+// fullOf returns the bound that was reached according to err, "" for none.
 func fullOf(err error) nodes.Bound {
 	var over *nodes.Overload
 	if !errors.As(err, &over) {
@@ -266,7 +265,7 @@ func fullOf(err error) nodes.Bound {
 	return over.Bound
 }
 
-// Submits leave the last quarter of the queue to others, however small it is.
+// Submits leave the last quarter of the queue to other commands, even if it is small.
 func TestBatcher_leavesRoomForSettles(t *testing.T) {
 	t.Parallel()
 	for queueMax, submits := range map[int]int{1: 1, 2: 1, 4: 3, 100: 75} {
@@ -294,8 +293,8 @@ func TestBatcher_leavesRoomForSettles(t *testing.T) {
 	}
 }
 
-// Claims that waited and are proposed all at once leave room for others: an
-// extend that is refused could cost a lease.
+// Waiting claims that are all proposed at once leave room for others, because a refused
+// extend could cost a lease.
 func TestBatcher_waitersTakeNoRoom(t *testing.T) {
 	t.Parallel()
 	b := New(Config{QueueMax: testQueueMax})
@@ -321,7 +320,7 @@ func TestBatcher_waitersTakeNoRoom(t *testing.T) {
 	}
 }
 
-// What Raft says of an entry, and what its callers are told.
+// Errors of Raft for an entry, and the resulting ones for callers.
 func TestBatcher_errors(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -379,8 +378,8 @@ func TestBatcher_hangingFuture(t *testing.T) {
 	})
 }
 
-// A caller that goes before its command is taken has written nothing; after, it
-// does not know.
+// A caller that goes before its command is in an entry has written nothing; after that, the
+// outcome is unknown.
 func TestBatcher_callerGoes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -448,7 +447,7 @@ func TestBatcher_close(t *testing.T) {
 	})
 }
 
-// A batcher that has stopped answers everybody: a leadership that began late must not
+// A batcher that has stopped still answers, so that a leadership that began late does not
 // wait for it.
 func TestBatcher_stopped(t *testing.T) {
 	t.Parallel()
@@ -504,8 +503,8 @@ func TestBatcher_lanes(t *testing.T) {
 	}
 }
 
-// What a command may reach counts, but nothing is refused for it: it has an entry
-// of its own.
+// The number of tasks that a command may change counts, but is no reason to refuse it: it
+// gets an entry of its own.
 func TestBatcher_reach(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

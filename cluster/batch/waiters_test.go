@@ -16,14 +16,14 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// leading is a state with a batcher and those who wait, without a node.
+// leading is a state with a batcher and waiters, without a node.
 type leading struct {
 	mu      sync.RWMutex // guards the state
 	m       *fsm.Machine
 	index   uint64
 	batcher *Batcher
 	waiters *Waiters
-	looks   atomic.Int32 // how often it was asked whether something is claimable
+	looks   atomic.Int32 // checks whether something is claimable
 }
 
 // startLeading starts a state that leads until the test ends.
@@ -115,8 +115,8 @@ func TestWaiters_othersAreNotLookedAt(t *testing.T) {
 	})
 }
 
-// TestWaiters_ByteBound checks that claims count with the types that they list, and give that
-// back when their wait is over.
+// TestWaiters_ByteBound ensures that claims count with the types that they list, until their
+// wait is over.
 func TestWaiters_ByteBound(t *testing.T) {
 	t.Parallel()
 	set := NewWaiters(WaitersConfig{
@@ -151,9 +151,9 @@ func TestWaiters_ByteBound(t *testing.T) {
 	}
 }
 
-// TestWaiters_RefusedAtOnce ensures that a claim for which there is no room has taken none: its
-// command, with all its types, is made afterwards. It is not parallel: it counts what the
-// process allocates.
+// TestWaiters_RefusedAtOnce ensures that a claim that is refused for lack of room has not used
+// any: its command, with all its types, is only made afterwards. It is not parallel, because it
+// measures the process's allocations.
 func TestWaiters_RefusedAtOnce(t *testing.T) {
 	l := startLeading(t)
 	claim := command.ClaimNext{WorkerID: "w", Limit: 1}

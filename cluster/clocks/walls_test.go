@@ -12,8 +12,8 @@ import (
 	"github.com/claimq/claimq/cluster/lease"
 )
 
-// The alarm comes once, when clocks are more than a second apart for sure, and
-// its end once, when they are near again.
+// The alarm comes once when clocks are certainly more than a second apart, and its end once
+// when they are close again.
 func TestWalls_alarm(t *testing.T) {
 	t.Parallel()
 	var printed bytes.Buffer
@@ -27,8 +27,8 @@ func TestWalls_alarm(t *testing.T) {
 	for _, step := range []struct {
 		name       string
 		n1, n2, n3 time.Duration // ahead; the majority shows the middle one
-		took       time.Duration // of asking n2 and n3
-		want       string        // what is logged, "" = nothing
+		took       time.Duration // to ask n2 and n3
+		want       string        // in the log, "" = nothing
 	}{
 		{"equal", 0, 0, 0, 0, ""},
 		{"a little", 0, 900 * time.Millisecond, 0, 0, ""},
@@ -62,7 +62,7 @@ func TestWalls_alarm(t *testing.T) {
 			t.Errorf("%s: read as %v", step.name, got)
 		}
 	}
-	// Who is not heard from any more does not count.
+	// Nodes that are not heard from any more do not count.
 	at += readingMax + time.Second
 	read("n3", 0, 0)
 	if _, ok := c.Majority(at, three); ok {
@@ -73,8 +73,8 @@ func TestWalls_alarm(t *testing.T) {
 	}
 }
 
-// That the leader's own clock is not followed is said once, and that it is again; and
-// so is each jump of it.
+// It is logged once that the leader's own clock is not followed, and once that it is again;
+// and so is each jump of it.
 func TestWalls_refused(t *testing.T) {
 	t.Parallel()
 	var printed bytes.Buffer
@@ -83,7 +83,7 @@ func TestWalls_refused(t *testing.T) {
 	for _, step := range []struct {
 		name string
 		own  time.Duration // ahead
-		want []string      // in each line that is logged
+		want []string      // in each logged line
 	}{
 		{"right", 0, nil},
 		{"near", 900 * time.Millisecond, nil},
@@ -118,9 +118,9 @@ func TestWalls_refused(t *testing.T) {
 	}
 }
 
-// Two clocks that are wrong one after the other are no majority, though the reading of one is
-// still the latest there is. Clocks of a majority that step together are followed once
-// they were read again.
+// Two clocks that are wrong one after the other are not a majority, even if one's reading is
+// still the latest. Clocks of a majority that step together are followed once they have been
+// read again.
 func TestWalls_wrongOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	c := NewWalls(hclog.NewNullLogger())
@@ -129,8 +129,8 @@ func TestWalls_wrongOneAfterTheOther(t *testing.T) {
 	at := time.Hour
 	for _, step := range []struct {
 		name string
-		read map[string]time.Duration // how far those that are read are ahead
-		want time.Duration            // how far the majority is
+		read map[string]time.Duration // how far the clocks that are read are ahead
+		want time.Duration            // the majority's
 	}{
 		{"right", map[string]time.Duration{"n1": 0, "n2": 0, "n3": 0}, 0},
 		{"one is far", map[string]time.Duration{"n1": 0, "n2": far, "n3": 0}, 0},

@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// A snapshot that is cut off leaves the one before in its place.
+// An incomplete snapshot leaves the previous one in its place.
 func TestSnapshots_cutOff(t *testing.T) {
 	t.Parallel()
 	s := newSnapshots()

@@ -11,13 +11,12 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// fakeWire answers AppendEntries with success in the sender's term, when it is
-// let to.
+// fakeWire answers AppendEntries with success in the sender's term when it is allowed to.
 type fakeWire struct {
 	raft.Transport
 	mu   sync.Mutex
 	gate map[raft.ServerID]chan struct{} // an answer waits until its gate is closed
-	term uint64                          // of the answers, 0 = the sender's
+	term uint64                          // in answers; 0 = the sender's
 }
 
 func (w *fakeWire) AppendEntries(id raft.ServerID, _ raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
@@ -75,7 +74,7 @@ func newConfirmTest(t *testing.T) *confirmTest {
 	return x
 }
 
-// send sends a heartbeat to id in a goroutine; the channel says it is answered.
+// send sends a heartbeat to id in a goroutine; the channel is closed when it is answered.
 func (x *confirmTest) send(id raft.ServerID, term uint64) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
@@ -86,7 +85,7 @@ func (x *confirmTest) send(id raft.ServerID, term uint64) <-chan struct{} {
 	return done
 }
 
-// confirmed reports whether a read that arrived earlier is confirmed by now.
+// confirmed reports whether an earlier read is confirmed by now.
 func confirmed(read <-chan error) bool {
 	synctest.Wait()
 	select {
@@ -104,8 +103,8 @@ func (x *confirmTest) read(ctx context.Context) <-chan error {
 	return done
 }
 
-// A leader that was paused reads the answers to heartbeats sent long before,
-// when others have a new leader. They confirm nothing that arrived since.
+// A leader that was paused reads the answers to heartbeats sent long before, when others
+// have a new leader. They confirm no read that arrived since.
 func TestConfirmer_lateAnswers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -182,8 +181,8 @@ func TestConfirmer_waitEnds(t *testing.T) {
 	})
 }
 
-// Whether this node still leads counts for the reads that arrived before it was
-// looked up, and for no other: a vote may come in between.
+// A look whether this node still leads counts only for reads that arrived before it,
+// because a vote may come in between.
 func TestConfirmer_leadsAfterArrival(t *testing.T) {
 	t.Parallel()
 	c := New(&fakeWire{}, Config{})

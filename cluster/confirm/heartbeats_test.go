@@ -15,7 +15,7 @@ type fakeFollower struct {
 	leader raft.ServerID
 	term   uint64
 	looks  int
-	// look, if not nil, is called before each look at it, with how many there were.
+	// look, if not nil, is called before each look at it, with the number of earlier ones.
 	look func(looks int)
 }
 
@@ -46,7 +46,7 @@ func (f *fakeFollower) LastIndex() uint64 {
 	return 50
 }
 
-// beatWire is a transport that is given a handler of heartbeats.
+// beatWire is a transport whose heartbeat handler is set.
 type beatWire struct {
 	raft.Transport
 	in     chan raft.RPC
@@ -78,7 +78,7 @@ func newBeatBench(t *testing.T) *beatBench {
 	return b
 }
 
-// beat sends a heartbeat and returns where its answer comes.
+// beat sends a heartbeat and returns the channel of its answer.
 func (b *beatBench) beat(from string, term uint64) <-chan raft.RPCResponse {
 	answer := make(chan raft.RPCResponse, 1)
 	go b.wire.handle(raft.RPC{
@@ -89,7 +89,7 @@ func (b *beatBench) beat(from string, term uint64) <-chan raft.RPCResponse {
 	return answer
 }
 
-// inLoop returns what the loop takes next, false if nothing waits for it.
+// inLoop returns the next message for the loop, false if none waits.
 func (b *beatBench) inLoop() (raft.RPC, bool) {
 	synctest.Wait()
 	select {
@@ -163,7 +163,7 @@ func TestHeartbeats_whatIsAnswered(t *testing.T) {
 	}
 }
 
-// Raft may turn to another term between any two looks at it. An answer in a term is given
+// Raft may change its term between any two looks at it. A heartbeat is answered in a term
 // only if Raft was still in it after the heartbeat came; and nothing is set in any case.
 func TestHeartbeats_termChangesMeanwhile(t *testing.T) {
 	t.Parallel()
@@ -179,7 +179,7 @@ func TestHeartbeats_termChangesMeanwhile(t *testing.T) {
 					}
 				}
 				_, ok := answered(b.beat("b", 7))
-				// The term is the third look.
+				// The term is read at the third look.
 				if want := votedAt < 0 || votedAt > 2; ok != want {
 					t.Errorf("answered beside the loop: %v, want %v", ok, want)
 				}
@@ -191,7 +191,7 @@ func TestHeartbeats_termChangesMeanwhile(t *testing.T) {
 	}
 }
 
-// Before Raft runs its loop gets all: what it says of itself is not known yet.
+// Before Raft runs, its loop gets all heartbeats, because its state is not known yet.
 func TestHeartbeats_beforeRaft(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -206,8 +206,8 @@ func TestHeartbeats_beforeRaft(t *testing.T) {
 	})
 }
 
-// While the loop hangs one heartbeat waits for it, however many are answered; and one
-// that runs is not told of more than an idle leader sends.
+// While the loop hangs only one heartbeat waits for it, no matter how many are answered;
+// and a running loop is not told of more than an idle leader sends.
 func TestHeartbeats_toldSeldom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -218,7 +218,7 @@ func TestHeartbeats_toldSeldom(t *testing.T) {
 			}
 			<-time.After(testToldInterval)
 		}
-		// One is on its way, and one waits.
+		// One is under way, and one waits.
 		for range 2 {
 			if _, ok := b.inLoop(); !ok {
 				t.Fatal("nothing waits for the loop")
@@ -246,7 +246,7 @@ func TestHeartbeats_toldSeldom(t *testing.T) {
 	})
 }
 
-// What comes in reaches the loop as it came, each message once.
+// Incoming messages reach the loop unchanged, each once.
 func TestHeartbeats_passesOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -292,11 +292,11 @@ func TestHeartbeats_close(t *testing.T) {
 		if _, ok := b.inLoop(); ok {
 			t.Error("something reaches the loop")
 		}
-	}) // which waits for all goroutines
+	}) // waits for all goroutines
 }
 
-// The next Raft over the same stores votes once this is closed: so it cannot be closed
-// between a look at the one before and the answer.
+// The next Raft over the same stores votes once this is closed, so closing must wait
+// between a look at the previous Raft and the answer.
 func TestHeartbeats_closeWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 	"github.com/claimq/claimq/cluster/peer/peertest"
 )
 
-// Raft stops to read a pipeline's answers at the first that refuses, and may have
-// decided to send more before it sees that it has stopped. It must be able to get
-// to where it sees it. This is Raft's own transport, as a node runs it.
+// Raft stops reading a pipeline's answers at the first that refuses, and may have decided
+// to send more before it notices. It must not block before it can notice. This is Raft's
+// own transport, as a node runs it.
 func TestConfirmer_pipelineAfterARefusal(t *testing.T) {
 	t.Parallel()
 	const term = 7
@@ -58,7 +58,7 @@ func TestConfirmer_pipelineAfterARefusal(t *testing.T) {
 						sent <- i
 					}
 				}()
-				first := <-p.Consumer() // and none after it, as Raft
+				first := <-p.Consumer() // like Raft, none after it
 				if first.Response().Success {
 					t.Error("the first answer does not refuse")
 				}

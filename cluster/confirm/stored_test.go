@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// commitWire notes the commit index of each message.
+// commitWire records the commit index of each message.
 type commitWire struct {
 	raft.Transport
 	told []uint64
@@ -19,7 +19,7 @@ func (w *commitWire) AppendEntries(_ raft.ServerID, _ raft.ServerAddress, args *
 	return nil
 }
 
-// commitPipe is the same of a pipeline.
+// commitPipe does the same for a pipeline.
 type commitPipe struct {
 	raft.AppendPipeline
 	wire *commitWire
@@ -33,7 +33,7 @@ func (p commitPipe) AppendEntries(args *raft.AppendEntriesRequest, _ *raft.Appen
 	return nil, nil
 }
 
-// However a message goes, it tells of no commit index that the leader's disk has not.
+// No message, however it is sent, has a commit index beyond the leader's disk.
 func TestConfirmer_tellsWhatIsStored(t *testing.T) {
 	t.Parallel()
 	wire := &commitWire{}
@@ -55,8 +55,7 @@ func TestConfirmer_tellsWhatIsStored(t *testing.T) {
 	}
 }
 
-// lateWire reads each message once more when it has been answered, as a peer does that
-// was too slow.
+// lateWire reads each message again after it was answered, like a slow peer.
 type lateWire struct {
 	raft.Transport
 	reading sync.WaitGroup
@@ -67,7 +66,7 @@ func (w *lateWire) AppendEntries(_ raft.ServerID, _ raft.ServerAddress, args *ra
 	return nil
 }
 
-// Raft sends one heartbeat again and again. The race detector sees it written to.
+// Raft sends the same heartbeat repeatedly. The race detector finds writes to it.
 func TestConfirmer_leavesHeartbeatsAsTheyAre(t *testing.T) {
 	t.Parallel()
 	wire := &lateWire{}

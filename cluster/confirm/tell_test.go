@@ -42,11 +42,11 @@ func (l *fakeLeader) set(committed, term uint64) {
 	l.committed, l.term = committed, term
 }
 
-// tellPipe is a pipeline that keeps what is sent, as text.
+// tellPipe is a pipeline that records messages as text.
 type tellPipe struct {
 	mu   sync.Mutex
 	sent []string
-	gate chan struct{} // if not nil, a message waits until Close closes it
+	gate chan struct{} // if not nil, messages wait until Close closes it
 }
 
 func (p *tellPipe) Consumer() <-chan raft.AppendFuture { return nil }
@@ -74,7 +74,7 @@ func (p *tellPipe) AppendEntries(args *raft.AppendEntriesRequest, _ *raft.Append
 	return nil, nil
 }
 
-// take returns what was sent since it was called last.
+// take returns the messages since the last call.
 func (p *tellPipe) take() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,7 +83,7 @@ func (p *tellPipe) take() []string {
 	return sent
 }
 
-// tellBench is a leader's pipeline to a peer that has entry 10 of term 6, in term 7.
+// tellBench is a leader's pipeline, in term 7, to a peer that has entry 10 of term 6.
 type tellBench struct {
 	leader *fakeLeader
 	wire   *tellPipe
@@ -100,7 +100,7 @@ func newTellBench(t *testing.T, cfg Config) *tellBench {
 	return b
 }
 
-// send sends the entries after prev, of term 7, as Raft does.
+// send sends the entries after prev, of term 7, like Raft.
 func (b *tellBench) send(t *testing.T, prev, prevTerm uint64, entries ...uint64) {
 	t.Helper()
 	args := &raft.AppendEntriesRequest{Term: 7, PrevLogEntry: prev, PrevLogTerm: prevTerm, LeaderCommitIndex: b.leader.CommitIndex()}
@@ -113,7 +113,7 @@ func (b *tellBench) send(t *testing.T, prev, prevTerm uint64, entries ...uint64)
 	b.wire.take()
 }
 
-// within returns what is sent in the time d.
+// within returns the messages of the next d.
 func (b *tellBench) within(d time.Duration) []string {
 	<-time.After(d)
 	synctest.Wait()
@@ -127,8 +127,8 @@ func (b *tellBench) wants(t *testing.T, d time.Duration, want ...string) {
 	}
 }
 
-// A peer is told once, soon after, that all it was sent is committed, and while nothing
-// happens it is told nothing.
+// A peer is told once, soon, that everything it was sent is committed, and nothing while
+// nothing happens.
 func TestPipeline_tellsOfACommit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -162,7 +162,7 @@ func TestPipeline_tellsWithEntries(t *testing.T) {
 	})
 }
 
-// Nothing is told of what the peer was not sent, nor of what the leader's disk has not.
+// A peer is not told of entries that it was not sent, or that are not on the leader's disk.
 func TestPipeline_tellsNoMore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -202,7 +202,7 @@ func TestPipeline_tellsNothingOfALaterTerm(t *testing.T) {
 	})
 }
 
-// Close lets go a message that waits to be sent, and nothing is sent after it.
+// Close releases a message that waits to be sent, and nothing is sent after it.
 func TestPipeline_closeWhileItTells(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -220,12 +220,12 @@ func TestPipeline_closeWhileItTells(t *testing.T) {
 	})
 }
 
-// failingWire fails the calls that carry entries while it is down.
+// failingWire fails the calls with entries while it is down.
 type failingWire struct {
 	raft.Transport
 	mu    sync.Mutex
 	down  bool
-	calls int // that carry entries
+	calls int // with entries
 }
 
 var errDown = errors.New("down")
@@ -249,8 +249,8 @@ func (w *failingWire) AppendEntries(_ raft.ServerID, _ raft.ServerAddress, args 
 	return nil
 }
 
-// Entries that a peer did not get are sent again as soon as it answers a heartbeat: Raft
-// would wait for its CommitTimeout. Once: it may be gone again.
+// Entries that a peer did not get are sent again as soon as it answers a heartbeat, while
+// Raft would wait for its CommitTimeout; but only once, because the peer may be gone again.
 func TestConfirmer_sendsAgain(t *testing.T) {
 	t.Parallel()
 	for name, back := range map[string]bool{"it is back": true, "it is gone again": false} {

@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Behind a closed gate nothing of an election comes in or goes out; all else does.
+// A closed gate lets no message of an election in or out, but all others.
 func TestVoteGate(t *testing.T) {
 	t.Parallel()
 	_, there := raft.NewInmemTransport("there")
@@ -47,7 +47,7 @@ func TestVoteGate(t *testing.T) {
 	}
 
 	gate.Open()
-	gate.Open() // a second time does nothing
+	gate.Open() // a second call does nothing
 	for name, ask := range votes {
 		resp := any(&raft.RequestVoteResponse{})
 		if name == "pre-vote" {

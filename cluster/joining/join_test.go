@@ -30,7 +30,7 @@ func recordHello(r fsm.NodeRecord) peer.Hello {
 	return peer.Hello{UUID: r.UUID, NodeID: r.NodeID, FeatureLevel: r.Level, Version: r.Version}
 }
 
-// startJoinNode starts a member that answers who wants to join.
+// startJoinNode starts a member that answers join requests.
 func startJoinNode(network *fakeNetwork, addr, leader string, admit func(fsm.NodeRecord) (string, error)) {
 	ServeJoins(network.open(addr, peer.Hello{}), JoinConfig{
 		Leader:  func() (string, bool) { return leader, leader == addr },
@@ -40,7 +40,8 @@ func startJoinNode(network *fakeNetwork, addr, leader string, admit func(fsm.Nod
 	})
 }
 
-// testMembers are a leader's members, whose own address is not the one it was asked at.
+// testMembers returns a leader's members. The leader's own address differs from the one
+// that was asked.
 func testMembers() []storage.Introducer {
 	return []storage.Introducer{{UUID: peertest.UUID("n1"), PeerAddr: "elsewhere:7401"}, {UUID: peertest.UUID("n2"), PeerAddr: "host2:7401"}}
 }
@@ -70,7 +71,7 @@ func TestRequestJoin_throughFollower(t *testing.T) {
 	}
 }
 
-// It tries again while there is no leader, or the leader cannot do it now.
+// It tries again while there is no leader, or the leader cannot admit it now.
 func TestRequestJoin_triesAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -83,7 +84,7 @@ func TestRequestJoin_triesAgain(t *testing.T) {
 				case elapsed < 10*time.Second:
 					return "", false
 				case elapsed < 20*time.Second:
-					return "host2:7401", false // which points back
+					return "host2:7401", false // points back
 				default:
 					return "host1:7401", true
 				}
@@ -187,7 +188,7 @@ func TestAnswerJoin_forSomebodyElse(t *testing.T) {
 	}
 }
 
-// Who asks to join again and again does not fill the log of who refuses.
+// Repeated requests of a node to join do not fill the log of the node that refuses.
 func TestServeJoins_refusedOften(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -21,12 +21,12 @@ import (
 	"github.com/claimq/claimq/internal/testwait"
 )
 
-// fakeNetwork carries calls between nodes in memory: peer address to handlers.
-// Who has not started cannot be reached.
+// fakeNetwork carries calls between nodes in memory: peer address to handlers. Nodes that
+// have not started cannot be reached.
 type fakeNetwork struct {
 	mu       sync.Mutex
 	handlers map[string]map[string]peer.CallHandler
-	nodes    map[string]peer.Hello // who is at an address
+	nodes    map[string]peer.Hello // the nodes, by address
 }
 
 func newFakeNetwork() *fakeNetwork {
@@ -74,7 +74,7 @@ func (p *fakePort) Ask(ctx context.Context, addr, name string, body []byte) (ans
 	return answer, by, err
 }
 
-// meetNode is a node that meets, and what it has on its disk.
+// meetNode is a node in a meeting, and the data on its disk.
 type meetNode struct {
 	port *fakePort
 	cfg  MeetConfig
@@ -122,9 +122,9 @@ func (n *meetNode) meet(ctx context.Context) (Meeting, error) {
 	return m, err
 }
 
-// Whatever the order and the pauses between their starts, all nodes of a list
-// come to the same cluster. One that starts after the others have bootstrapped
-// may bootstrap the same or start as the member that it is.
+// Whatever the order and the pauses between their starts, all nodes in a list reach the
+// same cluster. One that starts after the others have bootstrapped may bootstrap the same
+// or start as the member that it is.
 func TestMeet_anyOrder(t *testing.T) {
 	t.Parallel()
 	orders := [][]string{{"n1", "n2", "n3"}, {"n1", "n3", "n2"}, {"n2", "n1", "n3"}, {"n2", "n3", "n1"}, {"n3", "n1", "n2"}, {"n3", "n2", "n1"}}
@@ -175,7 +175,7 @@ func meetInOrder(t *testing.T, order []string, pause time.Duration) {
 	}
 }
 
-// The race: n1 hears all and bootstraps, while n3 has heard n1 but n2 is gone.
+// The race: n1 has heard all and bootstraps, while n3 has heard n1 but n2 is gone.
 func TestMeet_afterOthersBootstrapped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -192,7 +192,7 @@ func TestMeet_afterOthersBootstrapped(t *testing.T) {
 		if err != nil || second.Bootstrap || second.ClusterID != first.ClusterID {
 			t.Fatalf("n3: %+v, %v; n1 is in %s", second, err, first.ClusterID)
 		}
-		// Else it would take no vote's request from n2, should n1 be gone.
+		// Otherwise it would ignore n2's requests for a vote if n1 is gone.
 		want := []raft.Server{{ID: "u1", Address: "host1:7401"}, {ID: "u2"}}
 		if diff := cmp.Diff(want, second.Configuration.Servers); diff != "" {
 			t.Errorf("n3 knows of other members (-want +got):\n%s", diff)
@@ -276,7 +276,7 @@ func TestMeet_endsWithContext(t *testing.T) {
 	})
 }
 
-// What one round of answers means.
+// The meaning of one round of answers.
 func TestDecideMeeting(t *testing.T) {
 	t.Parallel()
 	list := testList()

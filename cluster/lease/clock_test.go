@@ -17,11 +17,10 @@ type fakeClock struct {
 func (c *fakeClock) Wall() int64         { return int64(c.wall) }
 func (c *fakeClock) Mono() time.Duration { return c.mono }
 
-// Neither clock goes back, U is exactly monotonic time, and T runs at half of
-// real time at least, whatever the wall clock does; it is neither behind the wall
-// clock that it follows, nor ahead of it but by running at half speed. Of a wall
-// clock that is too far from the majority's it follows the majority's, and while
-// that is not known none.
+// Neither clock goes back, U is exactly monotonic time, and T runs at least at half of real
+// time, whatever the wall clock does. T is neither behind the wall clock that it follows,
+// nor ahead of it except while it runs at half speed. If the wall clock is too far from the
+// majority's, it follows the majority's, and while that is not known it follows none.
 func TestClock(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -71,8 +70,8 @@ func TestClock(t *testing.T) {
 	})
 }
 
-// However the leader's wall clock jumps and whenever it is looked at, T stays
-// within WallBound of what the majority says.
+// However the leader's wall clock jumps and whenever it is read, T stays within WallBound
+// of the majority's clock.
 func TestClock_wallAlone(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -12,8 +12,8 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// Timers come out when they are due, the earliest first, whatever was pushed
-// back or swept in between.
+// Timers come out when they are due, earliest first, whatever was pushed back or swept in
+// between.
 func TestTimers(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -68,8 +68,8 @@ func TestTimers(t *testing.T) {
 	})
 }
 
-// claimedAt returns a state in which task 1 was claimed at that time of the
-// lease clock, with its lease.
+// claimedAt returns a state in which task 1 was claimed at that time of the lease clock,
+// and the claim's lease.
 func claimedAt(t *rapid.T, u, leaseMS int64) (*fsm.Machine, command.Lease) {
 	t.Helper()
 	m := fsm.New()
@@ -82,9 +82,9 @@ func claimedAt(t *rapid.T, u, leaseMS int64) (*fsm.Machine, command.Lease) {
 	return m, a.Leases[0]
 }
 
-// A lease is not over before its length in real time has passed since the
-// request was sent, on a leader whose clock is as fast as is allowed, whatever
-// is cut off to whole milliseconds; and soon after that it is.
+// A lease does not end before its length in real time has passed since the request was
+// sent, even on a leader whose clock is as fast as allowed and with rounding to
+// milliseconds; and it ends soon after that.
 func TestTimers_neverEarly(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -100,7 +100,7 @@ func TestTimers_neverEarly(t *testing.T) {
 		read := func(fn func(*fsm.Machine)) { fn(m) }
 
 		real := time.Duration(length) * time.Millisecond
-		source.mono = sent + real/2000*fast // at most the leader's time when it has passed
+		source.mono = sent + real/2000*fast // the latest time of the leader when it has passed
 		for range 2 {
 			if expired, _ := timers.Due(read, clock.Now().U); len(expired) != 0 {
 				t.Fatalf("a lease of %d ms is over after %v by the leader's clock", length, source.mono-sent)
@@ -117,8 +117,8 @@ func TestTimers_neverEarly(t *testing.T) {
 	})
 }
 
-// An extend that was in the log before an expiry leaves the claim to its next
-// end; an expiry that was not written is tried again.
+// After an extend in the log before an expiry the claim has a new end; an expiry that was
+// not written is tried again.
 func TestTimers_Proposed(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -150,9 +150,9 @@ func TestTimers_Proposed(t *testing.T) {
 	})
 }
 
-// The expiry of one step's claim may change all the steps of its parent: so Due
-// leaves some of 20 such claims for the next entry, and loses none. Claims of
-// steps of one parent come together.
+// The expiry of one step's claim may change all the steps of its parent: so Due leaves some
+// of 20 such claims for the next entry, but loses none. Claims of steps of the same parent
+// come together.
 func TestTimers_Due_reach(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -19,14 +19,14 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// fakePeer shakes hands like a node and then does what the test says.
+// fakePeer shakes hands like a node, and then does what the test says.
 type fakePeer struct {
 	addr     string
 	accepted atomic.Int32
 }
 
-// openFakePeer serves each connection with serve, which gets its number, from
-// one on, and closes it afterwards.
+// openFakePeer serves each connection with serve, which gets its number, starting at one,
+// and closes it afterwards.
 func openFakePeer(t *testing.T, serve func(n int, conn net.Conn, r *bufio.Reader)) *fakePeer {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -68,11 +68,11 @@ func readRequest(r *bufio.Reader) error {
 	return req.Read(r)
 }
 
-// What did not leave this node was not done; what may have left is unknown.
-// Nothing is ever sent twice.
+// A request that was not sent was not done; one that may have been sent has an unknown
+// outcome. Nothing is ever sent twice.
 func TestPort_Forward_errors(t *testing.T) {
 	t.Parallel()
-	const large = 4 << 20 // more than the sockets hold
+	const large = 4 << 20 // more than the sockets' buffers
 	cases := map[string]struct {
 		serve func(n int, conn net.Conn, r *bufio.Reader)
 		body  int
@@ -174,7 +174,7 @@ func TestPort_Forward_nothingSent(t *testing.T) {
 	}
 }
 
-// The caller's context ends the wait, and what was sent by then is unknown.
+// The caller's context ends the wait, and the outcome of a sent request is unknown.
 func TestPort_Forward_context(t *testing.T) {
 	t.Parallel()
 	received := make(chan struct{}, 2)
@@ -200,8 +200,8 @@ func TestPort_Forward_context(t *testing.T) {
 	}
 }
 
-// A kept connection that the peer has closed is not used: the request goes out
-// on a new one, once.
+// A kept-alive connection that the peer has closed is not used: the request goes out once,
+// on a new one.
 func TestPort_Forward_staleConnection(t *testing.T) {
 	t.Parallel()
 	gone := make(chan struct{})
@@ -244,7 +244,7 @@ func idleClosedByPeer(p *Port, addr string) bool {
 	return true
 }
 
-// An answer that the caller has no room for is not read; the caller learns why.
+// An answer too large for the caller is not read; the caller learns why.
 func TestPort_Forward_noRoom(t *testing.T) {
 	t.Parallel()
 	p, leader := openTestPort(t, "n1"), openTestPort(t, "n2")
@@ -263,7 +263,7 @@ func TestPort_Forward_noRoom(t *testing.T) {
 	}
 }
 
-// A request arrives as it was sent, and its answer comes back as it was given.
+// A request arrives unchanged, and so does its answer.
 func TestPort_Forward_isFaithful(t *testing.T) {
 	t.Parallel()
 	p, leader := openTestPort(t, "n1"), openTestPort(t, "n2")
@@ -281,7 +281,7 @@ func TestPort_Forward_isFaithful(t *testing.T) {
 	req.Header.Set("X-Test", "a b")
 	req.Header.Set("Expect", "100-continue")
 	req.SetRequestURI("/api/tasks/by-key/a%2Fb%20c?x=1&y=%20#no")
-	_ = req.URI().Path() // as a router would, before it passes the request on
+	_ = req.URI().Path() // as a router would, before it forwards the request
 	if err := p.Forward(t.Context(), leader.Addr(), req, resp, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +310,7 @@ func TestPort_Forward_isFaithful(t *testing.T) {
 	}
 }
 
-// Requests as clients send them, odd ones too, keep their framing.
+// Requests from clients, including odd ones, keep their framing.
 func TestPort_Forward_framing(t *testing.T) {
 	t.Parallel()
 	p, leader := openTestPort(t, "n1"), openTestPort(t, "n2")
@@ -338,7 +338,7 @@ func TestPort_Forward_framing(t *testing.T) {
 	}
 }
 
-// A client of the API cannot have its request taken for a node's call.
+// A client of the API cannot make its request pass for a node's call.
 func TestPort_Forward_isNoCall(t *testing.T) {
 	t.Parallel()
 	p, leader := openTestPort(t, "n1"), openTestPort(t, "n2")
@@ -360,7 +360,7 @@ func TestPort_Forward_isNoCall(t *testing.T) {
 	}
 }
 
-// The largest headers and the largest body that the API accepts are passed on.
+// The largest headers and the largest body that the API accepts can be forwarded.
 func TestPort_Forward_largest(t *testing.T) {
 	t.Parallel()
 	const apiHeaderMax, apiBodyMax = 12 << 10, 8 << 20
@@ -377,8 +377,7 @@ func TestPort_Forward_largest(t *testing.T) {
 	}
 }
 
-// Many requests are under way at once, and past the bound they wait for a free
-// connection.
+// Many requests can be under way at once; beyond the bound they wait for a free connection.
 func TestPort_Forward_manyAtOnce(t *testing.T) {
 	leavesNothing(t)
 	p, leader := openTestPort(t, "n1"), openTestPort(t, "n2")

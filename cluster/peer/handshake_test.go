@@ -32,7 +32,7 @@ func testHandshake(nodeID string) handshake {
 	return handshake{keys: JoinKeys{testKey}, self: testHello(nodeID), signer: peertest.Signer(nodeID)}
 }
 
-// handshakeCase is one dialer and one acceptor, who agree unless changed.
+// handshakeCase is a dialer and an acceptor that agree, unless changed.
 type handshakeCase struct {
 	dialer, acceptor handshake
 	why              Purpose
@@ -48,7 +48,7 @@ func agreeing() handshakeCase {
 	}
 }
 
-// shake runs both sides over a pipe and returns what each of them says.
+// shake runs both sides over a pipe and returns their results.
 func (c handshakeCase) shake(t *testing.T) (dialed, accepted Hello, dialErr, acceptErr error) {
 	t.Helper()
 	a, b := net.Pipe()
@@ -94,12 +94,12 @@ func TestHandshake_agreement(t *testing.T) {
 	}
 }
 
-// A refusal is told to both sides, in words that say what to do.
+// Both sides get the reason of a refusal, in words that say what to do.
 func TestHandshake_refusal(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		change func(*handshakeCase)
-		want   string // both sides say this
+		want   string // both sides report this
 	}{
 		"another key":             {func(c *handshakeCase) { c.dialer.keys = JoinKeys{testOtherKey} }, "another join key"},
 		"a key of the dialer's":   {func(c *handshakeCase) { c.acceptor.keys = nil }, `node "n2" has no join key, node "n1" has one`},
@@ -134,8 +134,8 @@ func TestHandshake_refusal(t *testing.T) {
 	}
 }
 
-// A dialer checks the acceptor as well: one that has no key, or only says that
-// it is the node wanted, gets nothing.
+// A dialer checks the acceptor as well: one that has no key, or only claims to be the
+// wanted node, gets nothing.
 func TestHandshake_dialerChecksAcceptor(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
@@ -188,7 +188,7 @@ func answerHello(w io.Writer, h Hello, hasKey bool) {
 	_, _ = w.Write(frame)
 }
 
-// recorder keeps what the dialer sends.
+// recorder records what the dialer sends.
 type recorder struct {
 	io.ReadWriter
 	sent bytes.Buffer
@@ -199,8 +199,8 @@ func (r *recorder) Write(b []byte) (int, error) {
 	return r.ReadWriter.Write(b)
 }
 
-// What one connection was opened with does not open another one, and what was
-// changed on the way does not either.
+// The recorded opening of one connection does not open another one, and neither does a
+// changed one.
 func TestHandshake_replayAndChange(t *testing.T) {
 	t.Parallel()
 	c := agreeing()
@@ -257,7 +257,7 @@ func TestHandshake_identityIsProven(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		change     func(*handshakeCase)
-		dial, told string // what the dialer says, and the acceptor
+		dial, told string // claimed by the dialer, and shown to the acceptor
 	}{
 		"a dialer with another's public key": {
 			func(c *handshakeCase) { c.dialer.signer = peertest.Signer("n9") },
@@ -279,7 +279,7 @@ func TestHandshake_identityIsProven(t *testing.T) {
 			func(c *handshakeCase) { c.acceptor.self.UUID, c.want = peertest.UUID("n3"), peertest.UUID("n3") },
 			"shows another key than that of identity", "",
 		},
-		// Somebody who is dialed passes all on to a third node.
+		// A node that is dialed relays everything to a third node.
 		"a dialer that wants another node": {
 			func(c *handshakeCase) { c.want = peertest.UUID("n9") },
 			"its data folder is another one", "its data folder is another one",
@@ -324,7 +324,7 @@ func TestHandshake_identityIsProven(t *testing.T) {
 	})
 }
 
-// acceptBytes lets an acceptor read sent and throws away what it says.
+// acceptBytes lets an acceptor read sent, and discards its answer.
 func acceptBytes(h handshake, sent []byte) error {
 	_, _, err := h.accept(struct {
 		io.Reader
@@ -333,7 +333,7 @@ func acceptBytes(h handshake, sent []byte) error {
 	return err
 }
 
-// shakeChanged is a handshake with somebody between who changes the hello.
+// shakeChanged is a handshake with a man in the middle who changes the hello.
 func shakeChanged(c handshakeCase, change func(*helloMessage)) error {
 	return shakeThrough(c, func(preamble, frame []byte) []byte {
 		var msg helloMessage
@@ -345,8 +345,8 @@ func shakeChanged(c handshakeCase, change func(*helloMessage)) error {
 	})
 }
 
-// shakeThrough is a handshake with somebody between who replaces what the
-// dialer opens with, and passes on all else. It returns what the acceptor says.
+// shakeThrough is a handshake with a man in the middle who replaces the dialer's opening
+// and forwards everything else. It returns the acceptor's result.
 func shakeThrough(c handshakeCase, replace func(preamble, helloFrame []byte) []byte) error {
 	dialerSide, betweenLeft := net.Pipe()
 	betweenRight, acceptorSide := net.Pipe()

@@ -11,7 +11,7 @@ import (
 )
 
 // An exchange of the join key takes rounds over all nodes, one after the other. In the
-// midst of each of them all nodes take each other.
+// middle of each round all nodes accept each other.
 func TestHandshake_joinKeyRounds(t *testing.T) {
 	t.Parallel()
 	old, next := testKey, testOtherKey
@@ -37,7 +37,7 @@ func TestHandshake_joinKeyRounds(t *testing.T) {
 	}
 }
 
-// A key that is only taken, and none where it is not taken, open nothing.
+// A key that a node only accepts, and a missing key where one is required, open nothing.
 func TestHandshake_joinKeyRefused(t *testing.T) {
 	t.Parallel()
 	old, next := testKey, testOtherKey
@@ -65,7 +65,7 @@ func TestHandshake_joinKeyRefused(t *testing.T) {
 	}
 }
 
-// Who says that it shows a key and shows nothing is not taken, nor is the reverse.
+// A side that claims to show a key but shows none is refused, and so is the reverse.
 func TestJoinKeys_showed(t *testing.T) {
 	t.Parallel()
 	said := []byte("said")
@@ -87,8 +87,8 @@ func TestJoinKeys_showed(t *testing.T) {
 	}
 }
 
-// Keys that are exchanged while the port is open count from the next connection on, and
-// an open one stays.
+// Keys that are exchanged while the port is open apply from the next connection on; an open
+// connection stays.
 func TestPort_joinKeysReloaded(t *testing.T) {
 	t.Parallel()
 	var keys [2]atomic.Pointer[JoinKeys]

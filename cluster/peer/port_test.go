@@ -19,10 +19,10 @@ import (
 	"github.com/claimq/claimq/cluster/peer/peertest"
 )
 
-// testWait bounds every wait in the tests of this file; nothing takes long.
+// testWait bounds every wait in the tests of this file, none of which takes long.
 const testWait = 60 * time.Second
 
-// logText is a log that a test can look into.
+// logText is a log that a test can read.
 type logText struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -66,10 +66,10 @@ func waitUntil(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// testAddrs has the identities of the test ports, and of the fakes, by address.
+// testAddrs maps addresses to the identities of the test ports and of the fakes.
 var testAddrs sync.Map
 
-// testUUIDAt returns the identity of who is at an address.
+// testUUIDAt returns the identity of the node at an address.
 func testUUIDAt(addr string) string {
 	uuid, _ := testAddrs.Load(addr)
 	text, _ := uuid.(string)
@@ -101,11 +101,11 @@ func openTestPort(t *testing.T, nodeID string, change ...func(*Config)) *Port {
 	return p
 }
 
-// onlyKey is the join keys of a port that has one.
+// onlyKey returns the join keys of a port with one key.
 func onlyKey(key []byte) func() JoinKeys { return func() JoinKeys { return JoinKeys{key} } }
 
-// leavesNothing fails the test if it leaves a goroutine behind. The test must
-// not be parallel.
+// leavesNothing fails the test if it leaves a goroutine behind. The test must not be
+// parallel.
 func leavesNothing(t *testing.T) {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
@@ -183,8 +183,8 @@ func TestPort_slowHello(t *testing.T) {
 	waitUntil(t, "the port has forgotten them", func() bool { return connCount(p) == 0 })
 }
 
-// A node that answers nothing holds a dialer no longer than the handshake's
-// timeout, or the caller's context.
+// A node that answers nothing holds up a dialer no longer than the handshake's timeout, or
+// the caller's context.
 func TestPort_silentAcceptor(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
@@ -204,7 +204,7 @@ func TestPort_silentAcceptor(t *testing.T) {
 	}
 }
 
-// Random bytes at the real port: it stays up, and nothing is left over.
+// Random bytes at the real port: it keeps working, and nothing is left over.
 func TestPort_randomBytes(t *testing.T) {
 	leavesNothing(t)
 	p := openTestPort(t, "n2", func(c *Config) { c.HandshakeTimeout = 100 * time.Millisecond })
@@ -228,7 +228,7 @@ func TestPort_randomBytes(t *testing.T) {
 	}
 	p.Handle("echo", echoCall)
 	friend := openTestPort(t, "n1")
-	waitUntil(t, "it answers a friend", func() bool { // whose handshake may take more than 100 ms, too
+	waitUntil(t, "it answers a friend", func() bool { // its handshake may take more than 100 ms, too
 		got, err := friend.Call(t.Context(), p.Addr(), "echo", []byte(`"still here"`))
 		return err == nil && string(got) == `"still here"`
 	})
@@ -243,7 +243,7 @@ func TestPort_Close(t *testing.T) {
 		defer close(left)
 		close(entered)
 		<-ctx.Done()
-		<-time.After(50 * time.Millisecond) // a handler that takes its time
+		<-time.After(50 * time.Millisecond) // a slow handler
 		return nil, ctx.Err()
 	})
 	called := make(chan error, 1)
@@ -335,7 +335,7 @@ func TestPort_reapIdle(t *testing.T) {
 	}
 }
 
-// The number of those who may hold a connection to us is bounded.
+// The number of nodes that may hold a connection to this one is bounded.
 func TestPort_inboundBound(t *testing.T) {
 	t.Parallel()
 	p := openTestPort(t, "n2")

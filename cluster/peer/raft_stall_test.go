@@ -31,7 +31,7 @@ func (s *stallingSnapshot) Read(b []byte) (int, error) {
 	return 0, io.ErrUnexpectedEOF
 }
 
-// inboundLayer is a layer in memory whose connections are accepted as the peer port's.
+// inboundLayer is a layer in memory whose connections are accepted like the peer port's.
 type inboundLayer struct{ *peertest.MemoryLayer }
 
 func (l inboundLayer) Accept() (net.Conn, error) {
@@ -42,8 +42,8 @@ func (l inboundLayer) Accept() (net.Conn, error) {
 	return &raftInbound{Conn: c}, nil
 }
 
-// Raft's main loop reads the snapshot that a leader sends. It must come back from
-// there when the leader stops in the middle, and not at once.
+// Raft's main loop reads the snapshot that a leader sends. It must return when the leader
+// stops in the middle, but not at once.
 func TestRaftInbound_snapshotThatStops(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestRaftInbound_snapshotThatStops(t *testing.T) {
 			err   error
 		}
 		got := make(chan copied, 1)
-		go func() { // as Raft's main loop
+		go func() { // like Raft's main loop
 			n, err := io.Copy(io.Discard, rpc.Reader)
 			rpc.Respond(&raft.InstallSnapshotResponse{}, err)
 			got <- copied{n, err}
@@ -95,7 +95,8 @@ func TestRaftInbound_snapshotThatStops(t *testing.T) {
 	})
 }
 
-// Nor may the leader send a byte now and then: it would hold this node up for hours.
+// The leader must not send a byte now and then either: it would hold this node up for
+// hours.
 func TestRaftInbound_messageThatCrawls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -122,8 +123,8 @@ func TestRaftInbound_messageThatCrawls(t *testing.T) {
 	})
 }
 
-// A connection that is kept for the next message may be silent for as long as it likes,
-// and so may this node be before it answers.
+// A connection that is kept for the next message may be silent for any time, and so may
+// this node be before it answers.
 func TestRaftInbound_silenceBetweenMessages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

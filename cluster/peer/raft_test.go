@@ -19,7 +19,7 @@ import (
 	"github.com/claimq/claimq/cluster/peer/peertest"
 )
 
-// listFSM keeps what was applied, once each.
+// listFSM records applied entries, once each.
 type listFSM struct {
 	mu      sync.Mutex
 	applied map[string]bool
@@ -96,7 +96,7 @@ func TestStreamLayer_carriesRaft(t *testing.T) {
 		waitUntil(t, nodeID+" has all entries", func() bool { return peer.fsm.len() == 100 })
 	}
 
-	// Without its port the leader is gone for the others.
+	// Without its port the others cannot reach the leader.
 	if err := ports[leader].Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -109,9 +109,8 @@ func TestStreamLayer_carriesRaft(t *testing.T) {
 	applyOnLeader(t, others, "one more")
 }
 
-// applyOnLeader has text applied by whichever of peers leads, which it returns.
-// A leader that a busy machine unseats is followed by the next; the text may
-// then be in the log twice.
+// applyOnLeader lets the current leader among peers apply text, and returns that leader. If
+// a busy machine unseats it, the next one is used; the text may then be in the log twice.
 func applyOnLeader(t *testing.T, peers map[string]raftPeer, text string) (leader string) {
 	t.Helper()
 	waitUntil(t, text+" is applied", func() bool {
@@ -135,7 +134,7 @@ func waitForRaftLeader(t *testing.T, peers map[string]raftPeer) (leader string) 
 	return leader
 }
 
-// A wiped node at an old address is not taken for the old one.
+// A wiped node at an old address is not accepted as the old one.
 func TestStreamLayer_Dial_namesItsTarget(t *testing.T) {
 	t.Parallel()
 	wiped := openTestPort(t, "n2")
@@ -246,8 +245,8 @@ func TestStreamLayer_superseded(t *testing.T) {
 	}
 }
 
-// A node can start its Raft again: the next layer gets what comes in, and
-// nothing of the closed one is left.
+// A node can restart its Raft: the next layer gets incoming connections, and nothing of the
+// closed one is left.
 func TestStreamLayer_Close(t *testing.T) {
 	t.Parallel()
 	a, b := openTestPort(t, "n1"), openTestPort(t, "n2")

@@ -21,13 +21,13 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// forwardWaiting passes a request with that body on and returns its answer.
+// forwardWaiting forwards a request with that body and returns its answer.
 func forwardWaiting(ctx context.Context, p *Port, addr, body string) (*fasthttp.Response, error) {
 	req, resp := peertest.Submit(body)
 	return resp, p.ForwardWaiting(ctx, addr, testUUIDAt(addr), req, resp)
 }
 
-// openStreamPair returns a port and another one that answers with handler.
+// openStreamPair returns a port, and another one that answers with handler.
 func openStreamPair(t *testing.T, handler fasthttp.RequestHandler) (follower, leader *Port) {
 	t.Helper()
 	follower, leader = openTestPort(t, "n1"), openTestPort(t, "n2")
@@ -35,12 +35,12 @@ func openStreamPair(t *testing.T, handler fasthttp.RequestHandler) (follower, le
 	return follower, leader
 }
 
-// callerOf returns the context that a handler may ask for.
+// callerOf returns the context of the handler's caller.
 func callerOf(ctx *fasthttp.RequestCtx) context.Context {
 	return ctx.Conn().(interface{ Caller() context.Context }).Caller()
 }
 
-// Many requests that wait share one connection, and each gets its own answer.
+// Many waiting requests share one connection, and each gets its own answer.
 func TestPort_ForwardWaiting(t *testing.T) {
 	t.Parallel()
 	const count = 500
@@ -52,7 +52,7 @@ func TestPort_ForwardWaiting(t *testing.T) {
 		}
 		select {
 		case <-all: // no answer before all have come
-		case <-callerOf(ctx).Done(): // a connection that broke: its caller says so
+		case <-callerOf(ctx).Done(): // a broken connection: its caller reports it
 		}
 		ctx.SetStatusCode(fasthttp.StatusCreated)
 		ctx.Response.Header.Set("X-Target", string(ctx.Request.Header.RequestURI()))
@@ -61,7 +61,7 @@ func TestPort_ForwardWaiting(t *testing.T) {
 	var asking sync.WaitGroup
 	for i := range count {
 		asking.Go(func() {
-			body := strings.Repeat("x", i*300) // some of more than a part
+			body := strings.Repeat("x", i*300) // some need more than one part
 			resp, err := forwardWaiting(t.Context(), follower, leader.Addr(), body)
 			if err != nil || resp.StatusCode() != fasthttp.StatusCreated || string(resp.Body()) != "to "+body || string(resp.Header.Peek("X-Target")) != "/api/tasks" {
 				t.Errorf("request %d: %d, %d bytes, %v", i, resp.StatusCode(), len(resp.Body()), err)
@@ -75,7 +75,7 @@ func TestPort_ForwardWaiting(t *testing.T) {
 	waitUntil(t, "no stream is left", func() bool { return leader.streams.Load() == 0 })
 }
 
-// What is too long to share a connection gets one of its own.
+// A request that is too long to share a connection gets its own.
 func TestPort_ForwardWaiting_long(t *testing.T) {
 	t.Parallel()
 	follower, leader := openStreamPair(t, func(ctx *fasthttp.RequestCtx) {
@@ -89,8 +89,7 @@ func TestPort_ForwardWaiting_long(t *testing.T) {
 	}
 }
 
-// A large answer that its reader is slow to take does not hold back others for
-// more than a part of it.
+// A large answer with a slow reader delays others by no more than a part of it.
 func TestPort_ForwardWaiting_largeAnswer(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("x", 20<<20)
@@ -117,8 +116,7 @@ func TestPort_ForwardWaiting_largeAnswer(t *testing.T) {
 	asking.Wait()
 }
 
-// The leader learns of a caller that has gone, and its answer still arrives: it
-// says what was done.
+// The leader learns that a caller has gone, and its answer still arrives and says what was done.
 func TestPort_ForwardWaiting_gone(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -132,8 +130,8 @@ func TestPort_ForwardWaiting_gone(t *testing.T) {
 	}
 }
 
-// With the connection all its callers have gone; the answers that it does not
-// take are known not to have arrived.
+// When the connection breaks all its callers have gone; answers that it can no longer send are
+// known not to have arrived.
 func TestPort_ForwardWaiting_lost(t *testing.T) {
 	t.Parallel()
 	const count = 20
@@ -165,22 +163,21 @@ func TestPort_ForwardWaiting_lost(t *testing.T) {
 	for range count {
 		<-unsent
 	}
-	// The next one gets a new connection.
+	// The next request gets a new connection.
 	leader.SetForwardHandler(func(*fasthttp.RequestCtx) {})
 	if _, err := forwardWaiting(t.Context(), follower, leader.Addr(), "x"); err != nil {
 		t.Error(err)
 	}
 }
 
-// A follower that does not read is cut off, and its answers are known not to
-// have arrived.
+// A follower that does not read is cut off, and its answers are known not to have arrived.
 func TestPort_ForwardWaiting_slowReader(t *testing.T) {
 	t.Parallel()
 	unsent := make(chan struct{})
 	leader := openTestPort(t, "n2")
 	leader.SetForwardHandler(func(ctx *fasthttp.RequestCtx) {
 		ctx.Conn().(interface{ OnUnsent(fn func()) }).OnUnsent(func() { close(unsent) })
-		ctx.Response.SetBody(make([]byte, 30<<20)) // more than the sockets hold
+		ctx.Response.SetBody(make([]byte, 30<<20)) // more than the sockets' buffers
 	})
 	c := dialStream(t, leader)
 	if err := c.send(frameRequest, 7, rawRequest()); err != nil {
@@ -235,8 +232,8 @@ func TestPort_ForwardWaiting_errors(t *testing.T) {
 	}
 }
 
-// A side that hears nothing gives the connection up after streamSilenceMax, also in the midst of
-// a frame, and not while pings come.
+// A side that hears nothing gives up the connection after streamSilenceMax, even in the middle
+// of a frame, but not while pings come.
 func TestFrameConn_silence(t *testing.T) {
 	t.Parallel()
 	for name, last := range map[string][]byte{"between frames": nil, "in a frame": rawFrame(frameRequest, 5, rawRequest())[:20]} {
@@ -269,7 +266,7 @@ func TestFrameConn_silence(t *testing.T) {
 	}
 }
 
-// What a follower must not send ends its connection.
+// Invalid frames of a follower end its connection.
 func TestPort_streamFrames(t *testing.T) {
 	t.Parallel()
 	leader := openTestPort(t, "n2")
@@ -300,7 +297,7 @@ func TestPort_streamFrames(t *testing.T) {
 			}
 		}
 	}
-	// What is no HTTP within a frame ends nothing but its own stream.
+	// Invalid HTTP within a frame ends only its own stream.
 	c := dialStream(t, leader)
 	if err := c.send(frameRequest, 9, []byte("no HTTP")); err != nil {
 		t.Fatal(err)
@@ -311,7 +308,7 @@ func TestPort_streamFrames(t *testing.T) {
 	waitUntil(t, "no stream is left", func() bool { return leader.streams.Load() == 0 })
 }
 
-// A port that is closed has its waits answered first, and leaves nothing behind.
+// A port that is closed first has its waits answered, and leaves nothing behind.
 func TestPort_CloseStreams(t *testing.T) {
 	leavesNothing(t)
 	came := make(chan struct{})

@@ -23,11 +23,11 @@ import (
 	"github.com/claimq/claimq/internal/certs/certstest"
 )
 
-// peersOverTLS in the environment makes every port and every fake peer of the
-// tests speak mutual TLS.
+// peersOverTLS in the environment makes every port and every fake peer of the tests use
+// mutual TLS.
 const peersOverTLS = "CLAIMQ_TEST_PEERS_OVER_TLS"
 
-// What the peer port does it does over TLS as well: its tests pass over it.
+// The peer port does the same over TLS: its tests also pass over it.
 func TestPort_allOverTLS(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(peersOverTLS) != "" {
@@ -40,14 +40,14 @@ func TestPort_allOverTLS(t *testing.T) {
 	}
 }
 
-// everyone makes the certificate of a run over TLS.
+// everyone makes the certificate for a run over TLS.
 var everyone struct {
 	once        sync.Once
 	certificate Certificate
 }
 
-// certificateOfAll returns the one certificate that all ports of a run over TLS
-// have; nil in other runs.
+// certificateOfAll returns the common certificate of all ports in a run over TLS; nil in
+// other runs.
 func certificateOfAll(t *testing.T) Certificate {
 	if os.Getenv(peersOverTLS) == "" {
 		return nil
@@ -59,7 +59,7 @@ func certificateOfAll(t *testing.T) Certificate {
 	return everyone.certificate
 }
 
-// secureFake puts TLS around a connection that no port made, in a run over TLS.
+// secureFake adds TLS to a connection that no port made, in a run over TLS.
 func secureFake(t *testing.T, conn net.Conn, dialed bool) net.Conn {
 	certificate := certificateOfAll(t)
 	if certificate == nil {
@@ -67,7 +67,7 @@ func secureFake(t *testing.T, conn net.Conn, dialed bool) net.Conn {
 	}
 	p := Port{cfg: Config{Certificate: certificate}}
 	secured := p.secure(conn, dialed, "127.0.0.1:1")
-	_ = secured.(*tlsConn).shake() // what follows fails, too
+	_ = secured.(*tlsConn).shake() // the next step fails, too
 	return secured
 }
 
@@ -122,7 +122,7 @@ func TestTLS_refused(t *testing.T) {
 	}
 }
 
-// Either name will do for a dialer; the acceptor needs the one that is dialed.
+// A dialer's certificate may have either name; the acceptor's needs the dialed one.
 func TestTLS_names(t *testing.T) {
 	t.Parallel()
 	a := certstest.NewAuthority(t, "ours")
@@ -136,7 +136,7 @@ func TestTLS_names(t *testing.T) {
 			t.Errorf("by its %s: %q, %v", name, got, err)
 		}
 	}
-	// A name, and one that only a pattern has.
+	// A name, and one that only a pattern matches.
 	dialer := openTestPort(t, "n1", func(c *Config) {
 		c.JoinKeys, c.Advertise, c.Certificate = nil, "claimq-0.claimq.example:7401", peertest.Certificate(t, a, a.Issue([]string{"*.claimq.example"}))
 	})
@@ -145,8 +145,8 @@ func TestTLS_names(t *testing.T) {
 	}
 }
 
-// Certificates and authorities are asked for at each connection: a change counts
-// from the next one on.
+// Certificates and authorities are read for each connection: a change applies from the next
+// one on.
 func TestTLS_change(t *testing.T) {
 	t.Parallel()
 	before, after := certstest.NewAuthority(t, "before"), certstest.NewAuthority(t, "after")
@@ -192,7 +192,7 @@ func TestTLS_change(t *testing.T) {
 	}
 }
 
-// Strangers who say nothing do not hold up nodes, and are cut off.
+// Silent strangers do not delay nodes, and are cut off.
 func TestTLS_silentStrangers(t *testing.T) {
 	t.Parallel()
 	a := certstest.NewAuthority(t, "ours")
@@ -223,8 +223,8 @@ func TestTLS_silentStrangers(t *testing.T) {
 	}
 }
 
-// Nor do more strangers than there may be handshakes under way: each one more
-// cuts the oldest off.
+// The same with more strangers than possible handshakes: each further one cuts off the
+// oldest.
 func TestTLS_moreSilentStrangersThanHandshakes(t *testing.T) {
 	t.Parallel()
 	a := certstest.NewAuthority(t, "ours")
@@ -266,7 +266,7 @@ func (s *slowly) Read(b []byte) (int, error) {
 	return s.Conn.Read(b)
 }
 
-// Who floods the port from elsewhere does not cut off a node that shakes hands slowly.
+// A flood from elsewhere does not cut off a node that shakes hands slowly.
 func TestPort_floodBesideASlowNode(t *testing.T) {
 	t.Parallel()
 	acceptor := openTestPort(t, "n2", func(c *Config) { c.HandshakeTimeout = time.Hour })
@@ -303,8 +303,7 @@ func TestPort_floodBesideASlowNode(t *testing.T) {
 	}
 }
 
-// Whatever comes in place of a handshake ends its own connection, and leaves
-// nothing behind.
+// Garbage in place of a handshake ends its own connection, and leaves nothing behind.
 func TestTLS_garbage(t *testing.T) {
 	leavesNothing(t)
 	a := certstest.NewAuthority(t, "ours")
@@ -349,7 +348,7 @@ func TestTLS_garbage(t *testing.T) {
 	}
 }
 
-// clientHello returns what a client of TLS says first.
+// clientHello returns the first message of a TLS client.
 func clientHello(t *testing.T) []byte {
 	t.Helper()
 	ours, theirs := net.Pipe()

@@ -45,7 +45,7 @@ func TestTLS_modes(t *testing.T) {
 			case i >= 2 && j == 0 && !errors.Is(err, ErrRefused), i <= 1 && j == 3 && !errors.Is(err, ErrRefused):
 				t.Errorf("%s dials %s: %v, want a refusal", names[i], names[j], err)
 			}
-			// What a node dials, and what it takes.
+			// For what a node dials, and for what it accepts.
 			dialer.mu.Lock()
 			for c := range dialer.conns {
 				if secured := tlsOf(c.Conn) != nil; !c.inbound && secured != (i >= 2) {
@@ -57,8 +57,8 @@ func TestTLS_modes(t *testing.T) {
 	}
 }
 
-// Who is between two nodes, and even has a certificate for the address that is dialed,
-// gets nowhere by taking TLS off on the way: the handshake covers the channel.
+// A man in the middle, even with a certificate for the dialed address, cannot remove TLS on
+// the way, because the handshake covers the channel.
 func TestTLS_modeStripped(t *testing.T) {
 	t.Parallel()
 	a := certstest.NewAuthority(t, "ours")
@@ -96,7 +96,7 @@ func TestTLS_modeStripped(t *testing.T) {
 	between.Wait()
 }
 
-// A node that takes both takes strangers as little as one without TLS.
+// A node that accepts both does not accept strangers, just like one without TLS.
 func TestTLS_modeStrangers(t *testing.T) {
 	t.Parallel()
 	a := certstest.NewAuthority(t, "ours")

@@ -25,7 +25,7 @@ type trusting struct {
 	trusted *x509.CertPool
 }
 
-// twoTrusting are two nodes over TLS, and how to change what they have.
+// twoTrusting are two nodes over TLS whose files can be changed.
 type twoTrusting struct {
 	before, after    *certstest.Authority
 	n1, n2           atomic.Pointer[trusting]
@@ -50,8 +50,8 @@ func newTwoTrusting(t *testing.T) *twoTrusting {
 
 func trust(n *atomic.Pointer[trusting], by *x509.CertPool) { n.Store(&trusting{n.Load().own, by}) }
 
-// A connection of whichever purpose, and in either direction, is closed soon after no
-// authority vouches any more for what its other side has shown.
+// A connection of any purpose, in either direction, is closed soon after no authority
+// vouches for the certificate of its other side any more.
 func TestPort_uncoveredIsClosed(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*twoTrusting){
@@ -97,8 +97,8 @@ func TestPort_uncoveredIsClosed(t *testing.T) {
 	}
 }
 
-// What is under way over a connection that is not covered any more has a moment, and
-// nothing new is asked over it; what is covered again stays.
+// Requests under way on a connection that is no longer covered get a moment, and no new
+// ones are sent over it; if it is covered again, it stays.
 func TestPort_uncoveredHasAMoment(t *testing.T) {
 	t.Parallel()
 	w := newTwoTrusting(t)
@@ -115,7 +115,7 @@ func TestPort_uncoveredHasAMoment(t *testing.T) {
 		_, open := w.dialer.conns[c]
 		return open
 	}
-	now := time.Now().Add(time.Hour) // the port's own looks come earlier
+	now := time.Now().Add(time.Hour) // the port's own checks come earlier
 	trust(&w.n1, both)
 	w.dialer.endUncovered(now)
 	if c.retired.Load() || !isOpen() {
@@ -132,8 +132,8 @@ func TestPort_uncoveredHasAMoment(t *testing.T) {
 	}
 }
 
-// An exchange of the authority in three rounds breaks nothing that is under way: who
-// has a new certificate asks over new connections, before its old one's authority goes.
+// An exchange of the authority in three rounds interrupts nothing: a node with a new
+// certificate makes its requests over new connections before its old one's authority goes.
 func TestPort_exchangedAuthority(t *testing.T) {
 	t.Parallel()
 	w := newTwoTrusting(t)

@@ -20,7 +20,7 @@ import (
 	"github.com/claimq/claimq/internal/certs/certstest"
 )
 
-// asked notes what a port asks or tells its node.
+// asked records everything that a port asks or tells its node.
 type asked struct {
 	mu   sync.Mutex
 	what []string
@@ -71,14 +71,13 @@ func openAskedPort(t *testing.T, a *asked, change func(*Config)) *Port {
 	return p
 }
 
-// unprovenCalls are the open calls, and one that members alone make.
+// unprovenCalls are the open calls, and one that only members make.
 var unprovenCalls = map[string]bool{
 	CallMeet: true, CallJoin: true, CallWho: true, CallAdmitted: true, CallStanding: true, "status": true,
 }
 
-// unprovenTexts returns, by name, all kinds of messages as somebody sends them who has
-// neither the join key nor a member's: in the place of the handshake, and in the midst
-// of it.
+// unprovenTexts returns, by name, all kinds of messages from a sender that has neither the
+// join key nor a member's key: in place of the handshake, and in the middle of it.
 func unprovenTexts() map[string][]byte {
 	texts := map[string][]byte{
 		"nothing": {}, "TLS": {firstByteTLS, 3, 1, 0, 5, 1, 2, 3, 4, 5},
@@ -124,8 +123,8 @@ func unprovenTexts() map[string][]byte {
 	return texts
 }
 
-// Whatever is sent before the join key, and who sends it, was proven changes nothing: the
-// node is not even asked, nothing is handed on or remembered, and the log does not fill.
+// Messages sent before the join key and the sender were proven change nothing: the node is
+// not even asked, nothing is forwarded or remembered, and the log does not fill.
 func TestPort_unprovenChangesNothing(t *testing.T) {
 	leavesNothing(t)
 	authority := certstest.NewAuthority(t, "ours")
@@ -161,7 +160,7 @@ func TestPort_unprovenChangesNothing(t *testing.T) {
 					net.Conn
 					CloseWrite() error
 				} = conn.(*net.TCPConn)
-				if name == "within TLS" { // who has a certificate is no node by that
+				if name == "within TLS" { // a certificate alone does not make a node
 					over = tls.Client(conn, &tls.Config{RootCAs: authority.Pool(), ServerName: "127.0.0.1", Certificates: []tls.Certificate{certificate}})
 				}
 				_, _ = over.Write(text)
@@ -199,7 +198,7 @@ func TestPort_unprovenChangesNothing(t *testing.T) {
 	}
 }
 
-// What TLS would read of somebody who has proven nothing is bounded by the port.
+// The port bounds what TLS reads from an unproven sender.
 func TestPort_unprovenCertificates(t *testing.T) {
 	t.Parallel()
 	ours := certstest.NewAuthority(t, "ours")

@@ -6,8 +6,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// A node is dialed where it said last that it is, and where the configuration has it
-// if it is not there; another one at either place is not taken for it.
+// A node is dialed at its last reported address, and at the one in the configuration if it
+// is not there; another node at either address is not accepted in its place.
 func TestRaftLayer_dialsWhereTheNodeIs(t *testing.T) {
 	t.Parallel()
 	here := openTestPort(t, "n2", func(c *Config) {})

@@ -9,12 +9,12 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// Results stay as they are until the last one of their entry has been released,
-// whatever is applied meanwhile.
+// Results do not change until the last one of their entry has been released, whatever is
+// applied meanwhile.
 func TestReplica_ReleasedAnswers(t *testing.T) {
 	t.Parallel()
 	f := newTestReplica(t, func(err error) { t.Error(err) })
-	f.cfg.Awaited = nil // somebody waits for every entry
+	f.cfg.Awaited = nil // every entry is awaited
 	index := uint64(0)
 	submit := func() *fsm.Applied {
 		index++
@@ -52,7 +52,7 @@ func TestAnswerPool_UsesMemoryAgain(t *testing.T) {
 	t.Parallel()
 	var p answerPool
 	again := false
-	for range 1000 { // the race detector drops some of what a pool is given
+	for range 1000 { // the race detector drops some objects that a pool is given
 		a := p.take()
 		a.share(&fsm.Applied{Results: make([]fsm.Result, 2)})
 		a.release()

@@ -11,8 +11,8 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// Whatever is different in an entry makes another chain, and what is applied after it
-// does not make it equal again.
+// Any difference in an entry gives another chain, and later entries do not make it equal
+// again.
 func TestChainLink_tellsApart(t *testing.T) {
 	t.Parallel()
 	seen := map[uint64]string{}
@@ -43,8 +43,8 @@ func TestChainLink_tellsApart(t *testing.T) {
 	}
 }
 
-// A node knows its chain at every index between its oldest and its newest point, and
-// at an index without a command that of the command before.
+// A node knows its chain at every index between its oldest and its newest point; at an
+// index without a command it is that of the previous command.
 func TestChainPoints(t *testing.T) {
 	t.Parallel()
 	for _, count := range []uint64{1, 2, chainPointsMax - 1, chainPointsMax, chainPointsMax + 1, 2*chainPointsMax + 7} {
@@ -75,8 +75,8 @@ func TestChainPoints(t *testing.T) {
 	}
 }
 
-// Two nodes that have applied the same have the same chain, whether from the log or
-// from a snapshot and the rest of the log; one that has not has another.
+// Two nodes that have applied the same entries have the same chain, no matter whether from
+// the log or from a snapshot and the rest of the log; a node that has not has another one.
 func TestReplica_chain(t *testing.T) {
 	t.Parallel()
 	log := func(f *Replica, from, to uint64, change func(*raft.Log)) {
@@ -137,7 +137,8 @@ func TestReplica_chain(t *testing.T) {
 		}
 	}
 
-	// One that has passed an index without a command there differs from who has one.
+	// A node that has passed an index without a command differs from one with a command
+	// there.
 	short := node()
 	log(short, 1, 8, nil)
 	short.StoreConfiguration(9, raft.Configuration{})

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Waits for an index end lowest first, also when others gave up in between.
+// Waits for an index end in order, lowest first, even if others gave up in between.
 func TestIndexHeap(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

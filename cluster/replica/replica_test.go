@@ -20,7 +20,7 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// newTestReplica returns a replica with an empty state, on clocks of the machine's.
+// newTestReplica returns a replica with an empty state, on the machine's clocks.
 func newTestReplica(t testing.TB, fatal func(error)) *Replica {
 	t.Helper()
 	return New(Config{
@@ -37,8 +37,8 @@ func (noStats) Captured(time.Duration)         {}
 func (noStats) Persisted(time.Duration, int64) {}
 func (noStats) Restored()                      {}
 
-// An entry that this binary does not know, or that is damaged, ends the node
-// inside Apply: Raft's index must not pass it.
+// An entry that this binary does not know, or that is damaged, ends the node inside Apply,
+// because Raft's index must not pass it.
 func TestReplica_fatalNeverReturns(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -139,7 +139,7 @@ func TestReplica_wait(t *testing.T) {
 		if len(done) != 2 {
 			t.Errorf("%d waits ended at index 3, want 2", len(done))
 		}
-		// A configuration entry moves the index too.
+		// A configuration entry also advances the index.
 		f.StoreConfiguration(9, raft.Configuration{})
 		synctest.Wait()
 		if len(done) != 4 || f.waiting.Load() != 0 {
@@ -148,13 +148,13 @@ func TestReplica_wait(t *testing.T) {
 	})
 }
 
-// Snapshot after snapshot without getting on ends the node, however long each
+// Restoring snapshot after snapshot without progress ends the node, however long each
 // takes; catching up does not.
 func TestRestoreWatch(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		var w restoreWatch
-		index, same := uint64(1), 0 // restores since the node last got on
+		index, same := uint64(1), 0 // restores since the node last made progress
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
 			switch rapid.IntRange(0, 20).Draw(t, "step") {
 			case 0:
@@ -172,8 +172,8 @@ func TestRestoreWatch(t *testing.T) {
 	})
 }
 
-// TestReplica_DropsResultsNobodyAwaits ensures that only who may have proposed an
-// entry gets its results: they are made of memory that the next one uses again.
+// TestReplica_DropsResultsNobodyAwaits ensures that only a node that may have proposed an
+// entry gets its results, because the next entry reuses their memory.
 func TestReplica_DropsResultsNobodyAwaits(t *testing.T) {
 	t.Parallel()
 	f := newTestReplica(t, func(err error) { t.Error(err) })
@@ -192,8 +192,8 @@ func TestReplica_DropsResultsNobodyAwaits(t *testing.T) {
 	}
 }
 
-// A leader whose disk fails while an entry is on its way to it neither answers nor
-// applies it, nor anything after it, and takes no snapshot that would hide that.
+// A leader whose disk fails while an entry is being written neither answers nor applies it,
+// or anything after it, and takes no snapshot that would hide that.
 func TestReplica_leaderDiskFails(t *testing.T) {
 	t.Parallel()
 	f := newTestReplica(t, func(err error) { t.Errorf("fatal: %v", err) })

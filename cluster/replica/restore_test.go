@@ -15,17 +15,17 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// hidden is a snapshot that can be read once.
+// hidden returns a snapshot that can be read once.
 func hidden(s *replicatest.Snapshot) io.ReadCloser { return io.NopCloser(io.MultiReader(s)) }
 
-// tasksOf returns how many tasks are seen, or why none are.
+// tasksOf returns the number of visible tasks, or the reason why none are visible.
 func tasksOf(f *Replica) (tasks int64, err error) {
 	_, err = f.ReadState(func(m *fsm.Machine) { tasks = m.Stats(m.Stamp()).Counts[fsm.StatusPending] })
 	return tasks, err
 }
 
-// While a snapshot is restored the old state is seen if there is room for both,
-// else none; after it the new one.
+// While a snapshot is restored the old state is visible if there is room for both,
+// otherwise none; afterwards the new one.
 func TestRestore_room(t *testing.T) {
 	t.Parallel()
 	source := newTestReplica(t, func(err error) { t.Error(err) })
@@ -78,8 +78,9 @@ func TestRestore_room(t *testing.T) {
 	}
 }
 
-// A bad file leaves the state whatever the room. One that goes bad between being
-// verified and being built from leaves it if it is still there, else it is fatal.
+// A bad file leaves the state unchanged, with and without room. One that goes bad between
+// being verified and being built from leaves the state if it is still there; otherwise it
+// is fatal.
 func TestRestore_damage(t *testing.T) {
 	t.Parallel()
 	source := newTestReplica(t, func(err error) { t.Error(err) })
@@ -138,7 +139,7 @@ func TestRestore_damage(t *testing.T) {
 	}
 }
 
-// closingSink is a sink that something happens to while it is closed.
+// closingSink is a sink with a callback while it is closed.
 type closingSink struct {
 	replicatest.Sink
 	meanwhile func()
@@ -179,8 +180,8 @@ func TestRestore_voidsAFinishedSnapshot(t *testing.T) {
 	}
 }
 
-// A restore waits until Raft has noted a snapshot that was taken just before, and has
-// compacted its log behind it: the two would else be done in any order.
+// A restore waits until Raft has recorded a snapshot that was just taken, and has compacted
+// its log; otherwise the two could happen in any order.
 func TestRestore_awaitsASnapshotThatCounts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -212,8 +213,8 @@ func TestRestore_awaitsASnapshotThatCounts(t *testing.T) {
 	})
 }
 
-// A snapshot of a state that is replaced meanwhile is given up, and keeps nothing
-// of it: also one whose writing has not begun, which may wait for the restore.
+// A snapshot of a state that is replaced meanwhile is given up, and keeps nothing of that
+// state, even if its writing has not begun and may wait for the restore.
 func TestRestore_voidsSnapshots(t *testing.T) {
 	t.Parallel()
 	f := newTestReplica(t, func(err error) { t.Error(err) })
@@ -239,7 +240,7 @@ func TestRestore_voidsSnapshots(t *testing.T) {
 	}
 }
 
-// liveHeap returns how many bytes live.
+// liveHeap returns the number of live bytes.
 func liveHeap() int64 {
 	runtime.GC()
 	var stats runtime.MemStats
@@ -258,7 +259,7 @@ func TestRestore_memory(t *testing.T) { //nolint:paralleltest // it measures the
 	}()
 	for _, c := range []struct {
 		room   int64
-		factor float64 // of one state
+		factor float64 // in units of one state
 	}{{room: 1 << 30, factor: 2.2}, {room: 1, factor: 1.2}} {
 		t.Run(fmt.Sprint("room ", c.room), func(t *testing.T) {
 			base := liveHeap()
@@ -288,7 +289,7 @@ func TestRestore_memory(t *testing.T) { //nolint:paralleltest // it measures the
 	runtime.KeepAlive(snapshot)
 }
 
-// While a snapshot is restored, who reads the state that it replaces is to be quick.
+// While a snapshot is restored, readers of the state that it replaces must hurry.
 func TestRestore_hurriesHashing(t *testing.T) {
 	t.Parallel()
 	f := newTestReplica(t, func(err error) { t.Error(err) })

@@ -10,8 +10,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// stallingSink takes whatever it is given, and stalls once, at the chunk numbered
-// stallAt.
+// stallingSink accepts all writes, and stalls once, at chunk number stallAt.
 type stallingSink struct {
 	raft.SnapshotSink
 	stallAt int
@@ -29,8 +28,8 @@ func (s *stallingSink) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// However long the disk stalls: from any write on there are never more bytes than
-// the rate allows, and two chunks.
+// However long the disk stalls: from any write on there are never more bytes than the rate
+// allows plus two chunks.
 func TestPacedWriter_doesNotCatchUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -83,8 +82,8 @@ func newTestPacedWriter(t *testing.T, sink raft.SnapshotSink) *pacedWriter {
 	return w
 }
 
-// newStoppablePacedWriter returns the writer, what stops it, and the error that it
-// has then.
+// newStoppablePacedWriter returns the writer, a function that stops it, and the resulting
+// error.
 func newStoppablePacedWriter(t *testing.T, sink raft.SnapshotSink) (w *pacedWriter, stop func(), why error) {
 	t.Helper()
 	why = errors.New("it is stopped")

@@ -20,7 +20,7 @@ import (
 
 var errCallerLeft = errors.New("the caller left")
 
-// watchedReplica is a replica to which entries are applied by hand.
+// watchedReplica is a replica to which the test applies entries.
 type watchedReplica struct {
 	*Replica
 	t     testing.TB
@@ -54,7 +54,7 @@ func (w *watchedReplica) newest() (newest event.Pos) {
 	return newest
 }
 
-// ensureNobody ensures that nothing is left of those who waited.
+// ensureNobody ensures that no waiters are left.
 func (w *watchedReplica) ensureNobody() {
 	w.t.Helper()
 	x := w.watches
@@ -63,7 +63,7 @@ func (w *watchedReplica) ensureNobody() {
 	}
 }
 
-// waits starts count waits and returns what they end with.
+// waits starts count waits and returns their results.
 func waits(count int, wait func() error) <-chan error {
 	ended := make(chan error, count)
 	for range count {
@@ -121,8 +121,8 @@ func TestWaitEnded(t *testing.T) {
 	})
 }
 
-// A wait ends when its time is over, or when its caller has gone, and leaves
-// nothing behind.
+// A wait ends when its time is over, or when its caller has gone, and leaves nothing
+// behind.
 func TestWaitEnded_isGivenUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -191,8 +191,7 @@ func TestWaitEvent(t *testing.T) {
 	})
 }
 
-// A snapshot that is restored may have ended what is waited for, and has a
-// longer trail.
+// A restored snapshot may contain the end of an awaited task, and a longer trail.
 func TestWatch_restore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -261,7 +260,7 @@ func TestWatch_bounds(t *testing.T) {
 	n.ensureNobody()
 }
 
-// A node that closes tells those who wait, and those who come later.
+// A node that closes tells current and later waiters.
 func TestWatch_close(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// When a disk is low, and when it no longer is.
+// When a disk becomes low, and when it no longer is.
 func TestDisk(t *testing.T) {
 	t.Parallel()
 	var d Disk
@@ -43,7 +43,7 @@ func TestDisk(t *testing.T) {
 	}
 }
 
-// Inodes count as bytes do, where the file system bounds them.
+// Inodes count like bytes, if the file system bounds them.
 func TestDisk_inodes(t *testing.T) {
 	t.Parallel()
 	var d Disk
@@ -51,7 +51,7 @@ func TestDisk_inodes(t *testing.T) {
 	for i, c := range []struct {
 		free, size uint64
 		low        bool
-		strained   bool // what goes on is refused, too
+		strained   bool // follow-ups are refused, too
 	}{
 		{0, 0, false, false}, // no bound
 		{10, 200, false, false},

@@ -11,8 +11,7 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// What ended tasks may take: a quarter, less when the rest leaves less, and never
-// nothing.
+// The share of ended tasks: a quarter, less if the rest leaves less, and never nothing.
 func TestEndedMax(t *testing.T) {
 	t.Parallel()
 	const limit = 6400
@@ -25,7 +24,7 @@ func TestEndedMax(t *testing.T) {
 	}
 }
 
-// When the memory limit counts, and as what.
+// When memory counts as full for submits and for follow-ups.
 func TestMemoryFull(t *testing.T) {
 	t.Parallel()
 	const limit = 800
@@ -54,14 +53,14 @@ func TestMemoryFull(t *testing.T) {
 	}
 }
 
-// A node that is over its memory limit refuses what adds tasks, and takes what goes on:
+// A node over its memory limit refuses commands that add tasks, and accepts others:
 // follow-ups up to an eighth above it, claims and settles always.
 func TestSpace_Room(t *testing.T) {
 	t.Parallel()
 	submit := command.Submit{Tasks: make([]fsm.NewTask, 1)}
 	followed := command.Complete{Submit: make([]fsm.NewTask, 1)}
 	for name, c := range map[string]struct {
-		part           float64 // of the limit that the state takes
+		part           float64 // of the limit, used by the state
 		full, strained bool
 	}{"below": {0.9, false, false}, "over": {1.05, true, false}, "far over": {1.2, true, true}} {
 		held := replica.Held{All: 10_000}
@@ -87,8 +86,8 @@ func TestSpace_Room(t *testing.T) {
 	}
 }
 
-// While memory is full a fail's error is cut, at a whole character, also in a batch; what
-// was given stays as it is.
+// While memory is full a fail's error is truncated between characters, also in a batch; the
+// argument itself is not changed.
 func TestSpace_Shorten(t *testing.T) {
 	t.Parallel()
 	const limit = 10_000

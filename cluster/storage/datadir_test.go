@@ -26,7 +26,7 @@ func mustOpenDataDir(t *testing.T, path string) *Dir {
 	return d
 }
 
-// wantError checks that err is target and says each of texts.
+// wantError checks that err is target and contains each of texts.
 func wantError(t *testing.T, err, target error, texts ...string) {
 	t.Helper()
 	if !errors.Is(err, target) {
@@ -97,7 +97,7 @@ func TestDataDir_RefusesAnotherNode(t *testing.T) {
 	}
 	_, err := OpenDir(path, "n2", "")
 	wantError(t, err, ErrNodeIDMismatch, `"n1"`, `"n2"`, "--node-id n1", path)
-	mustOpenDataDir(t, path) // the refusal let the lock go
+	mustOpenDataDir(t, path) // the refusal released the lock
 }
 
 func TestDataDir_RefusesAnotherFormat(t *testing.T) {
@@ -122,9 +122,8 @@ func TestDataDir_RefusesAnotherFormat(t *testing.T) {
 	}
 }
 
-// TestDataDir_FormatFollowsTheLevel ensures that a folder refuses binaries that do
-// not know its cluster's feature level, and no others: those of level 4 know
-// format 1 alone.
+// TestDataDir_FormatFollowsTheLevel ensures that a folder refuses binaries that do not know
+// its cluster's feature level, and no others: those of level 4 only know format 1.
 func TestDataDir_FormatFollowsTheLevel(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()
@@ -189,7 +188,7 @@ func TestDataDir_RefusesAFileInItsPlace(t *testing.T) {
 
 func TestDataDir_RefusesAFolderItCannotWrite(t *testing.T) {
 	t.Parallel()
-	// Not even root creates files in /proc.
+	// Not even root can create files in /proc.
 	_, err := OpenDir("/proc/self/fdinfo", "n1", "")
 	wantError(t, err, ErrDataDir, "/proc/self/fdinfo")
 }

@@ -19,7 +19,7 @@ import (
 type fakeBolt struct {
 	*raft.InmemStore
 	writes int
-	before func(op string) error // nil: all goes well
+	before func(op string) error // nil: no errors
 }
 
 func newFakeBolt() *fakeBolt { return &fakeBolt{InmemStore: raft.NewInmemStore()} }
@@ -208,7 +208,7 @@ func TestFailStop_ForgivesTimeInWhichTheProcessStoodStill(t *testing.T) {
 	})
 }
 
-// Many calls, each quick, are not one slow call.
+// Many quick calls are not one slow call.
 func TestFailStop_TimesEachCallAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -60,7 +60,7 @@ func TestDataDir_keepsItsKey(t *testing.T) {
 		}
 	}
 
-	// A start that was cut off between key and identity goes on with that key.
+	// A start that was interrupted between key and identity continues with that key.
 	if err := os.WriteFile(file, good, dataFileMode); err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,7 @@ package storage
 
 import "testing"
 
-// appendingBolt appends behind the back of who asks where the log ends.
+// appendingBolt appends an entry while a caller looks for the end of the log.
 type appendingBolt struct {
 	boltStore
 	appends func()
@@ -17,8 +17,8 @@ func (b *appendingBolt) LastIndex() (uint64, error) {
 	return last, err
 }
 
-// Raft compacts the log from one goroutine while another appends to it. The
-// entry that was appended meanwhile is still the last one.
+// Raft compacts the log in one goroutine while another one appends to it. The entry that
+// was appended meanwhile is still the last one.
 func TestLogStore_AppendsWhileItIsCompacted(t *testing.T) {
 	t.Parallel()
 	b := newFaultBench(t)

@@ -48,7 +48,7 @@ func TestLogStore_ObservesEachAppend(t *testing.T) {
 	}
 }
 
-// deletingLog notes which ranges are deleted, and fails at that many.
+// deletingLog records the deleted ranges, and fails at one of them.
 type deletingLog struct {
 	raft.LogStore
 	deleted [][2]uint64
@@ -63,8 +63,8 @@ func (l *deletingLog) DeleteRange(lo, hi uint64) error {
 	return l.LogStore.DeleteRange(lo, hi)
 }
 
-// The front of a log in raft-boltdb goes step by step, and a crash between two steps leaves
-// a log that goes on; its end goes at once, as a part of it would leave a gap.
+// raft-boltdb deletes the front of a log step by step, and a crash between two steps leaves
+// a usable log; it deletes the end at once, because a part of it would leave a gap.
 func TestLogStore_DeletesInSteps(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -105,7 +105,7 @@ func TestLogStore_DeletesAtBothEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		lo, hi   uint64
 		want     []*raft.Log
-		snapshot uint64 // that must be there for the rest to be of use
+		snapshot uint64 // that must exist for the rest to be usable
 	}{
 		"front":         {1, 400, testEntries(401, 500), 450},
 		"end":           {101, 500, testEntries(1, 100), 0},
@@ -136,8 +136,8 @@ func TestLogStore_DeletesAtBothEnds(t *testing.T) {
 	}
 }
 
-// A crash between lowering the tail and deleting leaves a log that is longer
-// than it must be.
+// A crash between lowering the tail and deleting leaves a log that is longer than
+// necessary.
 func TestLogStore_SurvivesACrashWhileDeletingItsEnd(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()
@@ -214,7 +214,8 @@ func TestLogStore_FindsTheLastCommand(t *testing.T) {
 	if err := b.Log.DeleteRange(1, 5); err != nil {
 		t.Fatal(err)
 	}
-	// What is gone is in a snapshot, which was applied: nothing to wait for.
+	// Missing entries are in a snapshot, which was applied, so there is nothing to wait
+	// for.
 	for i, w := range []uint64{0, 0, 0, 0, 0, 0, 0, 0, 8, 8, 10} {
 		if got := b.Log.LastCommand(uint64(i)); got != w {
 			t.Errorf("after a deletion, LastCommand(%d) = %d, want %d", i, got, w)
@@ -263,7 +264,7 @@ func TestLogStore_KnowsTheBytesAfterAnIndex(t *testing.T) {
 	}
 }
 
-// The whole of it under Raft: elect, append, snapshot, compact, start again.
+// Everything together under Raft: elect, append, snapshot, compact, start again.
 func TestStores_CarryARaft(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "node")

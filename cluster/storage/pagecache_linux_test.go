@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// residentPages returns how many pages of the file are in memory.
+// residentPages returns the number of the file's pages in memory.
 func residentPages(t *testing.T, path string) (count int) {
 	t.Helper()
 	f, err := os.Open(path)
@@ -36,7 +36,7 @@ func residentPages(t *testing.T, path string) (count int) {
 	return count
 }
 
-// Nothing of what has been written and read is left in memory, be it on disk or not.
+// No written or read pages are left in memory, on disk or not.
 func TestReadFromDisk_dropsWhatIsInMemory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -57,7 +57,7 @@ func TestReadFromDisk_dropsWhatIsInMemory(t *testing.T) {
 	if err := unix.Statfs(dir, &system); err != nil {
 		t.Fatal(err)
 	}
-	if n := residentPages(t, path); n != 0 && system.Type != unix.TMPFS_MAGIC { // which has no disk
+	if n := residentPages(t, path); n != 0 && system.Type != unix.TMPFS_MAGIC { // tmpfs has no disk
 		t.Errorf("%d pages are still in memory", n)
 	}
 }

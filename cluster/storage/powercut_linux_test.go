@@ -9,8 +9,8 @@ import (
 	"github.com/claimq/claimq/jepsen/lossyfs"
 )
 
-// lossyDisk mounts a disk for the test, which must not map its files into memory: no
-// bbolt file.
+// lossyDisk mounts a disk for the test, which must not map its files into memory, so it
+// cannot use bbolt.
 func lossyDisk(t *testing.T) *lossyfs.FS {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -28,7 +28,7 @@ func lossyDisk(t *testing.T) *lossyfs.FS {
 	return f
 }
 
-// losePower takes the power away, and gives it back.
+// losePower cuts the power, and restores it.
 func losePower(t *testing.T, f *lossyfs.FS) {
 	t.Helper()
 	f.Cut(nil)
@@ -37,8 +37,8 @@ func losePower(t *testing.T, f *lossyfs.FS) {
 	}
 }
 
-// A folder that was made with those above it is there after a loss of power, however many
-// they are.
+// A folder that was created together with those above it survives a loss of power, however
+// many they are.
 func TestDataDir_IsDurableWithThoseAboveIt(t *testing.T) {
 	t.Parallel()
 	f := lossyDisk(t)
@@ -62,8 +62,8 @@ func TestDataDir_IsDurableWithThoseAboveIt(t *testing.T) {
 	}
 }
 
-// What a start finds has its name on the disk, too: a process that was killed may have
-// renamed a snapshot, and the next one deletes the log for it.
+// The names of files that a start finds are on the disk, too: a process that was killed may
+// have renamed a snapshot, and the next one deletes the log because of it.
 func TestReadFromDisk_namesAreOnDisk(t *testing.T) {
 	t.Parallel()
 	f := lossyDisk(t)

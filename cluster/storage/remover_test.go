@@ -15,7 +15,7 @@ import (
 	"github.com/claimq/claimq/internal/testwait"
 )
 
-// largeFile makes a file of that many bytes, which takes no room on the disk.
+// largeFile creates a file of that size, which takes no room on the disk.
 func largeFile(t *testing.T, path string, size int64) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, dataFileMode)
@@ -43,7 +43,7 @@ func sizeOf(t *testing.T, path string) int64 {
 	return info.Size()
 }
 
-// A file goes step by step with pauses, also in a folder, one after the other.
+// A file is removed step by step with pauses, also in a folder, one after the other.
 func TestRemover_goesInSteps(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -102,7 +102,8 @@ func TestRemover_isBounded(t *testing.T) {
 	})
 }
 
-// The end does not wait for what is left, and what cannot be removed stops nothing.
+// Closing does not wait for the remaining files, and a file that cannot be removed stops
+// nothing.
 func TestRemover_ends(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -125,7 +126,7 @@ func TestRemover_ends(t *testing.T) {
 	})
 }
 
-// What cannot be cut is removed all the same: a program that runs, here.
+// A file that cannot be truncated is removed all the same: here a running program.
 func TestRemover_removesWhatItCannotCut(t *testing.T) {
 	t.Parallel()
 	sleep, err := exec.LookPath("sleep")

@@ -14,7 +14,7 @@ import (
 	"github.com/claimq/claimq/internal/testwait"
 )
 
-// fewInodes mounts a file system of few inodes for the test.
+// fewInodes mounts a file system with few inodes for the test.
 func fewInodes(t *testing.T) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -24,11 +24,11 @@ func fewInodes(t *testing.T) string {
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64m,nr_inodes=120"); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) }) // its own end is next
+	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) }) // lazily, because its process ends after this
 	return dir
 }
 
-// takeInodes makes empty files in the folder until no inode is left.
+// takeInodes creates empty files in the folder until no inode is left.
 func takeInodes(t *testing.T, dir string) {
 	t.Helper()
 	for {
@@ -42,8 +42,9 @@ func takeInodes(t *testing.T, dir string) {
 	}
 }
 
-// Without a free inode the log grows by more segments than the reserve has, as long as it is cut off behind
-// snapshots, and what a node writes of itself and of others is written. So it goes on after another start.
+// Without a free inode the log grows by more segments than the reserve has, as long as it is
+// truncated after snapshots, and the files that a node writes about itself and others are written.
+// So it continues after another start.
 func TestReserve(t *testing.T) {
 	t.Parallel()
 	disk := fewInodes(t)
@@ -54,7 +55,7 @@ func TestReserve(t *testing.T) {
 	last := uint64(10)
 	for round := range 8 {
 		takeInodes(t, disk)
-		for range 30 * 4 { // more than a segment has
+		for range 30 * 4 { // more than a segment holds
 			last++
 			mustStore(t, b.Log, testEntry(last))
 		}

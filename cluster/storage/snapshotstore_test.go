@@ -114,7 +114,7 @@ func TestSnapshots_KeepTwo(t *testing.T) {
 	}
 }
 
-// snapshotFolders returns what the folder of snapshots has.
+// snapshotFolders returns the contents of the folder of snapshots.
 func snapshotFolders(t *testing.T, b storageBench) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(b.path, snapshotsFolder))
@@ -127,8 +127,8 @@ func snapshotFolders(t *testing.T, b storageBench) (names []string) {
 	return names
 }
 
-// What is removed bit by bit is no snapshot any more, whenever the process ends, and
-// nothing is left of it after the next start.
+// A snapshot that is being removed step by step no longer counts, whenever the process
+// ends, and nothing is left of it after the next start.
 func TestSnapshots_GoBitByBit(t *testing.T) {
 	t.Parallel()
 	const large = 16384 * removeStep // takes ten minutes
@@ -179,7 +179,8 @@ func TestSnapshots_GoBitByBit(t *testing.T) {
 	}
 }
 
-// One that is being read, to be sent to a node that lags, stays whole until that ends.
+// A snapshot that is being read, to be sent to a node that lags, stays whole until that
+// ends.
 func TestSnapshots_StayWhileTheyAreRead(t *testing.T) {
 	t.Parallel()
 	b := openTestStores(t, t.TempDir(), Config{})
@@ -205,8 +206,8 @@ func TestSnapshots_StayWhileTheyAreRead(t *testing.T) {
 	testwait.Until(t, "it to go", func() bool { return len(snapshotFolders(t, b)) == 2 })
 }
 
-// A flipped bit anywhere in the newest snapshot, metadata included, is noticed:
-// Raft alone would take the older one, or the wrong index.
+// A flipped bit anywhere in the newest snapshot, including its metadata, is noticed. Raft
+// alone would use the older one, or the wrong index.
 func TestSnapshots_NoticeFlippedBits(t *testing.T) {
 	t.Parallel()
 	b := openTestStores(t, t.TempDir(), Config{})
@@ -235,7 +236,7 @@ func TestSnapshots_NoticeFlippedBits(t *testing.T) {
 	}
 }
 
-// wantState reports whether snapshot id has what the test above wrote.
+// wantState reports whether snapshot id has the contents of the test above.
 func wantState(t *testing.T, s *Snapshots, id string) bool {
 	t.Helper()
 	meta, rc, err := s.open(id, true)
@@ -287,7 +288,7 @@ func TestSnapshots_EndTheProcessOnDamage(t *testing.T) {
 	}
 }
 
-// One that was replaced meanwhile is not damage.
+// A snapshot that was replaced meanwhile is not damage.
 func TestSnapshots_MayGoWhileTheyAreAskedFor(t *testing.T) {
 	t.Parallel()
 	b := openTestStores(t, t.TempDir(), Config{})
@@ -317,8 +318,8 @@ func TestSnapshots_LeaveNothingUnfinished(t *testing.T) {
 	}
 }
 
-// One that cannot be begun takes nothing from another that is being written: a node may be
-// sent a snapshot while it takes its own.
+// A snapshot that cannot be started does not affect another one that is being written: a
+// node may be sent a snapshot while it takes its own.
 func TestSnapshots_LeaveOthersUnfinished(t *testing.T) {
 	t.Parallel()
 	b := openTestStores(t, t.TempDir(), Config{})
@@ -366,7 +367,7 @@ func (s countSnapshot) Persist(sink raft.SnapshotSink) error {
 
 func (countSnapshot) Release() {}
 
-// startRaftOnStores starts a cluster of one over b and returns once it leads and has
+// startRaftOnStores starts a single-node cluster over b, and returns once it leads and has
 // applied its log.
 func startRaftOnStores(t *testing.T, b storageBench, fsm raft.FSM) *raft.Raft {
 	t.Helper()

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// What a node was told it tells for good; of two starts the later one rules, and the
-// first of two of the same number.
+// A node's answers about starts are final: of two starts the later one wins, and of two
+// with the same number the first.
 func TestStarts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

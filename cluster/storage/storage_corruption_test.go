@@ -11,8 +11,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// corruptibleLog is a real log with what makes pages of every kind: long and
-// short entries, many of them, a deleted front, a rewritten end, term and vote.
+// corruptibleLog is a real log whose contents lead to pages of every kind: long and short
+// entries, many of them, a deleted front, a rewritten end, term and vote.
 type corruptibleLog struct {
 	path  string // data folder
 	bytes []byte // raft.db
@@ -60,7 +60,7 @@ func (l corruptibleLog) open(t *testing.T, d *Dir, content []byte) (*Stores, err
 	return Open(d, Config{Fatal: testFatal(t)})
 }
 
-// wantIntact checks that s reads back as it was written.
+// wantIntact checks that s reads back what was written.
 func (l corruptibleLog) wantIntact(t *testing.T, s *Stores) {
 	t.Helper()
 	wantLog(t, s.Log, l.want)
@@ -88,8 +88,7 @@ func (l corruptibleLog) readAll(t *testing.T) *boltFile {
 	return file
 }
 
-// One flipped bit anywhere either keeps the node from starting, or changes
-// nothing.
+// One flipped bit anywhere either prevents the node from starting, or changes nothing.
 func TestLog_NoticesFlippedBits(t *testing.T) {
 	t.Parallel()
 	l := newCorruptibleLog(t)
@@ -106,7 +105,7 @@ func TestLog_NoticesFlippedBits(t *testing.T) {
 			continue
 		}
 		intact++
-		// Of the pages that nothing reads, some say the same as all.
+		// Some of the pages that are never read represent all of them.
 		if !seen[at/os.Getpagesize()] && intact%20 != 0 {
 			continue
 		}
@@ -128,8 +127,8 @@ func TestLog_NoticesFlippedBits(t *testing.T) {
 	t.Logf("%d bytes: %d flips refused, %d without effect", len(l.bytes), refused, intact)
 }
 
-// The page headers and element tables have no checksum; not a bit of them has
-// room to change.
+// The page headers and element tables have no checksum, but every bit of them is
+// determined.
 func TestLog_NoticesEachFlippedBitOfItsStructure(t *testing.T) {
 	t.Parallel()
 	l := newCorruptibleLog(t)
@@ -163,8 +162,8 @@ func TestLog_NoticesEachFlippedBitOfItsStructure(t *testing.T) {
 	}
 }
 
-// If bbolt's newest meta page is damaged, bbolt alone goes on with the
-// transaction before, and the entries that were acknowledged last are gone.
+// If bbolt's newest meta page is damaged, bbolt alone continues with the previous
+// transaction, and the latest acknowledged entries are gone.
 func TestLog_DoesNotFallBackToAnOlderTransaction(t *testing.T) {
 	t.Parallel()
 	l := newCorruptibleLog(t)
@@ -185,7 +184,7 @@ func TestLog_NoticesThatItIsCutOff(t *testing.T) {
 	}
 }
 
-// A whole older log is intact in itself; only the tail tells.
+// A complete older log is intact in itself; only the tail shows it.
 func TestLog_NoticesThatItIsAnOlderOne(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()
@@ -202,7 +201,7 @@ func TestLog_NoticesThatItIsAnOlderOne(t *testing.T) {
 	mustWrite(t, file, old)
 	wantError(t, reopenError(t, path), ErrCorruptLog, "ends at entry 10", "11 had been written")
 
-	// The same length, but the last entry is of another term.
+	// The same length, but the last entry has another term.
 	mustWrite(t, file, newer)
 	b = openBoltStores(t, path, Config{})
 	if err := b.Log.DeleteRange(11, 11); err != nil {
@@ -230,7 +229,7 @@ func TestLog_NoticesEachFlippedBitOfItsTail(t *testing.T) {
 	wantError(t, reopenError(t, l.path), ErrCorruptLog, tailFileName)
 }
 
-// A page that rots while the process runs ends it at the next read.
+// A page that rots while the process runs ends the process at the next read.
 func TestLog_EndsTheProcessOnDamageWhileRunning(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()
@@ -246,7 +245,7 @@ func TestLog_EndsTheProcessOnDamageWhileRunning(t *testing.T) {
 	wantError(t, b.Log.StoreLogs(testEntries(6, 6)), ErrStorageFailed)
 }
 
-// rot changes entry index below the checksums.
+// rot changes the entry at index below the checksums.
 func rot(t *testing.T, b storageBench, index uint64) {
 	t.Helper()
 	var log raft.Log

@@ -30,7 +30,7 @@ func openTestStores(t *testing.T, path string, cfg Config) storageBench {
 	return openStoresIn(t, mustOpenDataDir(t, path), cfg)
 }
 
-// openBoltStores is openTestStores of a log in raft-boltdb.
+// openBoltStores is openTestStores with a log in raft-boltdb.
 func openBoltStores(t *testing.T, path string, cfg Config) storageBench {
 	t.Helper()
 	d, err := OpenDir(path, "n1", KindBoltDB)
@@ -65,7 +65,7 @@ func (b storageBench) close(t *testing.T) {
 	}
 }
 
-// reopenError returns what Open says to the folder at path.
+// reopenError returns the error of Open for the folder at path.
 func reopenError(t *testing.T, path string) error {
 	t.Helper()
 	d := mustOpenDataDir(t, path)
@@ -77,7 +77,7 @@ func reopenError(t *testing.T, path string) error {
 	return err
 }
 
-// testEntry is an entry whose every field depends on index.
+// testEntry returns an entry whose every field depends on index.
 func testEntry(index uint64) *raft.Log {
 	log := &raft.Log{
 		Index:      index,
@@ -182,9 +182,8 @@ func TestStores_KeepWhatWasAcknowledged(t *testing.T) {
 	}
 }
 
-// A crash between a snapshot that was sent or restored and the end of the log
-// that it replaces leaves a log that ends before it: the node starts, and its log
-// goes on behind the snapshot.
+// A crash between a sent or restored snapshot and the end of the log that it replaces leaves a
+// log that ends before the snapshot: the node starts, and its log continues after the snapshot.
 func TestStores_GoOnBehindASnapshotAheadOfTheLog(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(*testing.T, string, Config) storageBench{
@@ -203,7 +202,7 @@ func TestStores_GoOnBehindASnapshotAheadOfTheLog(t *testing.T) {
 			b.close(t)
 			b = open(t, path, Config{})
 			wantLog(t, b.Log, testEntries(101, 103))
-			// What a snapshot leaves behind it stays.
+			// Entries after a snapshot stay.
 			takeSnapshot(t, b, 103, "the state")
 			b.close(t)
 			b = open(t, path, Config{})
@@ -233,15 +232,15 @@ func TestStores_KeepWhatLiesAboveASnapshot(t *testing.T) {
 			if !b.Log.IsMonotonic() {
 				t.Fatal("the log does not say that it is monotonic")
 			}
-			mustDelete(t, b.Log, 1, 3) // a compaction that came between
+			mustDelete(t, b.Log, 1, 3) // an intermediate compaction
 			mustDelete(t, b.Log, 4, 20)
 			wantLog(t, b.Log, testEntries(6, 20))
 			if !b.Log.IsMonotonic() {
 				t.Fatal("the log does not say that it is monotonic")
 			}
-			mustDelete(t, b.Log, 6, 20) // the same snapshot once more
+			mustDelete(t, b.Log, 6, 20) // the same snapshot again
 			wantLog(t, b.Log, testEntries(6, 20))
-			mustDelete(t, b.Log, 11, 20) // entries that the leader does not have
+			mustDelete(t, b.Log, 11, 20) // entries that the leader lacks
 			mustDelete(t, b.Log, 6, 10)
 			wantLog(t, b.Log, nil)
 			others := testEntries(6, 30)
@@ -259,8 +258,9 @@ func TestStores_KeepWhatLiesAboveASnapshot(t *testing.T) {
 	}
 }
 
-// What a crash left above a snapshot of a later term was never committed, and goes: it would be
-// applied to the snapshot's state where a cluster is made again of the folder.
+// Entries that a crash left above a snapshot of a later term were never committed, and are
+// dropped: they would be applied to the snapshot's state when a cluster is made from the
+// folder.
 func TestStores_DropWhatDoesNotFollowTheSnapshot(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(*testing.T, string, Config) storageBench{
@@ -304,7 +304,7 @@ func TestStores_AreClosedOnce(t *testing.T) {
 	wantError(t, b.Log.GetLog(1, new(raft.Log)), ErrStorageClosed)
 }
 
-// A crash may come between any two steps of making the stores.
+// A crash may come between any two steps of creating the stores.
 func TestStores_AreMadeAgainAfterACrash(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(dir string) error{
@@ -359,7 +359,7 @@ func TestStores_RefuseToGoOnWithoutAFile(t *testing.T) {
 	}
 }
 
-// bbolt waits for ever for a file that another process has locked.
+// bbolt waits forever for a file that another process has locked.
 func TestStores_DoNotWaitForALockedLog(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()
@@ -379,9 +379,9 @@ func TestCheckFreeSpace(t *testing.T) {
 	}
 }
 
-// What the system has in memory of a file may not be on its disk after a failed sync.
-// Nothing that a node relies on was read before that was dropped: what differs on the
-// disk is seen.
+// After a failed sync, the system's cached pages of a file may not be on its disk. A node
+// relies on nothing that was read before the cache was dropped: any difference on the disk is
+// noticed.
 func TestOpenStores_relyOnTheDiskAlone(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{KindWAL, KindBoltDB} {

@@ -16,7 +16,7 @@ func command(index uint64) *raft.Log {
 	return &raft.Log{Index: index, Term: 2, Type: raft.LogCommand, Data: fmt.Append(nil, "entry ", index)}
 }
 
-// gatedBench is a leader's log of one entry, whose disk is held up until open is called.
+// gatedBench is a leader's log with one entry, whose disk is held up until open is called.
 type gatedBench struct {
 	*faultBench
 	disk  *disktest.GatedLog
@@ -38,8 +38,8 @@ func newGatedBench(t *testing.T) *gatedBench {
 	return b
 }
 
-// begin calls fn in a goroutine. ended reports whether it has ended, once nothing
-// moves any more, and its error.
+// begin calls fn in a goroutine. ended reports, once everything is idle, whether it has
+// ended, and its error.
 func begin(fn func() error) (ended func() (bool, error)) {
 	done := make(chan error, 1)
 	go func() { done <- fn() }()
@@ -55,7 +55,8 @@ func begin(fn func() error) (ended func() (bool, error)) {
 	}
 }
 
-// What a leader appends can be sent at once, and counts as stored when it is on disk.
+// Entries that a leader appends can be sent at once, and count as stored when they are on
+// disk.
 func TestLogStore_leaderAppends(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -101,8 +102,8 @@ func TestLogStore_leaderAppends(t *testing.T) {
 	})
 }
 
-// Who does not lead answers for what it has; and what is not a command, or cuts off
-// the end of the log, waits.
+// Appending waits for the disk in a node that does not lead, and for entries that are not
+// commands or that replace the end of the log.
 func TestLogStore_waitsForDisk(t *testing.T) {
 	t.Parallel()
 	for name, do := range map[string]func(l *Log, leads *atomic.Bool) error{
@@ -156,7 +157,7 @@ func TestLogStore_waitsForDisk(t *testing.T) {
 	}
 }
 
-// A write that fails ends the node once; nothing that was behind it is stored.
+// A write that fails ends the node once, and nothing after it is stored.
 func TestLogStore_leaderAppendFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -20,7 +20,8 @@ import (
 	"github.com/claimq/claimq/internal/testwait"
 )
 
-// smallWAL makes a log with segments of 1 KiB. It returns its folder, and what opens it.
+// smallWAL makes a log with segments of 1 KiB. It returns its folder, and a function that opens
+// it.
 func smallWAL(t *testing.T) (path string, open func() *walStore) {
 	t.Helper()
 	path = t.TempDir()
@@ -37,8 +38,8 @@ func smallWAL(t *testing.T) (path string, open func() *walStore) {
 	}
 }
 
-// What many large entries that come together leave in memory is little: raft-wal keeps twice the
-// largest append for as long as their segment is there.
+// Many large entries that come together leave little in memory: raft-wal alone keeps twice the
+// largest append as long as their segment exists.
 func TestWAL_LargeEntriesTogether(t *testing.T) {
 	path := t.TempDir()
 	if err := createWAL(path); err != nil {
@@ -67,7 +68,7 @@ func TestWAL_LargeEntriesTogether(t *testing.T) {
 	}
 }
 
-// liveBytes returns how much of the heap lives.
+// liveBytes returns the size of the live heap.
 func liveBytes() int64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -75,7 +76,7 @@ func liveBytes() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// raft-wal that is closed right after any append goes on where it was.
+// After raft-wal is closed right after any append, it continues at the same place.
 func TestWAL_ClosedWhileItChangesSegments(t *testing.T) {
 	t.Parallel()
 	_, open := smallWAL(t)
@@ -98,8 +99,8 @@ func TestWAL_ClosedWhileItChangesSegments(t *testing.T) {
 	}
 }
 
-// walFolder is a data folder whose log is in raft-wal, closed: several segments,
-// a rewritten end, an entry longer than a segment.
+// walFolder is a closed data folder with its log in raft-wal: several segments, a rewritten end,
+// an entry longer than a segment.
 type walFolder struct {
 	path  string
 	files map[string][]byte // of the wal folder
@@ -143,8 +144,8 @@ func newWALFolder(t *testing.T) walFolder {
 	return f
 }
 
-// tryWith opens the log with one file changed (nil: gone) and reports whether
-// it was refused. One that opens must read back as it was written.
+// tryWith opens the log with one file changed (nil: gone) and reports whether it was refused. If
+// it opens, it must read back what was written.
 func (f walFolder) tryWith(t *testing.T, name string, content []byte) (refused bool) {
 	t.Helper()
 	dir := filepath.Join(f.path, walDirName)
@@ -178,8 +179,8 @@ func (f walFolder) tryWith(t *testing.T, name string, content []byte) (refused b
 	return false
 }
 
-// One flipped bit anywhere in raft-wal's files, a file that is cut off, and one
-// that is gone, either keeps the node from starting, or changes nothing.
+// A flipped bit anywhere in raft-wal's files, a truncated file, and a missing one either prevent
+// the node from starting, or change nothing.
 func TestWAL_NoticesDamage(t *testing.T) {
 	t.Parallel()
 	f := newWALFolder(t)
@@ -221,7 +222,7 @@ func TestWAL_NoticesDamage(t *testing.T) {
 	t.Logf("%d files: %d kinds of damage refused, %d without effect", len(f.files), refused, intact)
 }
 
-// Segments are full of zeroes before they are used, and one is kept ready.
+// Segments are filled with zeros before they are used, and one is kept ready.
 func TestWALFS_SegmentsAreReady(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -253,7 +254,7 @@ func TestWALFS_SegmentsAreReady(t *testing.T) {
 	}
 }
 
-// A segment that the disk has no room for leaves the room that there is.
+// If the disk has no room for a segment, the failed attempt uses up none.
 func TestWALFS_LeavesNothingOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), walSpareFileName)
@@ -268,7 +269,7 @@ func TestWALFS_LeavesNothingOnAFullDisk(t *testing.T) {
 	}
 }
 
-// What fails in raft-wal's own goroutine is told by the next append.
+// An error in raft-wal's own goroutine is reported by the next append.
 func TestWAL_TellsWhyItCannotGoOn(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "wal")
@@ -280,10 +281,10 @@ func TestWAL_TellsWhyItCannotGoOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	if err := w.files.takeSpare(); err != nil { // else it may be made meanwhile
+	if err := w.files.takeSpare(); err != nil { // otherwise it may be made meanwhile
 		t.Fatal(err)
 	}
-	if err := os.RemoveAll(path); err != nil { // the next segment cannot be made
+	if err := os.RemoveAll(path); err != nil { // so that the next segment cannot be made
 		t.Fatal(err)
 	}
 	for i := uint64(1); i <= 1000; i++ {
@@ -297,8 +298,8 @@ func TestWAL_TellsWhyItCannotGoOn(t *testing.T) {
 	t.Error("1,000 entries went into a folder that is gone")
 }
 
-// Who reads an entry while the front of the log is deleted gets it, or learns
-// that it is gone: never an error, which would end the node.
+// A reader of an entry gets it while the front of the log is deleted, or learns that it is gone:
+// never an error, which would end the node.
 func TestWAL_ReadWhileTheFrontIsDeleted(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()
@@ -347,8 +348,8 @@ func TestWAL_ReadWhileTheFrontIsDeleted(t *testing.T) {
 	}
 }
 
-// cuttingFS is a walFS with a segment that is dropped and cut while it is read, as
-// raft-wal lets happen to who reads on while it begins another segment.
+// cuttingFS is a walFS with a segment that is dropped and truncated while it is read, as
+// raft-wal lets happen to readers while it begins another segment.
 type cuttingFS struct {
 	*walFS
 	cut func() // nil = none
@@ -372,8 +373,8 @@ func (f *cutFile) ReadAt(b []byte, at int64) (int, error) {
 	return 0, io.EOF
 }
 
-// Who reads from a segment that is being cut learns that the entry is gone. One that
-// is cut and has not been dropped is an error.
+// A reader of a segment that is being truncated learns that the entry is gone. A segment that is
+// truncated but was not dropped is an error.
 func TestWAL_ReadWhileASegmentIsCut(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()
@@ -425,8 +426,8 @@ func openCuttingWAL(t *testing.T, path string) (*walStore, *cuttingFS) {
 	return &walStore{WAL: w, files: files, failure: files.failure}, fs
 }
 
-// A segment goes bit by bit: the log does without it at once, whenever the process
-// ends, and nothing is left of it after the next start.
+// A segment is removed step by step: the log does without it at once, whenever the process ends,
+// and nothing is left of it after the next start.
 func TestWAL_SegmentsGoBitByBit(t *testing.T) {
 	t.Parallel()
 	const large = 16384 * removeStep // takes ten minutes

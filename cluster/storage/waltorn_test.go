@@ -15,8 +15,8 @@ import (
 // tornUnit is the unit in which a loss of power keeps or loses parts of a write.
 const tornUnit = 64
 
-// walCrash is a loss of power during one write to a log: the files before and
-// after it, and the last entry that was acknowledged.
+// walCrash is a loss of power during one write to a log: the files before and after it, and
+// the last acknowledged entry.
 type walCrash struct {
 	before, after map[string][]byte
 	last          uint64
@@ -39,8 +39,8 @@ func readFolder(t *testing.T, path string) map[string][]byte {
 	return files
 }
 
-// torn returns the segment that was written to, and what may be on disk of it:
-// all but one unit of the write, one alone, or the first ones.
+// torn returns the name of the written segment, and its possible contents on disk: without
+// one unit of the write, with only one, or with the first ones.
 func (c walCrash) torn() (name string, contents [][]byte) {
 	var units []int
 	for n, after := range c.after {
@@ -117,8 +117,8 @@ func tornEntries(lo, hi uint64) []*raft.Log {
 	return logs
 }
 
-// An append that a loss of power cut anywhere loses nothing that was
-// acknowledged before, and the log goes on: also one that ends a segment.
+// A loss of power anywhere in an append loses nothing that was acknowledged before, and the
+// log continues, even if the append ends a segment.
 func TestWAL_PowerLostDuringAppend(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()
@@ -153,8 +153,7 @@ func TestWAL_PowerLostDuringAppend(t *testing.T) {
 	}
 }
 
-// The same for the end of a segment that is written when the log's end is cut
-// off.
+// The same for the end of a segment that is written when the log's end is cut off.
 func TestWAL_PowerLostDuringDelete(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()
@@ -188,8 +187,8 @@ func TestWAL_PowerLostDuringDelete(t *testing.T) {
 	}
 }
 
-// A log that cannot be opened because the disk takes no write is not damaged:
-// the node must not be told to throw its data away.
+// A log that cannot be opened because the disk fails all writes is not damaged: the node
+// must not be told to throw its data away.
 func TestWAL_DiskThatTakesNoWriteIsNoDamage(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()

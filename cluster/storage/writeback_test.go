@@ -9,9 +9,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// However a file is written, all of it but the end is sent to disk, in steps that
-// are in the file already and one after the other, and the disk is never behind by
-// more than its bound.
+// However a file is written, all of it but the end is sent to disk, in steps that are
+// already in the file and one after the other, and the disk is never behind by more than
+// the bound.
 func TestWriteBack_isBounded(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -47,8 +47,8 @@ func TestWriteBack_isBounded(t *testing.T) {
 	})
 }
 
-// What a disk says to a part of a snapshot is an error of that snapshot, and of
-// nothing else.
+// A disk's error about a part of a snapshot is an error of that snapshot, and of nothing
+// else.
 func TestWriteBack_failsTheSnapshot(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken disk")
@@ -80,7 +80,7 @@ func (zeroes) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// No descriptor is left of a snapshot, however it ends.
+// No descriptor of a snapshot is left open, however it ends.
 func TestWriteBack_closesTheFile(t *testing.T) {
 	t.Parallel()
 	b := openTestStores(t, t.TempDir(), Config{})
