@@ -331,8 +331,8 @@ func (b *firstSecond) openAll(ids ...string) <-chan *Node {
 	return opened
 }
 
-// play opens the port of a node over its folder. The port only answers meetings: state is what
-// it says that it has, nil for nothing.
+// play opens the port of a node over its folder. The port only answers meetings, with state,
+// which is nil without data.
 func (b *firstSecond) play(id string, state *joining.MeetState) *peer.Port {
 	b.t.Helper()
 	cfg := b.cfgs[id]

@@ -19,7 +19,7 @@ import (
 const (
 	// waitMax bounds every wait of this package.
 	waitMax = 30 * time.Second
-	// pollInterval is how often a condition is looked at.
+	// pollInterval is the interval between checks of a condition.
 	pollInterval = 10 * time.Millisecond
 	closeTimeout = 10 * time.Second
 	rpcTimeout   = 500 * time.Millisecond

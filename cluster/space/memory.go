@@ -22,8 +22,8 @@ const (
 	// When the whole state comes this close to the limit, these are reduced, ended tasks first,
 	// down to evictPart, so that they are never the reason to refuse a submit.
 	aheadPart = 16
-	// strainPart is how far the state may exceed the limit through what goes on there: claims,
-	// settles, their follow-ups, and ended tasks that are not evicted yet.
+	// strainPart is the part of the limit by which the state may exceed it, through claims,
+	// settles and their follow-ups, and through ended tasks that are not evicted yet.
 	strainPart = 8
 )
 

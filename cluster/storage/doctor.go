@@ -24,9 +24,9 @@ type Finding struct {
 }
 
 // Examine checks the whole data folder at dir of a stopped node without changing anything. freeMin
-// is how many bytes of its disk should be free, 0 = the default of disk_free_min. A folder that a
-// running node has locked is not examined. An error means that dir is not a folder that could be
-// examined.
+// is the number of bytes that should be free on its disk, 0 = the default of disk_free_min. A
+// folder that a running node has locked is not examined. An error means that dir is not a folder
+// that could be examined.
 func Examine(dir string, freeMin uint64) ([]Finding, error) {
 	info, err := os.Stat(dir)
 	if err != nil {

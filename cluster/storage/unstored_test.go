@@ -102,8 +102,9 @@ func TestLogStore_leaderAppends(t *testing.T) {
 	})
 }
 
-// Appending waits for the disk in a node that does not lead, and for entries that are not
-// commands or that replace the end of the log.
+// A node that does not lead waits for its disk before it reads or appends, and a leader for
+// entries that are not commands, before it cuts off the end of the log, when the cache lacks
+// an entry, and when too much is under way.
 func TestLogStore_waitsForDisk(t *testing.T) {
 	t.Parallel()
 	for name, do := range map[string]func(l *Log, leads *atomic.Bool) error{
