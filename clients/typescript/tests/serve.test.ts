@@ -287,8 +287,8 @@ describe("the end of a served program", { timeout: 60_000 }, () => {
     alone(async (peer) => {
       await peer.do("late");
       peer.send({ kind: "stop" });
-      peer.child.kill("SIGTERM");
-      peer.child.kill("SIGINT");
+      process.kill(peer.child.pid!, "SIGTERM");
+      process.kill(peer.child.pid!, "SIGINT");
       peer.cancel(1, "shutdown");
       assert.equal((await peer.read())["kind"], "done");
       assert.equal(await peer.end(), 0);
