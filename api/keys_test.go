@@ -5,8 +5,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/valyala/fasthttp"
@@ -224,6 +227,58 @@ func TestCheckKeys(t *testing.T) {
 			t.Errorf("%s: the error has the key: %v", c.name, err)
 		}
 	}
+}
+
+// TestKeys_reloadsShare ensures that reloads which come while one is under way share the next one, and that each reads
+// what was there when it came.
+func TestKeys_reloadsShare(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		reads, goOn := 0, make(chan struct{})
+		keys := allRoles()
+		s, _ := setup(t, func(c *Config) {
+			c.Keys = func() ([]keyring.Key, error) {
+				reads++
+				read := slices.Clone(keys)
+				if reads > 1 { // the first is that of the start
+					<-goOn
+				}
+				return read, nil
+			}
+		})
+		var calls sync.WaitGroup
+		ask := func(count int, want string) {
+			for range count {
+				calls.Go(func() {
+					if got := s.call(t, "POST /api/reload", "", with("operator")); got.status != 200 || !strings.Contains(got.body, want) {
+						t.Errorf("%d %s, want %s", got.status, got.body, want)
+					}
+				})
+			}
+			synctest.Wait()
+		}
+		ask(1, fmt.Sprintf(`"keys":%d}`, len(keys)))
+		keys = append(keys, testKey("worker", "another"))
+		ask(50, fmt.Sprintf(`"keys":%d}`, len(keys)))
+		close(goOn)
+		calls.Wait()
+		if reads != 3 {
+			t.Errorf("the keys were read %d times, want 3", reads)
+		}
+	})
+}
+
+// TestKeys_reloadTakesLong ensures that a reload whose keys cannot be read in time is answered.
+func TestKeys_reloadTakesLong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		read := make(chan []keyring.Key, 1)
+		read <- allRoles()
+		s, _ := setup(t, func(c *Config) { c.Keys = func() ([]keyring.Key, error) { return <-read, nil } })
+		s.call(t, "POST /api/reload", "", with("operator")).refused(t, wire.CodeOutcomeUnknown)
+		read <- allRoles()
+		synctest.Wait()
+	})
 }
 
 // A reload replaces the keys at once. A configuration with a mistake, or without keys, leaves the existing ones.

@@ -1,9 +1,11 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -54,6 +56,56 @@ func (s *Server) readKeys() (count int, changed bool, err error) {
 	before.Tokens.Close(table.Tokens)
 	s.host.Shares.Look()
 	return len(list), !table.Same(before), nil
+}
+
+// reading is one readKeys for all who asked for it before it began.
+type reading struct {
+	done  chan struct{} // closed when count and err are set
+	count int
+	err   error
+}
+
+// readings are the readings for POST /api/reload.
+type readings struct {
+	mu       sync.Mutex // guards what follows
+	underWay bool       // readAll runs
+	next     *reading   // has not begun; nil: nobody waits for one
+}
+
+// readShared is readKeys for any number of callers: those who come while a reading is under way share the next one.
+// Errors: ctx's, if it ends before the reading.
+func (s *Server) readShared(ctx context.Context) (*reading, error) {
+	s.readings.mu.Lock()
+	if s.readings.next == nil {
+		s.readings.next = &reading{done: make(chan struct{})}
+	}
+	next := s.readings.next
+	if !s.readings.underWay {
+		s.readings.underWay = true
+		go s.readAll()
+	}
+	s.readings.mu.Unlock()
+	select {
+	case <-next.done:
+		return next, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// readAll reads the keys until nobody waits for that.
+func (s *Server) readAll() {
+	for {
+		s.readings.mu.Lock()
+		next := s.readings.next
+		s.readings.next, s.readings.underWay = nil, next != nil
+		s.readings.mu.Unlock()
+		if next == nil {
+			return
+		}
+		next.count, _, next.err = s.readKeys()
+		close(next.done)
+	}
 }
 
 // readAccess reads the keys and how tokens are checked; nil: no tokens are accepted.
@@ -142,16 +194,20 @@ func (s *Server) reload(r *exchange.Request) {
 		r.Refuse(bad)
 		return
 	}
-	count, _, err := s.readKeys()
+	did, err := s.readShared(r.Wait())
 	if err != nil {
-		s.cfg.Logger.Error(notReloaded, "error", err)
-		r.Refuse(refuse.New(wire.CodeInvalidRequest, "The keys were not reloaded: "+err.Error(),
+		r.RefuseError(err)
+		return
+	}
+	if did.err != nil {
+		s.cfg.Logger.Error(notReloaded, "error", did.err)
+		r.Refuse(refuse.New(wire.CodeInvalidRequest, "The keys were not reloaded: "+did.err.Error(),
 			"Correct the configuration of this node and reload again; the keys from before stay in force"))
 		return
 	}
-	s.cfg.Logger.Info("reloaded the API keys", "keys", count, "by", r.By())
-	r.Tell(event.KeysReloaded, s.keysWords(count))
+	s.cfg.Logger.Info("reloaded the API keys", "keys", did.count, "by", r.By())
+	r.Tell(event.KeysReloaded, s.keysWords(did.count))
 	b := jsonout.StringField(r.Body(), `{"success":true,"node_id":`, s.cfg.Node.NodeID())
-	b = jsonout.IntField(b, `,"keys":`, int64(count))
+	b = jsonout.IntField(b, `,"keys":`, int64(did.count))
 	r.Send(fasthttp.StatusOK, append(b, '}'))
 }

@@ -44,6 +44,7 @@ type Server struct {
 	history *history.History
 
 	reloading sync.Mutex // held while the keys change
+	readings  readings   // of the keys
 	scrape    fasthttp.RequestHandler
 	// description returns the answer of /openapi.json; the first call makes it.
 	description func() ([]byte, error)
