@@ -246,6 +246,7 @@ func (b *Batcher) withdraw(p *pending) bool {
 		return false
 	}
 	b.abandonLocked(p)
+	b.lanes[p.lane].compact()
 	return true
 }
 
@@ -324,6 +325,7 @@ func (b *Batcher) release(e *entry) {
 			}
 			p.end(err)
 		}
+		b.lanes[l].compact()
 	}
 }
 
@@ -333,10 +335,13 @@ func (p *pending) end(err error) {
 	p.done <- struct{}{}
 }
 
-// abandonLocked leaves p in its lane until its turn, but it no longer counts.
+// abandonLocked leaves p in its lane until its turn or the next compact, but it no longer
+// counts and gives up its memory.
 func (b *Batcher) abandonLocked(p *pending) {
 	p.state = pendingAbandoned
 	b.countLocked(p, -1)
+	p.buf = nil
+	b.lanes[p.lane].abandoned++
 }
 
 // Open accepts proposals up to the gate, unless Run has ended. clock stamps their entries.

@@ -405,6 +405,45 @@ func TestBatcher_callerGoes(t *testing.T) {
 	})
 }
 
+// TestBatcher_abandonedHoldNothing ensures that commands whose callers have gone, while the log takes nothing, hold no
+// memory: others are queued in their place, again and again.
+func TestBatcher_abandonedHoldNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b, r := newTestBatcher(t)
+		ends := proposeAll(b, t.Context(), submitOf("in flight", 1), submitOf("stays", 1))
+		for range 20 {
+			ctx, cancel := context.WithCancel(t.Context())
+			gone := proposeAll(b, ctx, submitOf("a", 100_000), submitOf("b", 100_000), submitOf("c", 100_000))
+			cancel()
+			for _, end := range gone {
+				if err := <-end; !errors.Is(err, nodes.ErrOverloaded) {
+					t.Errorf("gone: %v", err)
+				}
+			}
+		}
+		b.mu.Lock()
+		held := 0
+		for _, p := range b.lanes[command.LaneSubmit].left() {
+			held += cap(p.buf)
+		}
+		if n := len(b.lanes[command.LaneSubmit].left()); held > 1_000 || n > 3 || b.count != 1 {
+			t.Errorf("%d bytes in %d commands are held for %d", held, n, b.count)
+		}
+		b.mu.Unlock()
+		r.answer <- nil
+		r.answer <- nil
+		for _, end := range ends {
+			if err := <-end; err != nil {
+				t.Error(err)
+			}
+		}
+		if got := fmt.Sprint(r.described()); got != "[[submit in flight] [submit stays]]" {
+			t.Errorf("entries %s", got)
+		}
+	})
+}
+
 // Closing refuses queued commands, answers those in flight, and accepts no new ones.
 func TestBatcher_close(t *testing.T) {
 	t.Parallel()

@@ -1,11 +1,16 @@
 package batch
 
-import "github.com/claimq/claimq/fsm/command"
+import (
+	"slices"
+
+	"github.com/claimq/claimq/fsm/command"
+)
 
 // laneQueue is a FIFO of pending commands.
 type laneQueue struct {
-	items []*pending
-	head  int
+	items     []*pending
+	head      int
+	abandoned int // number of abandoned commands in items
 }
 
 func (q *laneQueue) push(p *pending) {
@@ -23,9 +28,23 @@ func (q *laneQueue) peek() *pending {
 		if p := q.items[q.head]; p.state != pendingAbandoned {
 			return p
 		}
+		q.abandoned--
 		q.drop()
 	}
 	return nil
+}
+
+// compact removes the abandoned commands if most are, so that a lane whose turn does not come
+// holds no more of them than of others.
+func (q *laneQueue) compact() {
+	if q.abandoned*2 <= len(q.left()) {
+		return
+	}
+	waiting := slices.DeleteFunc(q.left(), func(p *pending) bool { return p.state == pendingAbandoned })
+	q.items, q.abandoned = q.items[:q.head+len(waiting)], 0
+	if len(waiting) == 0 {
+		q.items, q.head = q.items[:0], 0
+	}
 }
 
 func (q *laneQueue) pop() *pending {
