@@ -296,3 +296,31 @@ func TestServer_AnswerAfterAWait(t *testing.T) {
 		}
 	})
 }
+
+// TestServer_RoomOfAWait ensures that a claim that waits asks for the room of its result before it is proposed, as one
+// that does not, and is refused if there is none.
+func TestServer_RoomOfAWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, node := setup(t)
+		results := &s.host.Port.Results
+		results.Take(s.cfg.AnswersBytes)
+		if f := s.call(t, "POST /api/tasks/claim", `{"worker_id":"w","limit":1000,"wait_ms":60000}`).refused(t, wire.CodeOverloaded); f["reason"] != "answers" {
+			t.Errorf("without room: %v", f)
+		}
+		results.Give(s.cfg.AnswersBytes)
+		s.call(t, "POST /api/tasks", `{"tasks":[{"params":1},{"params":2}]}`).good(t, 200)
+		node.OnClaim = func(_ context.Context, cmd command.ClaimNext, _ time.Duration) (nodes.Proposed, error) {
+			if n := results.Taken(); n != 512_000 {
+				t.Errorf("%d bytes are taken for a result of 1,000 tasks", n)
+			}
+			return node.Apply(cmd)
+		}
+		if a := s.call(t, "POST /api/tasks/claim", `{"worker_id":"w","limit":1000,"wait_ms":60000}`).good(t, 200); len(a.Tasks) != 2 {
+			t.Errorf("%d tasks", len(a.Tasks))
+		}
+		if n := results.Taken(); n != 0 {
+			t.Errorf("%d bytes are taken", n)
+		}
+	})
+}

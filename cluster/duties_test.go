@@ -263,7 +263,7 @@ var submitDefault = command.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: [
 // afterwards.
 func failsOnce(t *testing.T, c *clustertest.Cluster) fsm.Task {
 	t.Helper()
-	claimed, err := c.Leader().Claim(context.Background(), claimOf("w1", "mail"), time.Minute)
+	claimed, err := c.Leader().Claim(context.Background(), claimOf("w1", "mail"), time.Minute, nil)
 	if err != nil || len(claimed.Result.Claims) != 1 {
 		t.Fatalf("claim: %+v, %v", claimed.Result, err)
 	}
@@ -308,7 +308,7 @@ func TestLevel_upgrade(t *testing.T) {
 			}
 		}
 		random := command.ClaimNext{WorkerID: "w1", Types: []string{"mail"}, Limit: 1, SortBy: command.SortRandom}
-		if _, err := leader.Claim(ctx, random, time.Minute); !errors.Is(err, nodes.ErrLevel) {
+		if _, err := leader.Claim(ctx, random, time.Minute, nil); !errors.Is(err, nodes.ErrLevel) {
 			t.Errorf("waiting claim above the level: %v, want ErrLevel", err)
 		}
 		var refused *nodes.MembershipRefused

@@ -48,10 +48,12 @@ func (n *Node) Propose(ctx context.Context, cmd command.Command) (nodes.Proposed
 // order of arrival. Nothing is written while it waits. The same request (RequestID) without
 // a wait ends the waiting ones if there is nothing for it. caller should end when the
 // answer is no longer wanted: a waiting claim then takes nothing, but a claim that is
-// already in an entry is still answered, so that its tasks can be given back. Errors: those
-// of Propose; nodes.ErrNotLeader and nodes.ErrNoLeader if the leadership ended meanwhile;
-// caller's cause if the claim was given up.
-func (n *Node) Claim(caller context.Context, cmd command.ClaimNext, wait time.Duration) (nodes.Proposed, error) {
+// already in an entry is still answered, so that its tasks can be given back. room, if not
+// nil, takes memory for the result before the claim is proposed; give is called if the claim
+// waits again. Errors: those of Propose and of room; nodes.ErrNotLeader and
+// nodes.ErrNoLeader if the leadership ended meanwhile; caller's cause if the claim was given
+// up.
+func (n *Node) Claim(caller context.Context, cmd command.ClaimNext, wait time.Duration, room func(context.Context) (give func(), err error)) (nodes.Proposed, error) {
 	if n.closing.Load() {
 		return nodes.Proposed{}, nodes.ErrShuttingDown
 	}
@@ -59,7 +61,7 @@ func (n *Node) Claim(caller context.Context, cmd command.ClaimNext, wait time.Du
 		return nodes.Proposed{}, err
 	}
 	if wait <= 0 {
-		p, err := n.claimNow(caller, cmd)
+		p, err := n.claimNow(caller, cmd, room)
 		n.endWaits(cmd, p, err)
 		return p, err
 	}
@@ -67,16 +69,16 @@ func (n *Node) Claim(caller context.Context, cmd command.ClaimNext, wait time.Du
 	if l == nil || !l.serves() {
 		return nodes.Proposed{}, n.notServing()
 	}
-	p, timedOut, err := l.waiters.Wait(caller, cmd, wait)
+	p, timedOut, err := l.waiters.Wait(caller, cmd, wait, room)
 	if timedOut {
-		return n.claimNow(caller, cmd)
+		return n.claimNow(caller, cmd, room)
 	}
 	return p, err
 }
 
 // claimNow claims what is there now, or answers, after confirming it, that there is
 // nothing.
-func (n *Node) claimNow(caller context.Context, cmd command.ClaimNext) (nodes.Proposed, error) {
+func (n *Node) claimNow(caller context.Context, cmd command.ClaimNext, room func(context.Context) (give func(), err error)) (nodes.Proposed, error) {
 	ctx, cancel := context.WithTimeout(caller, batch.OutcomeTimeout)
 	defer cancel()
 	p, done, err := n.claimNothing(ctx, cmd)
@@ -85,6 +87,11 @@ func (n *Node) claimNow(caller context.Context, cmd command.ClaimNext) (nodes.Pr
 		return nodes.Proposed{}, context.Cause(caller)
 	case done:
 		return p, err
+	}
+	if room != nil {
+		if _, err := room(caller); err != nil {
+			return nodes.Proposed{}, err
+		}
 	}
 	p, err = n.batcher.ProposeToEnd(caller, cmd)
 	n.tellRepeats(cmd, err)

@@ -97,7 +97,7 @@ func (s *storm) step() {
 		wait := time.Duration(1+s.rand.IntN(30_000)) * time.Millisecond
 		go func() {
 			defer close(w.done)
-			w.p, w.err = s.node.Claim(ctx, c, wait)
+			w.p, w.err = s.node.Claim(ctx, c, wait, nil)
 		}()
 		s.waiting = append(s.waiting, w)
 	case k < 14 && len(s.waiting) > 0:

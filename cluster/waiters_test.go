@@ -72,7 +72,7 @@ func startWaiting(n *Node, c command.ClaimNext, wait time.Duration) *claimer {
 	ctx, w.gone = context.WithCancel(context.Background())
 	go func() {
 		defer close(w.done)
-		w.p, w.err = n.Claim(ctx, c, wait)
+		w.p, w.err = n.Claim(ctx, c, wait, nil)
 	}()
 	synctest.Wait()
 	return w
@@ -190,7 +190,7 @@ func TestWaiters_bounded(t *testing.T) {
 			t.Fatalf("below the bound: %v", last.err)
 		}
 		var over *nodes.Overload
-		if _, err := n.Claim(context.Background(), mailFor("w2"), time.Minute); !errors.As(err, &over) || over.Bound != nodes.BoundWaitingClaims {
+		if _, err := n.Claim(context.Background(), mailFor("w2"), time.Minute, nil); !errors.As(err, &over) || over.Bound != nodes.BoundWaitingClaims {
 			t.Errorf("at the bound: %v, want it named", err)
 		}
 		<-last.done

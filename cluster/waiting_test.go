@@ -37,7 +37,7 @@ func startClaim(n *cluster.Node, c command.ClaimNext, wait time.Duration) *waiti
 	ctx, w.gone = context.WithCancelCause(context.Background())
 	go func() {
 		defer close(w.done)
-		w.proposed, w.err = n.Claim(ctx, c, wait)
+		w.proposed, w.err = n.Claim(ctx, c, wait, nil)
 	}()
 	synctest.Wait()
 	return w
@@ -292,7 +292,7 @@ func TestWait_repeatOfOneThatDoesNotWait(t *testing.T) {
 		leader := c.Leader()
 		for i, wait := range []func(command.ClaimNext) (nodes.Proposed, error){
 			func(cmd command.ClaimNext) (nodes.Proposed, error) { return leader.Propose(t.Context(), cmd) },
-			func(cmd command.ClaimNext) (nodes.Proposed, error) { return leader.Claim(t.Context(), cmd, 0) },
+			func(cmd command.ClaimNext) (nodes.Proposed, error) { return leader.Claim(t.Context(), cmd, 0, nil) },
 		} {
 			waits, other := claimOf("w1", "mail"), claimOf("w1", "sms")
 			waits.RequestID = fmt.Sprint("r", i)
@@ -330,7 +330,7 @@ func TestWait_endedByTheSameRequest(t *testing.T) {
 			t.Fatalf("the request waits on after %+v, %v", p, err)
 		}
 		late := startClaim(leader, claim, time.Hour)
-		if _, err := leader.Claim(t.Context(), claim, 0); err != nil || !late.finished() || first.took(t)+again.took(t)+late.took(t) != 0 {
+		if _, err := leader.Claim(t.Context(), claim, 0, nil); err != nil || !late.finished() || first.took(t)+again.took(t)+late.took(t) != 0 {
 			t.Fatalf("a request that came later waits on, or took something, or %v", err)
 		}
 		c.Propose(submitOf("mail", 2))

@@ -13,6 +13,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/nodes"
 )
 
 const (
@@ -63,18 +64,41 @@ func (r *Request) roomAhead(cmd command.Command) bool {
 	if _, submits := cmd.(command.Submit); submits {
 		return true // its result has no tasks
 	}
-	n := int64(command.AboutOf(cmd).Changes) * taskRoom
-	if n <= AnswerFreeBytes {
+	room := r.roomOf(cmd)
+	if room == nil {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(r.Wait(), r.Server.Cfg.Wait/2) // the rest is for the log
-	defer cancel()
-	if !r.Server.Port.Results.Wait(ctx, n) {
+	if _, err := room(r.Wait()); err != nil {
 		r.Refuse(r.Server.Port.Answers.Full())
 		return false
 	}
-	r.ahead = n
 	return true
+}
+
+// roomOf returns what takes room for the result of cmd, nil if that is small. It waits at most half the time that the
+// request may take; the rest is for the log.
+func (r *Request) roomOf(cmd command.Command) func(context.Context) (give func(), err error) {
+	n := int64(command.AboutOf(cmd).Changes) * taskRoom
+	if n <= AnswerFreeBytes {
+		return nil
+	}
+	results := &r.Server.Port.Results
+	give := func() {
+		r.ahead = 0
+		results.Give(n)
+	}
+	return func(ctx context.Context) (func(), error) {
+		within, cancel := context.WithTimeout(ctx, r.Server.Cfg.Wait/2)
+		defer cancel()
+		switch {
+		case results.Wait(within, n):
+			r.ahead = n
+			return give, nil
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		}
+		return nil, &nodes.Overload{Bound: nodes.BoundAnswers, Text: "results that are not answered yet take all their memory"}
+	}
 }
 
 // roomForResult waits for room for the answer about something that was done, and so cannot be refused. If there is no

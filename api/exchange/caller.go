@@ -89,7 +89,7 @@ func (r *Request) ProposeWaiting(cmd command.ClaimNext, wait time.Duration) (p n
 	if !ok {
 		return p, false, false
 	}
-	p, err := r.Server.Node.Claim(caller, cmd, wait)
+	p, err := r.Server.Node.Claim(caller, cmd, wait, r.roomOf(cmd))
 	gone = end()
 	r.Asks = time.Now()
 	r.Server.AtWork.NoteAsked(cmd.Types, r.Asks) // the worker has been asking until now

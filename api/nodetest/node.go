@@ -199,7 +199,12 @@ func (n *Node) Ready() error { return n.ReadyErr }
 func (n *Node) NodeID() string { return "n1" }
 
 // Claim implements package api's Node.
-func (n *Node) Claim(caller context.Context, cmd command.ClaimNext, wait time.Duration) (nodes.Proposed, error) {
+func (n *Node) Claim(caller context.Context, cmd command.ClaimNext, wait time.Duration, room func(context.Context) (give func(), err error)) (nodes.Proposed, error) {
+	if room != nil {
+		if _, err := room(caller); err != nil {
+			return nodes.Proposed{}, err
+		}
+	}
 	if n.OnClaim != nil {
 		return n.OnClaim(caller, cmd, wait)
 	}

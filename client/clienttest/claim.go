@@ -20,7 +20,7 @@ type waiter struct {
 
 // Claim is Propose for a claim that waits, in order of arrival, until there is something to claim. wait is in the
 // program's time.
-func (n *node) Claim(caller context.Context, cmd command.ClaimNext, wait time.Duration) (nodes.Proposed, error) {
+func (n *node) Claim(caller context.Context, cmd command.ClaimNext, wait time.Duration, _ func(context.Context) (func(), error)) (nodes.Proposed, error) {
 	n.mu.Lock()
 	if err := n.catchUp(); err != nil || wait <= 0 || n.machine.Claimable(cmd, n.stamp) {
 		defer n.mu.Unlock()

@@ -76,6 +76,7 @@ type waiterState uint8
 
 const (
 	waiterParked   waiterState = iota // in the queues
+	waiterCalled                      // to take room for its result, and to propose its command then
 	waiterProposed                    // its command is with the batcher
 	waiterDone                        // result and err are set
 )
@@ -95,6 +96,10 @@ type waiter struct {
 	// promisedCount tasks of promisedType are promised to it.
 	promisedType  string
 	promisedCount int
+
+	room   takeRoom      // for its result; nil if that is small
+	give   func()        // gives back the room that it has; nil if it has none
+	called chan struct{} // capacity 1; an element says that the state is waiterCalled
 
 	pending pending       // its command; owned by the batcher while proposed
 	done    chan struct{} // closed when result and err are set
@@ -129,31 +134,61 @@ func NewWaiters(cfg WaitersConfig) *Waiters {
 	}
 }
 
+// takeRoom waits until there is memory for the result of a claim, and takes it. give gives it
+// back.
+type takeRoom = func(context.Context) (give func(), err error)
+
 // Wait is a claim that waits until it gets something, in order of arrival. Nothing is written
 // while it waits. timedOut is true if it got nothing within wait or before EndWaits. When
 // caller ends, a waiting claim takes nothing, but a claim that is already in an entry is still
-// answered. Errors: nodes.ErrOverloaded; the error passed to End; caller's cause if the claim
-// was given up; those of the batcher.
-func (s *Waiters) Wait(caller context.Context, c command.ClaimNext, wait time.Duration) (p nodes.Proposed, timedOut bool, err error) {
-	w, err := s.admit(c)
+// answered. room, if not nil, is taken before the claim is proposed, and given back if it then
+// goes on waiting. Errors: nodes.ErrOverloaded; the error passed to End; caller's cause if the
+// claim was given up; those of the batcher; those of room.
+func (s *Waiters) Wait(caller context.Context, c command.ClaimNext, wait time.Duration, room takeRoom) (p nodes.Proposed, timedOut bool, err error) {
+	w, err := s.admit(c, room)
 	if err != nil {
 		return nodes.Proposed{}, false, err
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	select {
-	case <-w.done:
-	case <-timer.C:
-		if s.leave(w, false) {
-			return nodes.Proposed{}, true, nil
+	for waits := true; waits; {
+		select {
+		case <-w.called:
+			s.proposeCalled(caller, w)
+			continue
+		case <-w.done:
+		case <-timer.C:
+			if s.leave(w, false) {
+				return nodes.Proposed{}, true, nil
+			}
+		case <-caller.Done():
+			if s.leave(w, true) {
+				return nodes.Proposed{}, false, context.Cause(caller)
+			}
 		}
-	case <-caller.Done():
-		if s.leave(w, true) {
-			return nodes.Proposed{}, false, context.Cause(caller)
-		}
+		waits = false
 	}
 	<-w.done // the batcher answers within OutcomeTimeout
 	return w.result, w.over, w.err
+}
+
+// proposeCalled takes the room of w, which is called, and proposes its command.
+func (s *Waiters) proposeCalled(caller context.Context, w *waiter) {
+	give, err := w.room(caller)
+	s.mu.Lock()
+	w.give = give
+	if err == nil {
+		err = s.ended
+	}
+	if err != nil {
+		s.unpromiseLocked(w, 0)
+		w.err = err
+		s.doneLocked(w)
+	} else {
+		s.enqueueLocked(w)
+	}
+	s.mu.Unlock()
+	s.Wake() // for the tasks promised to w
 }
 
 // Len returns the number of waiting claims.
@@ -165,8 +200,8 @@ func (s *Waiters) Len() int {
 
 // admit parks a claim, or proposes it if there is something for it that no earlier claim waits
 // for. Errors: nodes.ErrOverloaded; the error passed to End.
-func (s *Waiters) admit(c command.ClaimNext) (w *waiter, err error) {
-	w = &waiter{set: s, claim: c, done: make(chan struct{})}
+func (s *Waiters) admit(c command.ClaimNext, room takeRoom) (w *waiter, err error) {
+	w = &waiter{set: s, claim: c, room: room, called: make(chan struct{}, 1), done: make(chan struct{})}
 	if err := s.enter(w); err != nil {
 		return nil, err
 	}
@@ -222,6 +257,9 @@ func (s *Waiters) leave(w *waiter, gone bool) bool {
 	case waiterParked:
 		s.unparkLocked(w)
 		left = true
+	case waiterCalled:
+		s.unpromiseLocked(w, 0)
+		left = true
 	case waiterProposed:
 		w.last = true
 		left = gone && s.cfg.Batcher.withdraw(&w.pending)
@@ -231,6 +269,7 @@ func (s *Waiters) leave(w *waiter, gone bool) bool {
 	}
 	if left {
 		s.doneLocked(w)
+		w.claim = command.ClaimNext{} // a withdrawn command keeps w in its lane for a while
 	}
 	s.mu.Unlock()
 	s.Wake() // for the tasks promised to w
@@ -238,7 +277,7 @@ func (s *Waiters) leave(w *waiter, gone bool) bool {
 }
 
 // End answers parked claims, and later ones, with err. The batcher answers those that are
-// proposed.
+// proposed, proposeCalled those that are called.
 func (s *Waiters) End(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -381,6 +420,10 @@ func (s *Waiters) outcomeLocked(w *waiter, result nodes.Proposed, err error, ser
 	s.unpromiseLocked(w, taken)
 	found := err != nil || result.Result.Code != "" || len(result.Result.Claims) > 0
 	if !found && !w.last && s.ended == nil {
+		if w.give != nil {
+			w.give()
+			w.give = nil
+		}
 		s.parkLocked(w)
 		return true
 	}
@@ -540,11 +583,22 @@ func (s *Waiters) promiseLocked(m *fsm.Machine, taskType string, count int) {
 	}
 }
 
-// proposeLocked hands the command of the parked w to the batcher.
+// proposeLocked hands the command of the parked w to the batcher, once there is room for its
+// result.
 func (s *Waiters) proposeLocked(w *waiter) {
 	s.unparkLocked(w)
-	w.state = waiterProposed
 	s.cfg.Woken(1)
+	if w.room == nil {
+		s.enqueueLocked(w)
+		return
+	}
+	w.state = waiterCalled
+	w.called <- struct{}{}
+}
+
+// enqueueLocked hands the command of w to the batcher.
+func (s *Waiters) enqueueLocked(w *waiter) {
+	w.state = waiterProposed
 	if err := s.cfg.Batcher.enqueueWaiting(&w.pending); err != nil {
 		s.unpromiseLocked(w, w.promisedCount) // nothing can be promised any more
 		w.err = err
