@@ -622,7 +622,7 @@ export interface paths {
         };
         /**
          * What counts for tasks where neither they nor their type say otherwise
-         * @description A task's own value counts first, then that of its type, then this. `failed_retention_ms` differs from `retention_ms` as long as that is not set.
+         * @description A task's own value counts first, then that of its type, then this. `failed_retention_ms` differs from `retention_ms` as long as that is not set. `limits` is what requests may carry, by the nodes' configuration.
          */
         get: operations["get_defaults"];
         put?: never;
@@ -689,7 +689,7 @@ export interface paths {
         };
         /**
          * All schedules, by name
-         * @description Past 8 MiB their tasks are shown without `params`, `payload`, `labels` and `group`.
+         * @description Page by page: of 1,000, or of fewer from about 8 MiB on. Those of a later page are as of a later index.
          */
         get: operations["list_schedules"];
         put?: never;
@@ -2432,6 +2432,19 @@ export interface components {
                  * @description Of tasks that failed
                  */
                 failed_retention_ms: number;
+            };
+            /** @description Of GET alone: what the node takes that answers, the leader. All nodes should have the same `limits` */
+            limits?: {
+                /** @description Of a request's body */
+                body_bytes: number;
+                /** @description Of `params`, `payload`, `result` and `result_payload` each */
+                value_bytes: number;
+                /** @description Of a fail's `error`, which is cut there */
+                error_bytes: number;
+                /** @description Levels of nested JSON */
+                depth: number;
+                /** @description Tasks or operations of one request */
+                items: number;
             };
         };
         /** @description A token by which new nodes become members */
@@ -6202,6 +6215,13 @@ export interface operations {
                      *         },
                      *         "retention_ms": 86400000,
                      *         "failed_retention_ms": 1209600000
+                     *       },
+                     *       "limits": {
+                     *         "body_bytes": 8388608,
+                     *         "value_bytes": 1048576,
+                     *         "error_bytes": 16384,
+                     *         "depth": 64,
+                     *         "items": 1000
                      *       }
                      *     }
                      */
@@ -6462,6 +6482,10 @@ export interface operations {
             query?: {
                 /** @description `linearizable`: reflects every mutation acknowledged before the request was sent. `stale`: what the node that it reached has */
                 consistency?: components["parameters"]["Consistency"];
+                /** @description `next` of the page before: those behind it by name */
+                after?: components["schemas"]["ScheduleName"];
+                /** @description How many at most */
+                limit?: number;
             };
             header?: {
                 /** @description Kept and returned if it is 1 to 128 bytes of printable ASCII; else the server makes one */
@@ -6476,7 +6500,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The schedules */
+            /** @description A page of them */
             200: {
                 headers: {
                     "X-Request-ID": components["headers"]["RequestID"];
@@ -6490,12 +6514,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "success": true,
-                     *       "schedules": []
+                     *       "schedules": [],
+                     *       "next": null
                      *     }
                      */
                     "application/json": {
                         success: components["schemas"]["True"];
                         schedules: components["schemas"]["Schedule"][];
+                        /** @description `after` of the next page; null: there is none */
+                        next: components["schemas"]["ScheduleName"] | null;
                     };
                 };
             };

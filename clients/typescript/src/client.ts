@@ -277,9 +277,15 @@ export class Client {
     return (await this.#core.call(request, options)).type as TypeInfo;
   }
 
-  /** Returns all schedules, by name. */
+  /** Returns all schedules, by name. It asks for page after page, of 1,000 and about 8 MiB at most. */
   async schedules(options?: CallOptions): Promise<Schedule[]> {
-    return (await this.#get("/api/schedules", options)).schedules as Schedule[];
+    const all: Schedule[] = [];
+    for (let path = "/api/schedules"; ; ) {
+      const page = (await this.#get(path, options)) as Partial<AnswerOf<"list_schedules">>;
+      all.push(...(page.schedules ?? []));
+      if (!page.next) return all;
+      path = `/api/schedules?after=${encodeURIComponent(page.next)}`;
+    }
   }
 
   /**
