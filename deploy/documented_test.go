@@ -43,7 +43,8 @@ func readDocumented(t *testing.T) map[string]*metric {
 		t.Fatal(err)
 	}
 	listed := make(map[string]*metric)
-	for line := range strings.Lines(string(text)) {
+	ofNodes, _, _ := strings.Cut(string(text), "\n## claimq work\n") // that has a test beside it
+	for line := range strings.Lines(ofNodes) {
 		cells := strings.Split(strings.TrimSpace(line), "|")
 		for i := range cells {
 			cells[i] = strings.TrimSpace(cells[i])

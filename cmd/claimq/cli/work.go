@@ -16,8 +16,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/child"
 	"github.com/claimq/claimq/cmd/claimq/session"
 	"github.com/claimq/claimq/cmd/claimq/term"
+	"github.com/claimq/claimq/cmd/claimq/workmeter"
 	"github.com/claimq/claimq/internal/descriptors"
 )
 
@@ -31,6 +33,7 @@ type workOptions struct {
 	types                    []string
 	concurrency              int
 	lease, attempt, stopWait time.Duration
+	metricsAddr              string
 
 	serve                      bool
 	processes, tasksPerProcess int
@@ -114,6 +117,7 @@ answer is asked until it does.`,
 	f.DurationVar(&o.lease, "lease", 0, "how long a claim lasts unless it is extended; 0: the task's own, else its type's, else the server's default")
 	f.DurationVar(&o.attempt, "timeout", 0, "how long a command may run; 0: no limit; with --serve of types for which the program says none, and 1h by default (no variable)")
 	f.DurationVar(&o.stopWait, "stop-wait", 30*time.Second, "how long commands have to finish after SIGTERM")
+	f.StringVar(&o.metricsAddr, "metrics-addr", "", "HOST:PORT where GET /metrics tells Prometheus of the worker; none: nowhere")
 	f.BoolVar(&o.serve, "serve", false, "COMMAND stays and takes task after task")
 	f.IntVar(&o.processes, "processes", 1, "of --serve: how many processes of COMMAND, up to 1000; with --listen how many programs may connect")
 	f.IntVar(&o.tasksPerProcess, "tasks-per-process", 0, "of --serve: after how many tasks a process is asked to end and begun again; 0: never")
@@ -174,13 +178,20 @@ func work(ctx context.Context, s session.Talk, o *workOptions, path string, args
 	if err := o.checkFiles(); err != nil {
 		return err
 	}
-	out := detachedOutput(s.App)
+	out, dropped := detachedOutput(s.App)
 	cfg := o.config(out)
 	cfg.Concurrency = o.concurrency
 	w, err := client.NewWorker(s.Client, cfg)
 	if err != nil {
 		return term.UsageErrorf("%w", err)
 	}
+	m := &workmeter.Meter{Version: s.App.Version, WorkerID: w.ID(), Client: s.Client, Dropped: dropped}
+	m.Work(w)
+	endMeter, err := o.tell(m, out)
+	if err != nil {
+		return err
+	}
+	defer endMeter()
 	ctx, end := watchSignals(ctx, w.StopNow)
 	defer end()
 	r := &runner{path: path, args: args, out: out, environ: commandEnviron(s.App.Environ, o.Endpoints, w.ID()), stopping: ctx.Done()}
@@ -192,6 +203,18 @@ func work(ctx context.Context, s session.Talk, o *workOptions, path string, args
 	}
 	fmt.Fprintf(out, "worker %s takes %s, %d at a time\n", w.ID(), strings.Join(o.types, ", "), o.concurrency)
 	return stopped(out, w, w.Run(ctx))
+}
+
+// tell has a meter tell of the worker, if there is an address for it, until end is called.
+func (o *workOptions) tell(m *workmeter.Meter, out *child.Output) (end func(), err error) {
+	if o.metricsAddr == "" {
+		return func() {}, nil
+	}
+	at, end, err := m.Listen(o.metricsAddr)
+	if err == nil {
+		fmt.Fprintf(out, "metrics at http://%s/metrics\n", at)
+	}
+	return end, err
 }
 
 // watchSignals returns a copy of ctx that ends at the first signal to stop. The second signal calls hurry. An ignored

@@ -15,6 +15,7 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/serve"
 	"github.com/claimq/claimq/cmd/claimq/session"
 	"github.com/claimq/claimq/cmd/claimq/term"
+	"github.com/claimq/claimq/cmd/claimq/workmeter"
 )
 
 // checkServe checks the flags that need --serve, and the flags that do not go with it.
@@ -64,7 +65,7 @@ func serveTasks(ctx context.Context, s session.Talk, o *workOptions, path string
 	if err := o.checkFiles(); err != nil {
 		return err
 	}
-	out := detachedOutput(s.App)
+	out, dropped := detachedOutput(s.App)
 	cfg := o.config(out)
 	plain, err := client.NewWorker(s.Client, cfg) // provides the id before the types are known
 	if err != nil {
@@ -84,11 +85,20 @@ func serveTasks(ctx context.Context, s session.Talk, o *workOptions, path string
 			return err
 		}
 	}
+	m := &workmeter.Meter{Version: s.App.Version, WorkerID: plain.ID(), Client: s.Client, Dropped: dropped, Programs: &serve.Counts{}}
+	endMeter, err := o.tell(m, out)
+	if err != nil {
+		return err
+	}
+	defer endMeter()
 	w, err := serve.Run(ctx, s.Client, serve.Options{
 		Processes: o.processes, TasksPerProcess: o.tasksPerProcess, MemoryPerProcess: int64(o.memoryPerProcess) << 20, Timeout: o.attempt, Listen: o.listen,
 		Path: path, Args: args, Environ: commandEnviron(s.App.Environ, o.Endpoints, plain.ID()), Stdout: s.App.Stdout, Out: out,
-		Worker: cfg, ID: plain.ID(),
-	}, func(now func()) { hurries <- now })
+		Worker: cfg, ID: plain.ID(), Counts: m.Programs,
+	}, func(w *client.Worker) {
+		m.Work(w)
+		hurries <- w.StopNow
+	})
 	if w == nil {
 		return err
 	}
@@ -107,12 +117,12 @@ func (o *workOptions) config(out *child.Output) client.WorkerConfig {
 	}
 }
 
-// detachedOutput returns where a worker writes its messages.
-func detachedOutput(app *term.App) *child.Output {
-	app.DetachStderr(func(lines uint64) {
+// detachedOutput returns where a worker writes its messages, and what counts the lines of it that were dropped.
+func detachedOutput(app *term.App) (out *child.Output, dropped func() uint64) {
+	dropped = app.DetachStderr(func(lines uint64) {
 		fmt.Fprintf(app.Stderr, "claimq: %d lines were dropped, as they were not read\n", lines)
 	})
-	return child.NewOutput(app.Stderr)
+	return child.NewOutput(app.Stderr), dropped
 }
 
 // stopped says how a worker has ended.

@@ -62,14 +62,14 @@ func onStage(t *testing.T, o Options, opts []clienttest.Option, act func(*stage)
 			t.Fatal(err)
 		}
 		defer c.Close()
-		o.Listen, o.Out, o.ID, o.Timeout = "unused", child.NewOutput(g.out), "w1", time.Hour
+		o.Listen, o.Out, o.ID, o.Timeout, o.Counts = "unused", child.NewOutput(g.out), "w1", time.Hour, &Counts{}
 		o.Processes = max(o.Processes, 1)
 		o.Worker.StopWait, o.Worker.Logger = client.NoStopWait, slog.New(slog.DiscardHandler)
 		ctx, stop := context.WithCancel(t.Context())
 		over := make(chan error, 1)
 		p := newPool(ctx, c, o)
 		go func() {
-			_, err := p.run(ctx, func(func()) {}, func() { p.accept(ctx, g.pipes) })
+			_, err := p.run(ctx, func(*client.Worker) {}, func() { p.accept(ctx, g.pipes) })
 			over <- err
 		}()
 		act(g)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/claimq/claimq/client"
@@ -53,6 +54,17 @@ type Options struct {
 	Worker client.WorkerConfig
 	// ID is the worker's, which the programs are told.
 	ID string
+	// Counts counts what happens to the programs.
+	Counts *Counts
+}
+
+// Counts are of the programs of a Run. They may be read at any time.
+type Counts struct {
+	Connected      atomic.Int64 // programs now
+	Started        atomic.Int64 // processes, or programs that connected
+	Died           atomic.Int64 // programs that ended unasked, or were ended for a fault or a task
+	LinesRefused   atomic.Int64 // that broke the protocol
+	AnswersDropped atomic.Int64 // about tasks that the program did not have
 }
 
 // pool has the programs.
@@ -175,6 +187,7 @@ func (p *pool) unasked(of *program, s *said) {
 		return
 	}
 	p.mu.Lock()
+	p.o.Counts.AnswersDropped.Add(1)
 	p.dropped++
 	tell := time.Since(p.toldAt) >= unaskedLook
 	n := p.dropped
@@ -239,6 +252,8 @@ func (p *pool) add(of *program) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.programs = append(p.programs, of)
+	p.o.Counts.Started.Add(1)
+	p.o.Counts.Connected.Add(1)
 }
 
 // remove takes a program out that has ended.
@@ -246,6 +261,7 @@ func (p *pool) remove(of *program) {
 	p.mu.Lock()
 	p.programs = slices.DeleteFunc(p.programs, func(other *program) bool { return other == of })
 	p.mu.Unlock()
+	p.o.Counts.Connected.Add(-1)
 	p.resize()
 }
 
@@ -281,16 +297,16 @@ func keep(ctx context.Context, run func() (ok bool)) {
 	}
 }
 
-// Run serves until ctx ends, and then stops. hurry is called at once with what ends the stop's
-// wait, when there is a worker.
-func Run(ctx context.Context, c *client.Client, o Options, hurry func(now func())) (*client.Worker, error) {
+// Run serves until ctx ends, and then stops. began is called with the worker when there is one, at
+// the first program's hello.
+func Run(ctx context.Context, c *client.Client, o Options, began func(*client.Worker)) (*client.Worker, error) {
 	p := newPool(ctx, c, o)
 	if o.Listen != "" {
 		l, err := p.listen()
 		if err != nil {
 			return nil, err
 		}
-		return p.run(ctx, hurry, func() { p.accept(ctx, l) })
+		return p.run(ctx, began, func() { p.accept(ctx, l) })
 	}
 	adopting, endAdopting := context.WithCancel(context.Background())
 	defer endAdopting()
@@ -307,7 +323,7 @@ func Run(ctx context.Context, c *client.Client, o Options, hurry func(now func()
 			})
 		}
 	}
-	return p.run(ctx, hurry, keepers...)
+	return p.run(ctx, began, keepers...)
 }
 
 // newPool returns a pool without programs, which gets no more tasks when ctx has ended.
@@ -316,7 +332,7 @@ func newPool(ctx context.Context, c *client.Client, o Options) *pool {
 }
 
 // run serves by the programs that the keepers bring, which end some time after ctx.
-func (p *pool) run(ctx context.Context, hurry func(now func()), keep ...func()) (*client.Worker, error) {
+func (p *pool) run(ctx context.Context, began func(*client.Worker), keep ...func()) (*client.Worker, error) {
 	var keepers sync.WaitGroup
 	end := context.AfterFunc(ctx, p.stop)
 	defer end()
@@ -324,7 +340,7 @@ func (p *pool) run(ctx context.Context, hurry func(now func()), keep ...func()) 
 	for _, k := range keep {
 		keepers.Go(k)
 	}
-	w, err := p.work(ctx, hurry)
+	w, err := p.work(ctx, began)
 	ended := make(chan struct{})
 	go func() {
 		keepers.Wait()
@@ -343,7 +359,7 @@ func (p *pool) run(ctx context.Context, hurry func(now func()), keep ...func()) 
 }
 
 // work runs a worker for the types of the first program.
-func (p *pool) work(ctx context.Context, hurry func(now func())) (*client.Worker, error) {
+func (p *pool) work(ctx context.Context, began func(*client.Worker)) (*client.Worker, error) {
 	var hello *said
 	select {
 	case hello = <-p.first:
@@ -373,7 +389,7 @@ func (p *pool) work(ctx context.Context, hurry func(now func())) (*client.Worker
 	p.worker = w
 	p.resizeLocked()
 	p.mu.Unlock()
-	hurry(w.StopNow)
+	began(w)
 	p.log("worker %s serves %v, %d at a time in each of %d: %s", w.ID(), names, hello.Concurrency, p.o.Processes, hello.Client)
 	return w, w.Run(ctx)
 }

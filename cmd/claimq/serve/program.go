@@ -266,6 +266,7 @@ func (p *program) run(how func() (status string, err error)) (ok bool) {
 	})
 	defer greeting.Stop()
 	if err := p.listen(); err != nil {
+		p.pool.o.Counts.LinesRefused.Add(1)
 		p.kill(err, false)
 	}
 	p.mu.Lock()
@@ -280,11 +281,15 @@ func (p *program) run(how func() (status string, err error)) (ok bool) {
 	p.failure = &failure{text: text, innocent: p.ended, terminated: child.Terminated(err)}
 	ok = p.taken > 0
 	tasks := len(p.tasks)
-	expected := p.ended || tasks == 0 && p.fault == nil && err == nil
+	asked := p.fault == nil && (p.ended || tasks == 0 && err == nil)
+	told := asked || p.ended // of what is killed for a task the log has a line
 	p.mu.Unlock()
 	close(p.over)
 	_ = p.conn.Close()
-	if !expected {
+	if !asked {
+		p.pool.o.Counts.Died.Add(1)
+	}
+	if !told {
 		p.pool.log("%s, with %s under way: %s", p.name, counted(tasks), text)
 	}
 	return ok

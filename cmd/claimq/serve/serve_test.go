@@ -179,7 +179,7 @@ func newLab(t *testing.T, how string, change func(*Options)) *lab {
 	l := &lab{t: t, s: clienttest.New(t), out: &output{}, over: make(chan error, 1)}
 	o := Options{
 		Processes: 1, Timeout: time.Hour, Path: os.Args[0], Args: []string{"program"}, Environ: append(os.Environ(), beProgram+"="+how),
-		Stdout: io.Discard, Out: child.NewOutput(l.out), ID: "w1",
+		Stdout: io.Discard, Out: child.NewOutput(l.out), ID: "w1", Counts: &Counts{},
 		Worker: client.WorkerConfig{StopWait: client.NoStopWait},
 	}
 	if change != nil {
@@ -188,7 +188,7 @@ func newLab(t *testing.T, how string, change func(*Options)) *lab {
 	ctx, stop := context.WithCancel(context.Background())
 	l.stop = stop
 	go func() {
-		_, err := Run(ctx, l.s.Client(), o, func(func()) {})
+		_, err := Run(ctx, l.s.Client(), o, func(*client.Worker) {})
 		l.over <- err
 	}()
 	t.Cleanup(l.end)
