@@ -30,6 +30,7 @@ type attempt struct {
 	mu        sync.Mutex // guards the fields below; a handler that was left behind may still set them
 	result    []byte
 	resultErr error // from encoding result
+	binary    bool  // result is sent as bytes, even if it is JSON
 	then      []Task
 	submit    json.RawMessage // replaces then
 	onSettled func(error)

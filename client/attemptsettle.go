@@ -72,9 +72,12 @@ func (a *attempt) complete() (next *Claim) {
 	w := a.r.w
 	a.mu.Lock()
 	result, resultErr, then := a.result, a.resultErr, a.then
-	submit := a.submit
+	submit, binary := a.submit, a.binary
 	a.mu.Unlock()
 	s := a.cl.hold()
+	if binary {
+		s.ResultPayload = result
+	}
 	var free slots.Room
 	var req ClaimRequest
 	if a.r.claiming.Err() == nil {

@@ -35,11 +35,13 @@ func withRaw(name string, raw []byte, v any) ([]byte, error) {
 	return hotjson.WithField(name, raw, object), nil
 }
 
-// completion returns the body of a complete.
+// completion returns the body of a complete. If s has a ResultPayload, there is no result beside it.
 func completion(s wire.Settle, result []byte, then []Task) ([]byte, error) {
-	if hotjson.Travels(result) {
+	switch {
+	case len(s.ResultPayload) > 0:
+	case hotjson.Travels(result):
 		s.Result = result
-	} else {
+	default:
 		s.ResultPayload = result
 	}
 	body, err := hotwire.Settle(&s)

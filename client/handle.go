@@ -165,16 +165,20 @@ func (j *Job[P]) LeaseEndsAt() time.Time { return j.a.cl.LeaseEndsAt() }
 
 // SetResult sets the result that the task is completed with if the handler returns nil. It replaces an earlier
 // result. A []byte or json.RawMessage is sent unchanged and must not be modified afterwards; anything else is encoded
-// as JSON; nil is no result. Up to 1 MiB. If it cannot be encoded, or the server refuses it, the task fails for good.
+// as JSON; nil is no result. Bytes that are JSON are readable as JSON in the API; Binary keeps them bytes. Up to
+// 1 MiB. If it cannot be encoded, or the server refuses it, the task fails for good.
 func (j *Job[P]) SetResult(result any) {
 	var b []byte
 	var err error
+	binary := false
 	switch v := result.(type) {
 	case nil:
 	case []byte:
 		b = v
 	case json.RawMessage:
 		b = v
+	case Binary:
+		b, binary = v, true
 	default:
 		b, err = marshal(v)
 		if string(b) == "null" {
@@ -183,8 +187,11 @@ func (j *Job[P]) SetResult(result any) {
 	}
 	j.a.mu.Lock()
 	defer j.a.mu.Unlock()
-	j.a.result, j.a.resultErr = b, err
+	j.a.result, j.a.resultErr, j.a.binary = b, err, binary
 }
+
+// Binary is a result for Job.SetResult that is sent as bytes even if it happens to be JSON.
+type Binary []byte
 
 // OnSettled registers fn to be called once, when the attempt has been settled: with nil, or with an error if the
 // outcome may not count because the claim was lost or no node answered. Use it to report a result only once it holds.

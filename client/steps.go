@@ -82,7 +82,21 @@ func (c *Client) SubmitWorkflow(ctx context.Context, task Task) (*Workflow, erro
 // server, as in a Claim. The results do not change while the step is claimed. Without dependencies it returns an
 // empty map. Errors: ErrTaskNotFound if one of them no longer exists, ...
 func (c *Client) DependencyResults(ctx context.Context, step *Task) (map[string][]byte, error) {
-	results := make(map[string][]byte, len(step.DependsOn))
+	tasks, err := c.Dependencies(ctx, step)
+	if err != nil {
+		return nil, err
+	}
+	results := make(map[string][]byte, len(tasks))
+	for name, t := range tasks {
+		results[name] = t.Result
+	}
+	return results, nil
+}
+
+// Dependencies returns the steps that step depends on, by name, with their results and without their payloads. step
+// and errors are as for DependencyResults.
+func (c *Client) Dependencies(ctx context.Context, step *Task) (map[string]*Task, error) {
+	tasks := make(map[string]*Task, len(step.DependsOn))
 	missing := make(map[string]bool, len(step.DependsOn))
 	for _, name := range step.DependsOn {
 		missing[name] = true
@@ -99,7 +113,7 @@ func (c *Client) DependencyResults(ctx context.Context, step *Task) (map[string]
 		}
 		for i := range page.Tasks {
 			if t := &page.Tasks[i]; missing[t.Step] {
-				results[t.Step] = either(t.Result, t.ResultPayload)
+				tasks[t.Step] = fromWire(t)
 				delete(missing, t.Step)
 			}
 		}
@@ -113,7 +127,7 @@ func (c *Client) DependencyResults(ctx context.Context, step *Task) (map[string]
 			return nil, fmt.Errorf("read results for step %s: step %q of task %s: %w", step.ID, name, step.ParentID, ErrTaskNotFound)
 		}
 	}
-	return results, nil
+	return tasks, nil
 }
 
 // encodeSteps encodes the steps as the array that the server reads.

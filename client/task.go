@@ -32,7 +32,10 @@ type Task struct {
 	TaskType       string // "" is "default"
 	// Payload holds the parameters of the work, at least one byte; a task with Steps may have none. JSON is sent as
 	// params, so that it stays readable in the API; other bytes are sent as payload. Reading returns the same bytes.
-	Payload  []byte
+	Payload []byte
+	// Binary sends Payload as payload even if it happens to be JSON, for workers in other languages, which are told
+	// one from the other. As read it says that the task has a payload, not params.
+	Binary   bool
 	Priority int // int32; tasks with a higher one are claimed first
 	// MaxAttempts limits the counted claims of a task before it fails for good. 0: the type's setting, else the
 	// server's, 10 in a new cluster; a task that is read has the resulting value. UnlimitedAttempts: no limit.
@@ -76,7 +79,9 @@ type Task struct {
 	ClaimedBy string
 	Error     string // of the last failure; kept after a later success
 	Result    []byte // as given to Complete
-	Progress  []byte // JSON, as last given to Extend
+	// ResultBinary says that Result is bytes, not JSON.
+	ResultBinary bool
+	Progress     []byte // JSON, as last given to Extend
 	// CancelRequested is true for a claimed task after a cancel was requested.
 	CancelRequested bool
 	CreatedAt       time.Time
@@ -162,7 +167,7 @@ func (t *Task) encodeFields(key string) ([]byte, error) {
 		Backoff: t.Backoff.wire(), RetentionMS: wireRetention(t.Retention), Labels: t.Labels, Group: t.Group,
 		Finalize: t.Finalize, OnStepFailure: t.OnStepFailure,
 	}
-	if hotjson.Travels(t.Payload) {
+	if !t.Binary && hotjson.Travels(t.Payload) {
 		n.Params = t.Payload
 	} else {
 		n.Payload = t.Payload
@@ -249,13 +254,13 @@ func milliseconds(d time.Duration) int64 {
 func fromWire(w *wire.Task) *Task {
 	t := &Task{
 		ID: strconv.FormatUint(w.ID, 10), IdempotencyKey: w.IdempotencyKey, TaskType: w.TaskType,
-		Payload: either(w.Params, w.Payload), Priority: int(w.Priority), MaxAttempts: attemptsFromWire(w.MaxAttempts),
+		Payload: either(w.Params, w.Payload), Binary: len(w.Payload) > 0, Priority: int(w.Priority), MaxAttempts: attemptsFromWire(w.MaxAttempts),
 		Lease: time.Duration(w.LeaseMS) * time.Millisecond, Status: TaskStatus(w.Status), Attempts: int(w.Attempts),
 		Retention: retentionFromWire(w.RetentionMS), Backoff: backoffFromWire(w.Backoff), Labels: w.Labels, Group: w.Group,
 		Traceparent: w.Traceparent,
 		Steps:       stepsFromWire(w.Steps), Finalize: w.Finalize, OnStepFailure: w.OnStepFailure,
 		StepName: w.Step,
-		Error:    w.Error, Result: either(w.Result, w.ResultPayload), Progress: either(w.Progress, nil), CancelRequested: w.CancelRequested,
+		Error:    w.Error, Result: either(w.Result, w.ResultPayload), ResultBinary: len(w.ResultPayload) > 0, Progress: either(w.Progress, nil), CancelRequested: w.CancelRequested,
 		CreatedAt: w.CreatedAt, ClaimedAt: copied(w.ClaimedAt), CompletedAt: copied(w.CompletedAt),
 	}
 	if w.RunAt != nil {

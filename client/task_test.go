@@ -67,6 +67,28 @@ func TestTask_encode_refusals(t *testing.T) {
 	}
 }
 
+// A payload that is JSON travels as bytes where it is to, and is known as such when it is read.
+func TestTask_Binary(t *testing.T) {
+	t.Parallel()
+	for _, binary := range []bool{true, false} {
+		task := Task{TaskType: "mail", Payload: []byte("7"), Binary: binary}
+		body, err := task.encode("k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var w wire.Task
+		if err := json.Unmarshal(body, &w); err != nil {
+			t.Fatal(err)
+		}
+		if (w.Payload != nil) != binary || (w.Params != nil) == binary {
+			t.Errorf("binary %v: it is sent as %s", binary, body)
+		}
+		if got := fromWire(&w); got.Binary != binary || string(got.Payload) != "7" {
+			t.Errorf("binary %v: it is read as %+v", binary, got)
+		}
+	}
+}
+
 func TestFromWire(t *testing.T) {
 	t.Parallel()
 	body := `{"id":17,"task_type":"mail","params":{ "to" : "ada" },"priority":-2,"max_attempts":3,"attempts":1,
@@ -93,7 +115,7 @@ func TestFromWire(t *testing.T) {
 	claimed, ended, failed := at("05.678"), at("06"), at("02")
 	want := &Task{
 		ID: "17", IdempotencyKey: "k", TaskType: "mail", Payload: []byte(`{ "to" : "ada" }`), Priority: -2, MaxAttempts: 3,
-		Lease: 2 * time.Second, Status: StatusCompleted, Attempts: 1, ClaimedBy: "w1", Error: "once", Result: []byte{0, 255},
+		Lease: 2 * time.Second, Status: StatusCompleted, Attempts: 1, ClaimedBy: "w1", Error: "once", Result: []byte{0, 255}, ResultBinary: true,
 		CreatedAt: at("00"), ClaimedAt: &claimed, CompletedAt: &ended,
 		Unique: UniqueActive, RunAt: at("01"), ExpiresAt: at("02"), Labels: map[string]string{"a": "b"}, Group: "g",
 		Backoff:   &Backoff{Initial: time.Second, Max: 2 * time.Second, Factor: 1.5, Jitter: 0.2},

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strconv"
 	"time"
-	"unicode/utf8"
 
 	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/cmd/claimq/child"
@@ -97,7 +96,7 @@ func settle(job *client.Job[[]byte], a *said) error {
 	}
 	switch {
 	case len(a.ResultPayload) > 0:
-		job.SetResult(a.ResultPayload)
+		job.SetResult(client.Binary(a.ResultPayload))
 	case len(a.Result) > 0 && string(a.Result) != "null":
 		job.SetResult(a.Result)
 	}
@@ -136,8 +135,11 @@ func (p *pool) lineOf(ctx context.Context, job *client.Job[[]byte], timeout time
 		Kind: kindTask, ID: id, Token: job.Token, Type: t.TaskType, Attempt: job.Attempt, Labels: t.Labels,
 		Traceparent: t.Traceparent, TimeoutMS: timeout.Milliseconds(), ParentID: json.RawMessage(t.ParentID), Step: t.StepName,
 	}
-	of := valueOf(job.Params)
-	m.Params, m.Payload = of.Result, of.ResultPayload
+	if t.Binary {
+		m.Payload = t.Payload
+	} else {
+		m.Params = t.Payload
+	}
 	if len(t.DependsOn) > 0 {
 		if err := p.dependencies(ctx, t, &m); err != nil {
 			return nil, 0, err
@@ -150,7 +152,7 @@ func (p *pool) lineOf(ctx context.Context, job *client.Job[[]byte], timeout time
 }
 
 func (p *pool) dependencies(ctx context.Context, t *client.Task, m *taskMessage) error {
-	results, err := p.c.DependencyResults(ctx, t)
+	steps, err := p.c.Dependencies(ctx, t)
 	if errors.Is(err, client.ErrTaskNotFound) || errors.Is(err, client.ErrForbidden) {
 		return err // the key may not see them, say: it will be so again
 	}
@@ -159,26 +161,19 @@ func (p *pool) dependencies(ctx context.Context, t *client.Task, m *taskMessage)
 		return client.Snooze(roomWait)
 	}
 	size := 0
-	m.Dependencies = make(map[string]value, len(results))
-	for name, result := range results {
-		size += len(result)
-		m.Dependencies[name] = valueOf(result)
+	m.Dependencies = make(map[string]value, len(steps))
+	for name, step := range steps {
+		size += len(step.Result)
+		if step.ResultBinary {
+			m.Dependencies[name] = value{ResultPayload: step.Result}
+		} else {
+			m.Dependencies[name] = value{Result: step.Result}
+		}
 	}
 	if size > dependenciesMax {
 		m.Dependencies, m.DependenciesLeftOut = nil, true
 	}
 	return nil
-}
-
-// valueOf is JSON as it is, and other bytes as such.
-func valueOf(b []byte) value {
-	switch {
-	case len(b) == 0:
-		return value{}
-	case utf8.Valid(b) && json.Valid(b):
-		return value{Result: b}
-	}
-	return value{ResultPayload: b}
 }
 
 // begin lets the program report progress.

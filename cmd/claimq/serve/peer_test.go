@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -12,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/client/clienttest"
@@ -313,19 +316,36 @@ func TestPool_longestTask(t *testing.T) {
 	}
 }
 
-// A payload that is JSON but for its encoding arrives as bytes: a line is UTF-8.
-func TestPool_notUTF8(t *testing.T) {
+// A payload arrives as bytes and params as JSON, as a result of bytes does to the step behind it, also where the bytes
+// are JSON, or would be in another encoding.
+func TestPool_bytes(t *testing.T) {
 	t.Parallel()
-	onStage(t, Options{}, nil, func(g *stage) {
-		s := g.connect(1, `{"type":"job"}`)
-		id := g.submit(client.Task{TaskType: "job", Payload: []byte("\"\xff\"")})
-		task := g.task(s)
-		if task.Params != nil || string(task.Payload) != "\"\xff\"" {
-			g.t.Errorf("it has the params %q and the payload %q", task.Params, task.Payload)
-		}
-		answer(s, task, kindDone, "")
-		g.s.Await(id, client.StatusCompleted)
-	})
+	for _, payload := range []string{"1", `"\xff"`, "\xff"} {
+		onStage(t, Options{}, nil, func(g *stage) {
+			s := g.connect(1, `{"type":"job"}`)
+			var parent client.Task
+			parent.AddStep("bytes", client.Task{TaskType: "job", Payload: []byte(payload), Binary: true})
+			parent.AddStep("json", client.Task{TaskType: "job", Payload: []byte("1")}, "bytes")
+			parent.AddStep("last", client.Task{TaskType: "job", Payload: []byte("1")}, "bytes", "json")
+			g.submit(parent)
+			first := g.task(s)
+			if first.Params != nil || string(first.Payload) != payload {
+				g.t.Errorf("it has the params %q and the payload %q", first.Params, first.Payload)
+			}
+			answer(s, first, kindDone, fmt.Sprintf(`,"result_payload":%q`, base64.StdEncoding.EncodeToString([]byte(payload))))
+			second := g.task(s)
+			if string(second.Params) != "1" || second.Payload != nil {
+				g.t.Errorf("it has the params %q and the payload %q", second.Params, second.Payload)
+			}
+			answer(s, second, kindDone, `,"result":1`)
+			last := g.task(s)
+			want := map[string]value{"bytes": {ResultPayload: []byte(payload)}, "json": {Result: json.RawMessage("1")}}
+			if diff := cmp.Diff(want, last.Dependencies); diff != "" {
+				g.t.Errorf("dependencies (-want +got):\n%s", diff)
+			}
+			answer(s, last, kindDone, "")
+		})
+	}
 }
 
 // A task for which no program has room, as one has ended since it was claimed, is given back within
