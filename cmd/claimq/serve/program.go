@@ -272,6 +272,7 @@ func (p *program) run(how func() (status string, err error)) (ok bool) {
 	p.mu.Lock()
 	p.stopping = true // nothing that it is told reaches it
 	p.mu.Unlock()
+	_ = p.conn.Close() // one that has closed its side alone may wait for it
 	status, err := how()
 	p.mu.Lock()
 	text := "the program ended: " + status
@@ -285,7 +286,6 @@ func (p *program) run(how func() (status string, err error)) (ok bool) {
 	told := asked || p.ended // of what is killed for a task the log has a line
 	p.mu.Unlock()
 	close(p.over)
-	_ = p.conn.Close()
 	if !asked {
 		p.pool.o.Counts.Died.Add(1)
 	}

@@ -121,6 +121,11 @@ func (s *speaker) do(m *taskMessage) {
 	case "closes":
 		_ = s.conn.Close()
 		select {}
+	case "shuts": // its own side, and waits for the other
+		s.say(`{"kind":"done",` + of + `,"result":"shut"}`)
+		_ = s.conn.(*net.UnixConn).CloseWrite()
+		_, _ = io.Copy(io.Discard, s.conn)
+		os.Exit(0)
 	case "hangs":
 		select {}
 	case "silence":
@@ -273,6 +278,26 @@ func TestRun_faults(t *testing.T) {
 		t.Errorf("the follow-ups are %+v", next)
 	}
 	l.until("answers about tasks that it does not have were dropped")
+}
+
+// A program that has closed its own side of the socket, and waits for the other to be closed, ends by
+// itself.
+func TestRun_halfClosed(t *testing.T) {
+	t.Parallel()
+	var counts *Counts
+	l := newLab(t, "1", func(o *Options) { counts = o.Counts })
+	l.s.Await(l.submit("job", "shuts", 1), client.StatusCompleted)
+	deadline := time.After(patience)
+	for counts.Started.Load() < 2 {
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-deadline:
+			t.Fatalf("no process is begun again:\n%s", l.out)
+		}
+	}
+	if counts.Died.Load() > 0 {
+		t.Errorf("it was killed:\n%s", l.out)
+	}
 }
 
 // A task that goes on when its time is over has its program killed. The others of the program are
