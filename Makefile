@@ -49,6 +49,8 @@ test-operations: build ## a cluster grows, shrinks, has nodes replaced and resta
 
 test-workers: build ## worker processes stopped past their leases, cut off, killed, the leader killed at each of their calls: make test-workers TIME=5m SEED=1
 	$(GO) run ./jepsen workers --binary $(BIN)/claimq --time $(or $(TIME),3m) --seed $(or $(SEED),1)
+	$(GO) run ./jepsen workers --binary $(BIN)/claimq --time $(or $(TIME),3m) --seed $(or $(SEED),1) --worker 'claimq work --serve --processes 2 -- /usr/bin/python3 jepsen/workers/served/diary.py'
+	$(GO) run ./jepsen workers --binary $(BIN)/claimq --time $(or $(TIME),3m) --seed $(or $(SEED),1) --worker 'claimq work --serve --processes 2 -- node jepsen/workers/served/diary.mjs'
 
 test-slots: ## one Worker with 1,000 busy slots, the leader killed 10 times: nothing lost, nothing held twice
 	$(GO) test -count=1 -v -run '^TestBusyWorker$$' ./jepsen

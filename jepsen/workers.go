@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/claimq/claimq/jepsen/plants"
@@ -18,14 +19,19 @@ func runWorkers(ctx context.Context, c *call) error {
 	c.IntVar(&cfg.Rate, "rate", 12, "tasks submitted per second")
 	c.DurationVar(&cfg.Time, "time", 2*time.Minute, "how long the load and the faults last")
 	c.DurationVar(&cfg.Lease, "lease", time.Second, "the shortest lease, at least 100 ms; the longest is twice that")
+	served := c.String("worker", "", "of what the workers are in place of Go: claimq work --serve [flags] -- PROGRAM")
 	if err := c.begin(ctx, func() bool {
-		return cfg.Nodes > 0 && cfg.Workers > 0 && cfg.Rate > 0 && cfg.Lease >= 100*time.Millisecond
+		return strings.HasPrefix(*served+" ", "claimq work --serve ") == (*served != "") && cfg.Nodes > 0 && cfg.Workers > 0 && cfg.Rate > 0 && cfg.Lease >= 100*time.Millisecond
 	}); err != nil {
 		return err
 	}
 	cfg.Dir, cfg.Binary, cfg.Seed = c.dir, c.binary, c.seed
-	worker, err := plants.WorkerByName(plant)
-	if err == nil {
+	byName := plants.WorkerByName
+	if *served != "" {
+		cfg.Served, cfg.Worker, byName = strings.Fields(*served)[1:], c.binary, plants.ServedByName
+	}
+	worker, err := byName(plant)
+	if err == nil && (*served == "" || plant != "") {
 		cfg.Worker, err = worker.Build(ctx, c.dir)
 	}
 	if err != nil {

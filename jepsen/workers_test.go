@@ -1,6 +1,9 @@
 package main
 
 import (
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,8 +23,30 @@ func TestWorkers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	runShort(t, workers.Config{Worker: worker})
+}
+
+// The same where the workers are claimq work --serve with programs in Python and in Node, whose
+// processes are stopped and killed alone, and block all that they have past their leases.
+func TestWorkers_served(t *testing.T) {
+	t.Parallel()
+	for _, program := range []string{"/usr/bin/python3 workers/served/diary.py", "node workers/served/diary.mjs"} {
+		command := strings.Fields(program)
+		t.Run(filepath.Base(command[0]), func(t *testing.T) {
+			t.Parallel()
+			if _, err := exec.LookPath(command[0]); err != nil {
+				t.Fatalf("install it, or run .ci/tools as root: %v", err)
+			}
+			runShort(t, workers.Config{Worker: binary(), Served: append([]string{"work", "--serve", "--"}, command...)})
+		})
+	}
+}
+
+// runShort runs workers for a short time.
+func runShort(t *testing.T, cfg workers.Config) {
+	t.Helper()
 	report, err := workers.Run(t.Context(), workers.Config{
-		Binary: binary(), Worker: worker, Dir: t.TempDir(), Nodes: 3, Workers: 5, Rate: 12, Time: 6 * time.Second, Lease: 500 * time.Millisecond,
+		Binary: binary(), Worker: cfg.Worker, Served: cfg.Served, Dir: t.TempDir(), Nodes: 3, Workers: 5, Rate: 12, Time: 6 * time.Second, Lease: 500 * time.Millisecond,
 		Seed: 3, Out: t.Output(),
 	})
 	t.Log(report)

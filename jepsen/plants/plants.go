@@ -59,6 +59,10 @@ func Workers() []Plant {
 	return all
 }
 
+// Served returns bugs of claimq work --serve, which runs of package workers find whose workers are
+// so.
+func Served() []Plant { return parsed("served.txt") }
+
 // DroppedWrite returns the bug by which what counts tasks is shown to be able to fail. It
 // is no part of All, as a run and the demo find it.
 func DroppedWrite() Plant { return parsed("dropped.txt")[0] }
@@ -70,6 +74,9 @@ func ByName(name string) (Plant, error) { return named(append(All(), Plant{}), n
 func WorkerByName(name string) (Plant, error) {
 	return named(append(Workers(), Plant{program: worker}), name)
 }
+
+// ServedByName returns the plant of Served with the name; "" is claimq as it is.
+func ServedByName(name string) (Plant, error) { return named(append(Served(), Plant{}), name) }
 
 func named(plants []Plant, name string) (Plant, error) {
 	for _, p := range plants {

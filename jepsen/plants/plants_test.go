@@ -30,7 +30,7 @@ func TestPlants_fit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := slices.Concat(All(), Rules(), Workers(), []Plant{DroppedWrite()})
+	all := slices.Concat(All(), Rules(), Workers(), Served(), []Plant{DroppedWrite()})
 	built, err := listBuilt(t, root, all)
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ type slot struct {
 	number int
 	way    *way
 	told   diary.Config // for each of its processes, except name and diary
+	nodes  []string     // URLs of the proxies that a served worker takes for the nodes
 	crew   *crew
 	// lives are its processes, all with the worker's ID; the last one runs. Only the
 	// goroutine of the slot uses them.
@@ -44,14 +46,22 @@ func newCrew(cfg Config, store string, nodes []string) *crew {
 	c := &crew{cfg: cfg, strikes: &strikes{}}
 	for i := range cfg.Workers {
 		w := openWay(i, c.strikes, cfg.Seed*1000+int64(i))
-		bare := i%3 == 2
+		s := &slot{number: i, way: w, crew: c}
+		bare := i%3 == 2 && len(cfg.Served) == 0
 		if w.strays = strayShare; bare {
 			w.strays = strayShareBare
 		}
 		// Leases of 1 to 2 times the configured length.
 		lease := cfg.Lease + time.Duration(i)*cfg.Lease/time.Duration(max(cfg.Workers-1, 1))
-		told := diary.Config{Nodes: nodes, Way: w.addr(), Store: store, Bare: bare, Lease: lease, StopWait: stopWait, Concurrency: concurrency}
-		c.slots = append(c.slots, &slot{number: i, way: w, told: told, crew: c})
+		s.told = diary.Config{Nodes: nodes, Store: store, Bare: bare, Lease: lease, StopWait: stopWait, Concurrency: concurrency}
+		if len(cfg.Served) == 0 {
+			s.told.Way = w.proxy()
+		} else {
+			for _, node := range nodes {
+				s.nodes = append(s.nodes, "http://"+w.proxyOf(strings.TrimPrefix(node, "http://")))
+			}
+		}
+		c.slots = append(c.slots, s)
 	}
 	return c
 }
@@ -73,17 +83,32 @@ func (s *slot) start() error {
 	told.ID = fmt.Sprintf("w%d-%d", s.number+1, len(s.lives)+1)
 	p := &procs.Node{ID: told.ID, LogPath: filepath.Join(s.crew.cfg.Dir, told.ID+".log")}
 	told.Diary = diaryOf(p)
-	text, err := json.Marshal(told)
-	if err != nil {
-		return err
+	if len(s.crew.cfg.Served) > 0 {
+		p.SetBinary("/usr/bin/env")
+		p.Args = s.served(&told)
+	} else {
+		text, err := json.Marshal(told)
+		if err != nil {
+			return err
+		}
+		p.Args = []string{string(text)}
+		p.SetBinary(s.crew.cfg.Worker)
 	}
-	p.Args = []string{string(text)}
-	p.SetBinary(s.crew.cfg.Worker)
 	s.lives = append(s.lives, p)
 	return p.Start()
 }
 
-// diaryOf returns the path of the process's diary.
+// served returns the arguments of env that start a claimq work --serve.
+func (s *slot) served(told *diary.Config) []string {
+	seconds := func(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) }
+	return append([]string{
+		"CLAIMQ_ENDPOINTS=" + strings.Join(s.nodes, ","), "CLAIMQ_WORKER=" + told.ID, "CLAIMQ_LEASE=" + told.Lease.Truncate(time.Millisecond).String(), "CLAIMQ_STOP_WAIT=" + told.StopWait.String(),
+		"DIARY=" + told.Diary, "STORE=" + told.Store, "LEASE=" + seconds(told.Lease),
+		"PYTHONDONTWRITEBYTECODE=1", s.crew.cfg.Worker,
+	}, s.crew.cfg.Served...)
+}
+
+// diaryOf returns the path of the process's diary. The programs of a served worker append a dot and their pid.
 func diaryOf(p *procs.Node) string { return strings.TrimSuffix(p.LogPath, ".log") + ".diary" }
 
 // stop asks the process to end, and waits for it.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"syscall"
@@ -20,21 +21,29 @@ type evidence struct {
 	tasks     []*client.Task
 	trail     []history.Told
 	store     *store
+	served    bool // the workers' programs may die without their worker
 }
 
 // judge reads the evidence, and reports what is wrong with it.
 func (r *run) judge(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	e := evidence{submitted: r.submitted, store: r.store}
+	e := evidence{submitted: r.submitted, store: r.store, served: len(r.cfg.Served) > 0}
 	for _, s := range r.crew.slots {
 		for _, p := range s.lives {
-			lines, err := diary.Read(diaryOf(p), p.ID)
+			diaries, err := filepath.Glob(diaryOf(p) + "*")
 			if err != nil {
 				return err
 			}
-			e.lines = append(e.lines, lines...)
-			if code := p.ExitCode(); code > 0 && code != 128+int(syscall.SIGKILL) {
+			for _, path := range diaries {
+				lines, err := diary.Read(path, p.ID)
+				if err != nil {
+					return err
+				}
+				e.lines = append(e.lines, lines...)
+			}
+			// claimq work exits with 1 if it was asked to end and could not settle every claim.
+			if code := p.ExitCode(); code > 0 && code != 128+int(syscall.SIGKILL) && !(e.served && code == 1) {
 				r.report.found(ruleStop, "worker %s ended with exit code %d:\n%s", p.ID, code, p.LogTail(20))
 			}
 		}
@@ -62,7 +71,7 @@ func (e *evidence) judge(r *Report) {
 		s.count(r)
 		s.beliefs(r)
 		s.tokens(r)
-		s.outcomes(r)
+		s.outcomes(r, e.served)
 	}
 	e.ends(r, stories)
 	e.answers(r)
@@ -233,8 +242,9 @@ func allowed(returned diary.Outcome, settled string) bool {
 	return false // lost: nothing more is sent. Or it did not return
 }
 
-// outcomes checks that each claim ended as its handler said.
-func (s *story) outcomes(r *Report) {
+// outcomes checks that each claim ended as its handler said. If the handler's program has died, its worker fails or
+// releases the claim, whatever the handler wrote last.
+func (s *story) outcomes(r *Report, served bool) {
 	for _, g := range s.granted {
 		h := s.handlers[g.token]
 		switch {
@@ -242,6 +252,7 @@ func (s *story) outcomes(r *Report) {
 			r.found(ruleSettled, "task %s: the claim by token %d has not ended", s.id, g.token)
 		case g.outcome == "lease_expired":
 		case h == nil && g.outcome == "released": // released before it had a handler
+		case served && (g.outcome == "failed" || g.outcome == "released"):
 		case h == nil:
 			r.found(ruleSettled, "task %s: token %d %s, and had no handler", s.id, g.token, g.outcome)
 		case !allowed(h.returned, g.outcome):

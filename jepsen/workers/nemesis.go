@@ -4,6 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math/rand"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/claimq/claimq/internal/pause"
@@ -93,15 +98,55 @@ func (s *slot) troubles() []trouble {
 		return func(context.Context) error { s.way.set(how); return nil }
 	}
 	repair := func() error { s.way.set(whole); return nil }
-	return []trouble{
-		{"stopped past its lease", 2, 3, func(context.Context) error { return s.process().Pause() }, false, func() error { return s.process().Continue() }},
+	stopped := trouble{"stopped past its lease", 2, 3, whenever(func() error { return s.process().Pause() }), false, func() error { return s.process().Continue() }}
+	var killed []trouble
+	if len(s.crew.cfg.Served) > 0 { // if it was stopped itself, its programs would go on, see docs/workers.md
+		stopped = trouble{"with its programs stopped past its lease", 2, 3, whenever(s.signal(syscall.SIGSTOP)), false, s.signal(syscall.SIGCONT)}
+		killed = []trouble{{"with its programs killed", 1, 1, whenever(s.signal(syscall.SIGKILL)), true, func() error { return nil }}}
+	}
+	return append([]trouble{
+		stopped,
 		{"cut off past its lease, silent", 1, 1, cut(silent), false, repair},
 		{"cut off past its lease, closed", 1, 1, cut(closed), false, repair},
 		{"without its open connections past its lease", 1, 1, cut(frozen), false, repair},
 		{"without new connections past its lease", 1, 1, cut(shut), false, repair},
-		{"killed", 1, 1, func(context.Context) error { return s.process().Kill() }, true, s.start},
+		{"killed", 1, 1, whenever(func() error { return s.process().Kill() }), true, s.start},
 		{"asked to end", 1, 0, s.stop, true, s.start},
+	}, killed...)
+}
+
+// whenever returns do as a function that ignores its context.
+func whenever(do func() error) func(context.Context) error {
+	return func(context.Context) error { return do() }
+}
+
+// signal returns a function that signals the programs of the slot's worker.
+func (s *slot) signal(sig syscall.Signal) func() error {
+	return func() error {
+		programs, err := children(s.process().PID())
+		for _, pid := range programs {
+			_ = syscall.Kill(pid, sig) // it may have ended
+		}
+		return err
 	}
+}
+
+// children returns the pids of a process's children.
+func children(parent int) (pids []int, err error) {
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range stats {
+		stat, err := os.ReadFile(path)
+		if err != nil { // it has ended
+			continue
+		}
+		// The name, in parentheses, may have anything in it.
+		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+		pid, errPID := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if errPID == nil && len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, err
 }
 
 // trouble causes one trouble after the other for the slot's worker, with calm in between,

@@ -19,8 +19,11 @@ import (
 
 // Config configures a run.
 type Config struct {
-	Binary  string // claimq
-	Worker  string // built by plants.WorkerByName
+	Binary string // claimq
+	Worker string // built by plants.WorkerByName; with Served a claimq
+	// Served are the arguments of a worker that is a claimq: work --serve -- PROGRAM, a program of the folder served.
+	// Empty: the workers are in Go.
+	Served  []string
 	Dir     string // for data, logs and diaries; it exists
 	Nodes   int
 	Workers int

@@ -52,13 +52,13 @@ var strays = [...]int{
 // errCut is returned for a call that the network does not forward.
 var errCut = errors.New("the network is cut")
 
-// way is one worker's way to the nodes: a proxy that it dials in place of each node, and that is
-// its own transport.
+// way is one worker's way to the nodes: a proxy that it dials in place of each node, or a proxy for each node. It is
+// the transport of these proxies.
 type way struct {
 	slot    int
 	strikes *strikes
-	strays  int // the proxy answers one in that number of calls by itself, 0 = none
-	proxy   *httptest.Server
+	strays  int // the proxies answer one in that number of calls by themselves, 0 = none
+	proxies []*httptest.Server
 	http    *http.Transport
 
 	mu      sync.Mutex // guards the fields below
@@ -73,38 +73,59 @@ type way struct {
 	counts  map[call]int
 }
 
-// openWay starts the proxy of a worker. The caller must close it.
+// openWay returns the way of a worker, without proxies. The caller must close it.
 func openWay(slot int, k *strikes, seed int64) *way {
 	w := &way{
 		slot: slot, strikes: k, cut: whole, rng: rand.New(rand.NewSource(seed)), counts: map[call]int{},
 		http: &http.Transport{MaxIdleConnsPerHost: 16, DisableCompression: true},
 	}
 	w.changed = sync.NewCond(&w.mu)
-	w.proxy = httptest.NewUnstartedServer(&httputil.ReverseProxy{
-		Rewrite:   func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = "http", r.In.Host },
+	return w
+}
+
+// proxy starts a proxy for the worker to dial in place of every node, and returns its address.
+func (w *way) proxy() (addr string) {
+	return w.start(func(r *httputil.ProxyRequest) { r.Out.URL.Host = r.In.Host })
+}
+
+// proxyOf starts a proxy that the worker takes for one node, and returns its address. It does not let the node
+// redirect to the leader, which the worker would then call directly.
+func (w *way) proxyOf(node string) (addr string) {
+	return w.start(func(r *httputil.ProxyRequest) {
+		r.Out.URL.Host, r.Out.Host = node, node
+		r.Out.Header.Del("X-Claimq-Redirect")
+	})
+}
+
+func (w *way) start(route func(*httputil.ProxyRequest)) (addr string) {
+	proxy := httptest.NewUnstartedServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme = "http"
+			route(r)
+		},
 		Transport: w,
 		// The connection of a call that is not forwarded breaks.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	})
-	w.proxy.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
+	proxy.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
 		number := 0
 		w.locked(func() { w.opened++; number = w.opened })
 		return context.WithValue(ctx, connNumber{}, number)
 	}
-	w.proxy.Start()
-	return w
+	proxy.Start()
+	w.proxies = append(w.proxies, proxy)
+	return proxy.Listener.Addr().String()
 }
 
 // connNumber is the context key for the number of a request's connection: 1, 2, ...
 type connNumber struct{}
 
-// addr returns the address for the worker to dial.
-func (w *way) addr() string { return w.proxy.Listener.Addr().String() }
-
-// close closes the proxy and waits for the calls that it forwards.
+// close closes the proxies and waits for the calls that they forward.
 func (w *way) close() {
 	w.set(closed)
-	w.proxy.Close()
+	for _, proxy := range w.proxies {
+		proxy.Close()
+	}
 	w.http.CloseIdleConnections()
 }
 

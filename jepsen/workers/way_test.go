@@ -33,6 +33,7 @@ func counting(t *testing.T) (url string, asked *atomic.Int64) {
 func testWay(t *testing.T) (w *way, post func(ctx context.Context, url, body string) error) {
 	t.Helper()
 	w = openWay(0, &strikes{}, 1)
+	w.proxy()
 	t.Cleanup(w.close)
 	return w, dialing(t, w)
 }
@@ -41,7 +42,7 @@ func testWay(t *testing.T) (w *way, post func(ctx context.Context, url, body str
 func dialing(t *testing.T, w *way) (post func(ctx context.Context, url, body string) error) {
 	t.Helper()
 	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, network, w.addr())
+		return new(net.Dialer).DialContext(ctx, network, w.proxies[0].Listener.Addr().String())
 	}
 	client := &http.Client{Transport: &http.Transport{DialContext: dial}}
 	t.Cleanup(client.CloseIdleConnections)
