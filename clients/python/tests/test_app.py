@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import runpy
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from claimq import (
     App,
+    AsyncClient,
     Client,
     NotFound,
     Permanent,
@@ -60,8 +62,6 @@ def test_run() -> None:
 
 
 def test_run_async() -> None:
-    import asyncio
-
     async def main() -> None:
         with recorder(app):
             assert isinstance(await run_async(report, 1), Done)
@@ -170,6 +170,23 @@ def test_each_test_has_an_empty_server(claimq_client: Client, claimq_server: Ser
     assert claimq_client.submit("t").id == 1
 
 
+def test_proxies_of_the_environment_are_not_asked(
+    claimq_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+
+    async def submit() -> int:
+        async with AsyncClient(timeout=5) as client:
+            return (await client.submit("t")).id
+
+    with Client(timeout=5) as client:
+        assert client.submit("t").id == 1
+    assert asyncio.run(submit()) == 2
+
+
 def test_steps(claimq_client: Client, run_worker: RunWorker) -> None:
     own = App(client=claimq_client)
 
@@ -206,8 +223,6 @@ def test_submit_many(claimq_client: Client) -> None:
 
 
 def test_schedules_of_all_pages(claimq_client: Client, claimq_server: Server) -> None:
-    import asyncio
-
     names = [f"s{i:02}" for i in range(12)]  # a page has 8 MiB
     for name in names:
         task = {"task": {"params": "x" * 1_000_000}, "every_ms": 60_000}

@@ -51,7 +51,8 @@ class Client:
 
         Args:
             endpoints: Base URLs of nodes, as a list or separated by commas. None:
-                CLAIMQ_ENDPOINTS, else http://127.0.0.1:7400.
+                CLAIMQ_ENDPOINTS, else http://127.0.0.1:7400. They are connected to
+                themselves: HTTP_PROXY is not read.
             api_key: Sent with every request. None: CLAIMQ_API_KEY, else api_key_file.
             api_key_file: A file with the key, read again when it changes. None:
                 CLAIMQ_API_KEY_FILE.
