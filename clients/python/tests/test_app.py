@@ -194,20 +194,28 @@ def test_steps(claimq_client: Client, run_worker: RunWorker) -> None:
     def fetch(n: int) -> int:
         return n
 
+    @own.task("bytes")
+    def bytes_() -> bytes:
+        return b"\xff\x00"
+
     @own.task("sum")
     def total() -> int:
-        return sum(current().dependencies.values())
+        *numbers, last = current().dependencies.values()
+        return sum(numbers) + len(last)
 
     steps = [
         new_step("a", fetch.new(1)),
         new_step("b", fetch.new(2)),
-        new_step("sum", total.new(), depends_on=["a", "b"]),
+        new_step("c", bytes_.new()),
+        new_step("sum", total.new(), depends_on=["a", "b", "c"]),
     ]
     id = claimq_client.submit("report", steps=steps).id
     run_worker(own)
-    assert claimq_client.get(id)["result"] == {"a": 1, "b": 2, "sum": 3}
+    assert claimq_client.get(id)["result"] == {"a": 1, "b": 2, "c": "/wA=", "sum": 5}
     with pytest.raises(ValueError, match="step a: a step has no idempotency_key"):
         new_step("a", new_task("t", key="k"))
+    with pytest.raises(ValueError, match="params and payload are both given"):
+        new_task("t", {"a": 1}, payload=b"")
 
 
 def test_submit_many(claimq_client: Client) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import ssl
 import subprocess
 from typing import Any
 
@@ -19,7 +20,9 @@ from claimq import (
     NotAvailable,
     NotFound,
     OutcomeUnknown,
+    _aio,
 )
+from claimq._core import Failure, Open, Reply
 
 FAULTS = os.environ["CLAIMQ_FAULTS"]
 SCRIPTS = subprocess.run([FAULTS], capture_output=True, text=True, check=True).stdout.splitlines()
@@ -63,6 +66,46 @@ def test_script(name: str, kind: str) -> None:
         assert type(error) is FAMILIES[plan["outcome"]], error
         assert error.code == plan["code"]
         assert error.request_id
+
+
+@pytest.mark.parametrize("begin", ["send", "open"])
+def test_an_answer_without_an_end_is_not_kept(
+    begin: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_aio, "ANSWER_MAX", 100_000)
+    read = 0
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal read
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 500 Internal Server Error\r\n\r\n")
+        while not writer.is_closing():
+            writer.write(b"x" * 10_000)
+            read += 10_000
+            try:
+                await writer.drain()
+            except ConnectionError:
+                return
+
+    async def main() -> object:
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        transport = _aio.Transport(ssl.create_default_context)
+        command = Open(f"http://127.0.0.1:{port}", "GET", "/", {}, None, 5.0, 5.0)
+        try:
+            if begin == "send":
+                return await transport.send(command)
+            return (await transport.open(command))[0]
+        finally:
+            transport.close()
+            server.close()
+
+    outcome = asyncio.run(main())
+    if begin == "send":
+        assert isinstance(outcome, Failure) and "too large" in str(outcome.error)
+    else:
+        assert isinstance(outcome, Reply) and outcome.body == b""
+    assert read < 20_000_000  # it hung up, and not because its time was over
 
 
 def call(client: Client, plan: dict[str, Any]) -> None:

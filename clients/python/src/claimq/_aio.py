@@ -88,13 +88,11 @@ class Transport:
                 connection = await self._take(send)
                 sent = True
                 head = await self._request(connection, send)
-                body = bytearray()
-                async for piece in _body(connection.reader, head):
-                    body += piece
-                    if len(body) > ANSWER_MAX:
-                        return Failure(ValueError("the answer is too large"), True, final=True)
+                body = await _read(connection.reader, head)
+            if body is None:
+                return Failure(ValueError("the answer is too large"), True, final=True)
             keep = head.keep
-            return Reply(head.status, head.headers, bytes(body))
+            return Reply(head.status, head.headers, body)
         except TimeoutError:
             return Failure(TimeoutError("no answer in time"), sent)
         except _ERRORS as e:
@@ -115,8 +113,8 @@ class Transport:
                 if head.status == 200 and kind == "text/event-stream":
                     lines = Lines(connection, head)
                     return Opened(), lines
-                body = b"".join([piece async for piece in _body(connection.reader, head)])
-                return Reply(head.status, head.headers, body), None
+                body = await _read(connection.reader, head)
+                return Reply(head.status, head.headers, body or b""), None
         except _ERRORS as e:
             return Failure(e, False), None
         finally:
@@ -228,6 +226,16 @@ async def _read_head(reader: asyncio.StreamReader) -> _Head:
         name, _, value = line.partition(":")
         headers[name.strip().lower()] = value.strip()
     raise ValueError("the answer has too many headers")
+
+
+async def _read(reader: asyncio.StreamReader, head: _Head) -> bytes | None:
+    """Return the body; None if it is too large."""
+    body = bytearray()
+    async for piece in _body(reader, head):
+        body += piece
+        if len(body) > ANSWER_MAX:
+            return None
+    return bytes(body)
 
 
 async def _body(reader: asyncio.StreamReader, head: _Head) -> AsyncIterator[bytes]:

@@ -119,7 +119,7 @@ class Task(Generic[P, R]):
         return self.app.client.submit_task(self.new(*args, **kwargs))
 
     async def submit_async(self, *args: P.args, **kwargs: P.kwargs) -> Submitted:
-        """Submit a task from an event loop."""
+        """Submit a task from an event loop. Raises what submit raises."""
         return await self.app.async_client.submit_task(self.new(*args, **kwargs))
 
     def arguments(self, params: object) -> dict[str, Any]:

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any, Literal
 
 from . import types
@@ -134,8 +133,3 @@ def current() -> Context:
     if context is None:
         raise RuntimeError("current() is called outside of a handler")
     return context
-
-
-def seconds(length: Seconds) -> float:
-    """Return a length of time as seconds."""
-    return length.total_seconds() if isinstance(length, timedelta) else float(length)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import traceback
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Union
 
 from . import types
 from ._app import Task
-from ._context import Cancelled, Context, Permanent, RetryAfter, Snooze, _current, seconds
+from ._context import Cancelled, Context, Permanent, RetryAfter, Snooze, _current
+from ._task import seconds
 
 Handler = Task[Any, Any]
 
@@ -74,6 +77,13 @@ async def perform_async(task: Handler, context: Context, params: object) -> Outc
         raise
     except BaseException as e:
         return outcome_of(e, context)
+
+
+def result(of: Mapping[str, Any]) -> Any:
+    """Return the result in an object of the API: any JSON, bytes, or None."""
+    if "result_payload" in of:
+        return base64.b64decode(of["result_payload"])
+    return of.get("result")
 
 
 def outcome_of(error: BaseException, context: Context) -> Outcome:

@@ -24,7 +24,7 @@ from typing import Any
 from ._app import App
 from ._calls import encode
 from ._context import Context, Reason
-from ._outcome import Done, Failed, Handler, Outcome, perform, perform_async
+from ._outcome import Done, Failed, Handler, Outcome, perform, perform_async, result
 from ._task import milliseconds
 
 logger = logging.getLogger("claimq")
@@ -222,7 +222,7 @@ class _Server(asyncio.Protocol):
             traceparent=m.get("traceparent"),
             parent_id=m.get("parent_id"),
             step=m.get("step"),
-            dependencies={name: _result(value) for name, value in dependencies.items()},
+            dependencies={name: result(value) for name, value in dependencies.items()},
             dependencies_left_out=m.get("dependencies_left_out", False),
             deadline=time.monotonic() + timeout / 1000 if timeout else None,
         )
@@ -367,13 +367,6 @@ class _Server(asyncio.Protocol):
 
 class _TooLarge(Exception):
     """A result that claimq would not take."""
-
-
-def _result(of: Mapping[str, Any]) -> Any:
-    """Return the result of a dependency."""
-    if "result_payload" in of:
-        return base64.b64decode(of["result_payload"])
-    return of.get("result")
 
 
 def cut(error: str, most: int) -> str:

@@ -43,10 +43,14 @@ class Backoff:
         return backoff
 
 
+def seconds(length: Seconds) -> float:
+    """Return a length of time as seconds."""
+    return length.total_seconds() if isinstance(length, timedelta) else float(length)
+
+
 def milliseconds(length: Seconds) -> int:
     """Return a length of time as the API takes it; a part of a millisecond counts as one."""
-    seconds = length.total_seconds() if isinstance(length, timedelta) else length
-    return -int(-seconds * 1000 // 1)
+    return -int(-seconds(length) * 1000 // 1)
 
 
 def timestamp(time: datetime) -> str:
@@ -110,8 +114,10 @@ def new_task(
         on_step_failure: What a step that failed means for the others.
 
     Raises:
-        ValueError: A time has no time zone.
+        ValueError: A time has no time zone, or params and payload are both given.
     """
+    if params is not None and payload is not None:
+        raise ValueError("params and payload are both given: give one of them")
     fields: dict[str, Any] = {"task_type": task_type}
     if payload is not None:
         fields["payload"] = base64.b64encode(payload).decode("ascii")

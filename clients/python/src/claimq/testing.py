@@ -18,7 +18,7 @@ from ._app import App, Task
 from ._calls import Submitted, encode
 from ._client import Client
 from ._context import Context
-from ._outcome import Done, Failed, Outcome, Snoozed, perform, perform_async
+from ._outcome import Done, Failed, Outcome, Snoozed, perform, perform_async, result
 from ._task import milliseconds
 
 __all__ = [
@@ -101,7 +101,7 @@ def _work(app: App, client: Client, claimed: Mapping[str, Any]) -> Outcome:
     if claimed.get("depends_on"):
         steps = client.tasks(parent_id=claimed["parent_id"], include=["result"])
         names = claimed["depends_on"]
-        results = {s.get("step", ""): s.get("result") for s in steps}
+        results = {s.get("step", ""): result(s) for s in steps}
         context.dependencies = {name: results[name] for name in names}
 
     def report(value: Any) -> None:
