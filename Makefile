@@ -9,7 +9,7 @@ GO      ?= go
 MODULES := . bench/peers client/otel
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test page python proof test-kill test-upgrade test-steps test-fuzz test-operations test-workers test-slots test-page test-page-large test-page-soak test-page-pairs test-recipes soak crashes sim jepsen jepsen-long jepsen-selftest jepsen-rules lint mac fmt vuln bench bench-client bench-peers bench-fsm bench-scale bench-overview benchstat fuzz cover clean cluster dist
+.PHONY: help build demo test page python proof test-kill test-upgrade test-steps test-fuzz test-operations test-workers test-memory test-slots test-page test-page-large test-page-soak test-page-pairs test-recipes soak crashes sim jepsen jepsen-long jepsen-selftest jepsen-rules lint mac fmt vuln bench bench-client bench-peers bench-fsm bench-scale bench-overview benchstat fuzz cover clean cluster dist
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -51,6 +51,10 @@ test-workers: build ## worker processes stopped past their leases, cut off, kill
 	$(GO) run ./jepsen workers --binary $(BIN)/claimq --time $(or $(TIME),3m) --seed $(or $(SEED),1)
 	$(GO) run ./jepsen workers --binary $(BIN)/claimq --time $(or $(TIME),3m) --seed $(or $(SEED),1) --worker 'claimq work --serve --processes 2 -- /usr/bin/python3 jepsen/workers/served/diary.py'
 	$(GO) run ./jepsen workers --binary $(BIN)/claimq --time $(or $(TIME),3m) --seed $(or $(SEED),1) --worker 'claimq work --serve --processes 2 -- node jepsen/workers/served/diary.mjs'
+
+test-memory: build ## what memory nodes take when every call is asked over 400 connections at once, on a state made for it: make test-memory CALLS=list_tasks,run_batch
+	$(GO) run ./jepsen memory --binary $(BIN)/claimq $(if $(CALLS),--calls $(CALLS))
+	$(GO) run ./jepsen memory --binary $(BIN)/claimq $(if $(CALLS),--calls $(CALLS)) --follower
 
 test-slots: ## one Worker with 1,000 busy slots, the leader killed 10 times: nothing lost, nothing held twice
 	$(GO) test -count=1 -v -run '^TestBusyWorker$$' ./jepsen

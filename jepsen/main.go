@@ -35,6 +35,7 @@ func commands() []command {
 		{"scale", "[--tasks N] [--nodes 1|3] [--pairs N] [--load N] [--conns N] [--reading 5s] [--binary PATH]", runScale},
 		{"operations", "[--producers N] [--workers N] [--rate N] [--pause 5s] [--seed S] [--binary PATH]", runOperations},
 		{"workers", "[--workers N] [--rate N] [--time 2m] [--lease 1s] [--seed S] [--binary PATH] [--plant NAME]", runWorkers},
+		{"memory", "[--calls NAME,...] [--follower] [--nodes N] [--conns N] [--hold 6s] [--binary PATH]", runMemory},
 		{"fuzz", "[--requests N] [--senders N] [--secure] [--foes N] [--hold 12s] [--seed S] [--binary PATH]", runFuzz},
 		{"upgrade", "[--from LEVEL,...] [--rate N] [--rest 3s] [--seed S] [--binary PATH]", runUpgrade},
 		{"check", "FILE", runCheck},

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// PeakBytes returns the peak of resident memory of the last start's process, or 0 if
-// unknown.
+// PeakBytes returns the peak of resident memory of the last start's process, since the last
+// ResetPeak if there was one, or 0 if unknown.
 func (n *Node) PeakBytes() (bytes int64) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.PID()))
 	if err != nil {
@@ -19,4 +19,9 @@ func (n *Node) PeakBytes() (bytes int64) {
 		}
 	}
 	return 0
+}
+
+// ResetPeak lets PeakBytes report the peak from now on.
+func (n *Node) ResetPeak() error {
+	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", n.PID()), []byte("5"), 0)
 }
