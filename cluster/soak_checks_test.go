@@ -18,7 +18,10 @@ const (
 	soakProgressMax = 10 * time.Second
 	soakLevelMax    = 30 * time.Second
 
-	soakExpiryMax       = time.Second
+	soakExpiryMax = time.Second
+	// soakExpiryCutOff is how long a leader that is cut off still takes itself for one: that is
+	// time without a leader, which unwell cannot tell.
+	soakExpiryCutOff    = leaderLeaseTimeout
 	soakExpiryPerChange = 500 * time.Millisecond
 	soakExpiryUnhinted  = 5 * time.Second
 	soakHealthInterval  = 100 * time.Millisecond
@@ -125,7 +128,7 @@ func (l *soakLoad) checkLate(n *Node, now soakMoment) {
 		}
 		late := now.at.Sub(h.dueAt)
 		changes := now.changes - h.begun.changes
-		most := soakExpiryMax + 2*soakHealthInterval + h.lease/1000 + (now.unwell - h.begun.unwell) +
+		most := soakExpiryMax + soakExpiryCutOff + 2*soakHealthInterval + h.lease/1000 + (now.unwell - h.begun.unwell) +
 			soakExpiryPerChange*time.Duration(changes) + soakExpiryUnhinted*time.Duration(min(changes, now.starts-h.begun.starts))
 		if late > most {
 			l.c.fail("task %d, token %d: its lease of %s ended %s ago and the claim is still live, at most %s is allowed", lease.TaskID, lease.Token, h.lease, late, most)

@@ -11,10 +11,10 @@ import (
 // What reads take in the rushes says something of the turns of keys if there are so many of them,
 // in the crowd and beside it. A read of the crowd waits for half of the crowd and more, one beside
 // it for some two reads, if keys take turns; else it takes as long. Other work on the machine makes
-// both longer.
+// both longer, so that they have been seen to differ by a quarter only.
 const (
 	crowdMin, aloneMin = 50, 15
-	aloneShare         = 2
+	aloneMax           = 0.9 // of a read of the crowd
 )
 
 // turns checks that reads by a key of its own did not wait for those of many with another key, in
@@ -27,7 +27,7 @@ func turns(h *history.History, p *Part) (crowd, alone time.Duration) {
 		}
 	}
 	crowd, alone = median(all.Crowd), median(all.Alone)
-	if len(all.Crowd) >= crowdMin && len(all.Alone) >= aloneMin && alone*aloneShare > crowd && !h.Run.Shared {
+	if len(all.Crowd) >= crowdMin && len(all.Alone) >= aloneMin && float64(alone) > aloneMax*float64(crowd) && !h.Run.Shared {
 		p.ViolateAt(all.To, RuleTurns, "with a key of its own one waited for %v, and %d with another key for %v: keys do not take turns",
 			alone, h.Run.Neighbours.Readers, crowd)
 	}

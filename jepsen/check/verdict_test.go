@@ -62,7 +62,7 @@ func goodRun() *history.History {
 // waitAlone has the one that reads alone wait in the rushes as long as the others.
 func waitAlone(h *history.History, rushes ...int) {
 	for _, i := range rushes {
-		h.Run.Neighbours.Rushes[i].Alone = slices.Repeat([]int64{46 * ms}, 7)
+		h.Run.Neighbours.Rushes[i].Alone = slices.Repeat([]int64{82 * ms}, 7)
 	}
 }
 
@@ -73,7 +73,7 @@ func TestJudge_rushes(t *testing.T) {
 	for name, change := range map[string]func(h *history.History, all []history.Rush){
 		"one of three": func(h *history.History, _ []history.Rush) { waitAlone(h, 0) },
 		"in a fault": func(_ *history.History, all []history.Rush) {
-			all[1].Alone = slices.Repeat([]int64{46 * ms}, 50)
+			all[1].Alone = slices.Repeat([]int64{82 * ms}, 50)
 		},
 		"few reads": func(h *history.History, all []history.Rush) {
 			waitAlone(h, 0, 3, 4)
