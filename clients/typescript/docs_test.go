@@ -13,13 +13,15 @@ import (
 )
 
 var (
+	readBlock  = regexp.MustCompile("(?ms)^```ts\n(.*?)^```$")
 	docBlock   = regexp.MustCompile("(?ms)^```ts\n// (\\S+)\n(.*?)^```$")
 	docPrinted = regexp.MustCompile(`console\.log\(.*\); // (.*)`)
 	docCommand = regexp.MustCompile("(?ms)^```console\n\\$ node (.*?)\n(.*?)^```$")
 )
 
 // The programs of docs/typescript.md compile, and run against three nodes while their leader is
-// down: a worker by claimq work --serve, what submits to it, tests, and one handler by hand.
+// down: a worker by claimq work --serve, what submits to it, tests, and one handler by hand. So
+// does README's, as what submits and by hand.
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	dir, env := built(t), environment(t)
@@ -44,6 +46,15 @@ func TestDocs(t *testing.T) {
 	for _, block := range blocks {
 		write(block[1], block[2])
 	}
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	quick := readBlock.FindSubmatch(readme)
+	if quick == nil {
+		t.Fatal("README has no TypeScript")
+	}
+	write("readme.ts", string(quick[1]))
 	write("tsconfig.json", `{"extends": "../tsconfig.json", "compilerOptions": {"rootDir": ".", "outDir": "../../build/docs"}, "include": ["."]}`)
 	run(t, dir, nil, "npm", "exec", "--offline", "--", "tsc", "--project", "tests/docs")
 
@@ -83,6 +94,12 @@ func TestDocs(t *testing.T) {
 				t.Errorf("%s prints %q, and not %q", block[1], out, want)
 			}
 		}
+	}
+	if out := run(t, programs, env, node, "readme.js"); out != "" {
+		t.Errorf("README's program prints %q when it submits", out)
+	}
+	if out := run(t, programs, append(env, "CLAIMQ_WORKER=w"), node, "readme.js", "--task", "mail", "--params", `{"to":"ada"}`); !strings.HasSuffix(out, "mail to ada\"\n") {
+		t.Errorf("README's handler returns %q", out)
 	}
 	if out := run(t, programs, env, node, "crawl.js", "--task", "crawl", "--params", `{"pages":3}`); !strings.HasSuffix(out, "\n3\n") {
 		t.Errorf("crawl.ts returns %q", out)

@@ -3,6 +3,7 @@ package typescript
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io/fs"
 	"os"
@@ -178,16 +179,33 @@ func environment(t *testing.T) []string {
 	return env
 }
 
-// The package's own tests, in the oldest node that it is for. That they compile is a test, too:
-// each line of tests/typing_wrong.ts that says so is refused.
-func TestNode(t *testing.T) {
+// The package's own tests, in every runtime that it is for (TestServe_runtimes has those of the
+// worker). That they compile is a test, too: each line of tests/typing_wrong.ts that says so is
+// refused.
+func TestRuntimes(t *testing.T) {
 	t.Parallel()
 	dir := built(t)
 	tests, err := filepath.Glob(filepath.Join(dir, "build", "*.test.js"))
 	if err != nil || len(tests) == 0 {
 		t.Fatalf("the tests are %v, %v", tests, err)
 	}
-	run(t, dir, environment(t), slices.Concat(runtimes(t)["node20"], []string{"--test"}, tests)...)
+	env := environment(t)
+	withoutServe := slices.DeleteFunc(slices.Clone(tests), func(path string) bool { return filepath.Base(path) == "serve.test.js" })
+	for name, command := range runtimes(t) {
+		files := withoutServe
+		if name == "node20" {
+			files = tests
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, dir, env, slices.Concat(command[:1], tested[name], files)...)
+		})
+	}
+}
+
+// tested is how the runtimes are told to run tests.
+var tested = map[string][]string{
+	"node20": {"--test"}, "node22": {"--test"}, "bun": {"test"}, "deno": {"test", "--allow-all", "--no-remote", "--no-check"},
 }
 
 // In each runtime, by its own transport and by fetch, a client meets every script of faults.
@@ -224,4 +242,78 @@ func TestAPI(t *testing.T) {
 	if !bytes.Equal(got, want) {
 		t.Error("src/api.d.ts is not what is made of api/openapi.yaml: run npm run api in clients/typescript")
 	}
+}
+
+// The package is the same bytes whenever it is built. Installed from the file into an empty
+// folder it is all that is there, every runtime can import it, and users' programs compile with
+// an older compiler and without the types of Node.
+func TestPackage(t *testing.T) {
+	t.Parallel()
+	dir := built(t)
+	pack := func() (file string, sum [32]byte) {
+		t.Helper()
+		copied, to := t.TempDir(), t.TempDir()
+		if err := copyPackage(copied); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(filepath.Join(dir, "node_modules"), filepath.Join(copied, "node_modules")); err != nil {
+			t.Fatal(err)
+		}
+		run(t, copied, nil, "npm", "run", "--silent", "build")
+		run(t, copied, nil, "npm", "pack", "--silent", "--pack-destination", to)
+		files, err := filepath.Glob(filepath.Join(to, "*"))
+		if err != nil || len(files) != 1 {
+			t.Fatalf("packed %v, %v", files, err)
+		}
+		data, err := os.ReadFile(files[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return files[0], sha256.Sum256(data)
+	}
+	file, first := pack()
+	if _, second := pack(); first != second {
+		t.Error("the package has other bytes when it is built again")
+	}
+	empty := t.TempDir()
+	for name, text := range map[string]string{
+		"package.json": `{"type": "module"}`,
+		"program.js": `import { Client, task } from "claimq";
+import { Recorder } from "claimq/testing";
+import { handle } from "claimq/worker";
+handle(task("mail"), {}, () => {});
+new Client().close();
+new Recorder();
+console.log("imported", import.meta.resolve("claimq"));
+`,
+		"tsconfig.json": `{"compilerOptions": {"strict": true, "module": "nodenext", "target": "es2022", "lib": ["es2023", "dom", "dom.asynciterable"], "types": [], "noEmit": true}}`,
+	} {
+		if err := os.WriteFile(filepath.Join(empty, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(t, empty, nil, "npm", "install", "--silent", "--offline", "--ignore-scripts", "--no-audit", "--no-fund", file)
+	installed, err := os.ReadDir(filepath.Join(empty, "node_modules"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range installed {
+		if name := entry.Name(); name != "claimq" && !strings.HasPrefix(name, ".") {
+			t.Errorf("it brought %s with it", name)
+		}
+	}
+	for name, command := range runtimes(t) {
+		out := run(t, empty, nil, slices.Concat(command, []string{"program.js"})...)
+		if !strings.Contains(out, "imported file://") || !strings.Contains(out, "node_modules/claimq/dist/index.js") {
+			t.Errorf("%s says %q", name, out)
+		}
+	}
+	if err := copyFile("tests/typing_right.ts", filepath.Join(empty, "program.ts")); err != nil {
+		t.Fatal(err)
+	}
+	compiler, err := filepath.Abs(filepath.Join(tools, "typescript", "bin", "tsc"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, empty, nil, "node", compiler, "--project", ".")
 }

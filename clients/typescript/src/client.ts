@@ -402,7 +402,7 @@ function withQuery(path: string, fields: object): string {
 
 /** Returns the task with an idempotency key. */
 function keyed<T extends NewTask>(task: T): T {
-  return task.idempotency_key === undefined ? { ...task, idempotency_key: randomHex(16) } : task;
+  return task.idempotency_key === undefined ? { ...task, idempotency_key: randomHex() } : task;
 }
 
 /** Reports whether an op carries what the server recognizes a repeat by. */

@@ -1,5 +1,6 @@
 // Makes calls: it sends requests to nodes until a call is settled or its time is over.
 
+import { shared } from "#platform";
 import { ClaimqError, NotAuthorized, NotAvailable, NotFound, OutcomeUnknown, RateLimited, Closed, family, statusOf } from "./errors.js";
 import { Nodes } from "./nodes.js";
 import { broken, decides, judge, Repeats, type Verdict } from "./repeat.js";
@@ -182,7 +183,7 @@ export class Core {
     const repeats = new Repeats(request.method !== "GET", request.repeatable ?? true);
     const limit = options.timeoutMs ?? this.timeoutMs + (request.waitMs ?? 0);
     const deadline = performance.now() + limit;
-    const requestId = randomHex(8);
+    const requestId = randomHex();
     const route = new Route(this.#nodes);
     let before: ClaimqError | undefined; // of the try before
     let refused: ClaimqError | undefined; // of the newest try that a node answered
@@ -293,7 +294,7 @@ export class Core {
         clock.signal.throwIfAborted();
         const { base } = route.next();
         const key = this.#settings.key();
-        const requestId = randomHex(8);
+        const requestId = randomHex();
         let judged: Judged;
         let reply: Reply | undefined;
         const quiet = new Clock(clock.signal);
@@ -361,7 +362,8 @@ class Clock {
     this.#others = others.filter((s) => s !== undefined);
     for (const other of this.#others) {
       if (other.aborted) this.#abort();
-      else other.addEventListener("abort", this.#abort);
+      shared(other);
+      other.addEventListener("abort", this.#abort);
     }
   }
 
@@ -517,7 +519,7 @@ export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   signal?.throwIfAborted();
 }
 
-/** Returns so many random bytes in hexadecimal. */
-export function randomHex(bytes: number): string {
-  return Array.from(crypto.getRandomValues(new Uint8Array(bytes)), (b) => b.toString(16).padStart(2, "0")).join("");
+/** Returns 32 random digits of hexadecimal. */
+export function randomHex(): string {
+  return crypto.randomUUID().replaceAll("-", "");
 }

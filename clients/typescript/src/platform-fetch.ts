@@ -7,6 +7,9 @@ export function env(name: string): string | undefined {
   return globalThis.process?.env?.[name] || undefined;
 }
 
+/** Lets any number of calls listen to a signal. */
+export function shared(_: AbortSignal): void {}
+
 /** Returns what reads the API key from a file. */
 export function keyIn(file: string): () => string {
   throw new TypeError(`apiKeyFile ${file}: there are no files here`);
