@@ -152,16 +152,20 @@ export class Client {
    */
   async wait<Result = unknown>(task: TaskRef<Result>, { timeoutMs, signal }: CallOptions = {}): Promise<Task<Result>> {
     const until = performance.now() + (timeoutMs ?? Infinity);
+    const path = taskPath(task);
+    const over = (why: string) => new DOMException(`task ${path.slice("/api/tasks/".length)} ${why}`, "TimeoutError");
     for (;;) {
       const began = performance.now();
-      const waitMs = Math.max(Math.min(Math.floor(until - began), POLL_MAX_MS), 0);
-      const limit = timeoutMs === undefined ? undefined : waitMs + Math.min(WAIT_GRACE_MS, this.#core.timeoutMs);
-      const request = { method: "GET", path: `${taskPath(task)}?wait_ms=${waitMs}`, waitMs };
-      const answer = await this.#core.call(request, { ...(limit !== undefined && { timeoutMs: limit }), ...(signal && { signal }) });
+      const answer = await this.#core.poll(until - began, signal, () => {
+        const waitMs = Math.max(Math.min(Math.floor(until - performance.now()), POLL_MAX_MS), 1);
+        const limit = timeoutMs === undefined ? {} : { timeoutMs: waitMs + Math.min(WAIT_GRACE_MS, this.#core.timeoutMs) };
+        return this.#core.call({ method: "GET", path: `${path}?wait_ms=${waitMs}`, waitMs }, { ...limit, ...(signal && { signal }) });
+      });
+      if (answer === undefined) throw over("was not asked for: too many waits of the client are under way");
       const found = answer.task as Task<Result>;
       if (found.status === "completed" || found.status === "failed" || found.status === "cancelled") return found;
       const now = performance.now();
-      if (now >= until) throw new DOMException(`task ${found.id} has not ended yet: it is ${found.status}`, "TimeoutError");
+      if (now >= until) throw over(`has not ended yet: it is ${found.status}`);
       if (now - began < WAIT_PAUSE_MS) await sleep(WAIT_PAUSE_MS, signal);
     }
   }

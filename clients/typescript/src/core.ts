@@ -30,8 +30,8 @@ const ANSWER_MAX = 24 << 20;
 const LINE_MAX = 1 << 20;
 
 /**
- * How many tries of calls, and of long polls, are under way at once; more wait for their turn
- * within their time. Each has a connection, of which a node has a bounded number.
+ * How many tries of calls, and how many long polls, are under way at once; more wait for their
+ * turn within their time. Each has a connection, of which a node has a bounded number.
  */
 const CALLS_MAX = 128;
 const POLLS_MAX = 512;
@@ -82,14 +82,14 @@ class Gate {
     this.#free = max;
   }
 
-  /** Waits for a turn for at most so many milliseconds, and reports whether it came. */
+  /** Waits for a turn for at most so many milliseconds (Infinity: without an end), and reports whether it came. */
   async enter(ms: number, signal: AbortSignal | undefined): Promise<boolean> {
     if (this.#free > 0) {
       this.#free--;
       return true;
     }
     const clock = new Clock(signal);
-    clock.limit(ms);
+    if (ms < Infinity) clock.limit(ms);
     const came = await new Promise<boolean>((resolve) => {
       const go = () => resolve(true);
       this.#waiting.add(go);
@@ -188,9 +188,9 @@ export class Core {
     let before: ClaimqError | undefined; // of the try before
     let refused: ClaimqError | undefined; // of the newest try that a node answered
     let refusedAt = 0; // which that was
-    const gate = request.waitMs ? this.#polls : this.#calls;
     for (;;) {
-      if (!(await gate.enter(deadline - performance.now(), options.signal))) {
+      // A long poll has its turn already.
+      if (!request.waitMs && !(await this.#calls.enter(deadline - performance.now(), options.signal))) {
         options.signal?.throwIfAborted();
         throw givenUp(repeats, before ?? new NotAvailable("its turn did not come: too many calls of the client are under way", { requestId }), requestId);
       }
@@ -200,7 +200,7 @@ export class Core {
       if (request.body !== undefined) headers["Content-Type"] = "application/json";
       if (redirect) headers["X-Claimq-Redirect"] = "1";
       const judged = await this.#try(base, request, headers, requestId, deadline - performance.now(), options.signal)
-        .finally(() => gate.leave());
+        .finally(() => request.waitMs || this.#calls.leave());
       if (judged.heard) this.#nodes.answered(base, followed);
       if (judged.error instanceof NotAuthorized && judged.error.status === 401) {
         // The file may have a newer token by now, another node may know the key.
@@ -233,6 +233,22 @@ export class Core {
         throw givenUp(repeats, error, requestId, `given up after ${limit / 1000} s and ${tries}`);
       }
       await sleep(pause, options.signal);
+    }
+  }
+
+  /**
+   * Makes a long poll when its turn comes, and returns what it does; undefined if that did not
+   * come within so many milliseconds.
+   */
+  async poll<T>(ms: number, signal: AbortSignal | undefined, make: () => Promise<T>): Promise<T | undefined> {
+    if (!(await this.#polls.enter(ms, signal))) {
+      signal?.throwIfAborted();
+      return undefined;
+    }
+    try {
+      return await make();
+    } finally {
+      this.#polls.leave();
     }
   }
 

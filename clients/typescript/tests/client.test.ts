@@ -210,6 +210,21 @@ test("calls beyond what is under way wait for their turn", async () => {
   assert.deepEqual(warnings, []);
 });
 
+test("waits beyond what is under way do so, too, and hold up no calls", async () => {
+  let waiting = 0;
+  const own = await startOwn((request, response) => {
+    if (request.url!.includes("wait_ms")) waiting++; // it is not answered
+    else response.end('{"success":true,"task":{"id":1}}');
+  });
+  const stop = new AbortController();
+  const waits = Array.from({ length: 512 }, () => own.wait(1, stop));
+  await assert.rejects(own.wait(7, { timeoutMs: 50 }), (e) => e instanceof DOMException && e.name === "TimeoutError" && /^task 7 was not asked for/.test(e.message));
+  assert.equal((await own.get(1)).id, 1);
+  assert.ok(waiting <= 512);
+  stop.abort(new Error("enough"));
+  for (const wait of await Promise.allSettled(waits)) assert.equal(wait.status === "rejected" && wait.reason.message, "enough");
+});
+
 test("an abort ends a call, and its connection", async () => {
   let ended: () => void;
   const gone = new Promise<void>((resolve) => (ended = resolve));
