@@ -50,6 +50,7 @@ test-operations: build ## a cluster grows, shrinks, has nodes replaced and resta
 test-workers: build ## worker processes stopped past their leases, cut off, killed, the leader killed at each of their calls: make test-workers TIME=5m SEED=1
 	$(GO) run ./jepsen workers --binary $(BIN)/claimq --time $(or $(TIME),3m) --seed $(or $(SEED),1)
 	$(GO) run ./jepsen workers --binary $(BIN)/claimq --time $(or $(TIME),3m) --seed $(or $(SEED),1) --worker 'claimq work --serve --processes 2 -- /usr/bin/python3 jepsen/workers/served/diary.py'
+	cd clients/typescript && npm ci --ignore-scripts --no-audit --no-fund --prefer-offline --silent && npm run --silent build
 	$(GO) run ./jepsen workers --binary $(BIN)/claimq --time $(or $(TIME),3m) --seed $(or $(SEED),1) --worker 'claimq work --serve --processes 2 -- node jepsen/workers/served/diary.mjs'
 
 test-memory: build ## what memory nodes take when every call is asked over 400 connections at once, on a state made for it: make test-memory CALLS=list_tasks,run_batch

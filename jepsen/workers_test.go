@@ -1,9 +1,6 @@
 package main
 
 import (
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -26,20 +23,11 @@ func TestWorkers(t *testing.T) {
 	runShort(t, workers.Config{Worker: worker})
 }
 
-// The same where the workers are claimq work --serve with programs in Python and in Node, whose
-// processes are stopped and killed alone, and block all that they have past their leases.
+// The same where the workers are claimq work --serve with a program in Python, whose processes are stopped and
+// killed alone, and block their interpreter past their leases. The one in Node is in clients/typescript.
 func TestWorkers_served(t *testing.T) {
 	t.Parallel()
-	for _, program := range []string{"/usr/bin/python3 workers/served/diary.py", "node workers/served/diary.mjs"} {
-		command := strings.Fields(program)
-		t.Run(filepath.Base(command[0]), func(t *testing.T) {
-			t.Parallel()
-			if _, err := exec.LookPath(command[0]); err != nil {
-				t.Fatalf("install it, or run .ci/tools as root: %v", err)
-			}
-			runShort(t, workers.Config{Worker: binary(), Served: append([]string{"work", "--serve", "--"}, command...)})
-		})
-	}
+	runShort(t, workers.Config{Worker: binary(), Served: []string{"work", "--serve", "--processes", "2", "--", "/usr/bin/python3", "workers/served/diary.py"}})
 }
 
 // runShort runs workers for a short time.

@@ -19,6 +19,7 @@ import (
 	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/jepsen/workers"
 )
 
 // patience bounds every wait.
@@ -205,4 +206,28 @@ func (o *spoken) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.text.String()
+}
+
+// Worker processes with the client are stopped, killed and cut off, and block their event loop past their leases,
+// and the leader is killed at their calls: no two handlers ever believe to hold one task, and nothing is lost. `make
+// test-workers` does it at length.
+func TestServe_faults(t *testing.T) {
+	t.Parallel()
+	dir, _ := built(t), environment(t)
+	program, err := filepath.Abs("../../jepsen/workers/served/diary.mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := []string{"work", "--serve", "--processes", "2", "--", "env", "CLAIMQ_TYPESCRIPT=" + dir}
+	report, err := workers.Run(t.Context(), workers.Config{
+		Binary: filepath.Join(scratch, "claimq"), Worker: filepath.Join(scratch, "claimq"), Served: slices.Concat(command, runtimes(t)["node20"], []string{program}),
+		Dir: t.TempDir(), Nodes: 3, Workers: 5, Rate: 12, Time: 6 * time.Second, Lease: 500 * time.Millisecond, Seed: 3, Out: t.Output(),
+	})
+	t.Log(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !report.OK() {
+		t.Error("the run does not pass")
+	}
 }

@@ -114,7 +114,7 @@ export interface HandleOptions {
 
 /**
  * What does the work. It gets a task's params, as its type's validator made them; bytes that were
- * submitted as a Uint8Array come as one, unless they happen to be JSON.
+ * submitted as a Uint8Array come as one.
  */
 export type Run<Result, Parsed> = (params: Parsed, context: Context) => Result | Promise<Result>;
 
