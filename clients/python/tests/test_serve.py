@@ -383,6 +383,11 @@ def echo(text: str) -> str:
     print("to stderr:", text, file=sys.stderr)
     subprocess.run(["true"], check=True)
     return text
+@app.task("odd")
+def odd(what: str):
+    if what == "progress":
+        current().progress("x" * 5000)
+    return {"set": {1}, "nan": float("nan"), "large": "x" * (1 << 20)}[what]
 """
 
 
@@ -401,7 +406,7 @@ def test_run_as_a_child(tmp_path: Path) -> None:
     theirs.close()
     ours.settimeout(20)
     file = ours.makefile("rb")
-    assert json.loads(file.readline())["types"] == [{"type": "echo"}]
+    assert json.loads(file.readline())["types"] == [{"type": "echo"}, {"type": "odd"}]
     hello = {"kind": "hello", "protocol": 1, "worker_id": "w", "limits": LIMITS, "grace_ms": 5000}
     task = {"kind": "task", "id": 1, "token": 1, "type": "echo", "attempt": 1}
     task["params"] = {"text": "hi"}
@@ -428,9 +433,57 @@ def test_run_by_hand(tmp_path: Path) -> None:
     done = run("prog", "--task", "echo", "--params", '{"text": "hi"}')
     assert (done.returncode, done.stdout) == (0, 'to stdout: hi\n"hi"\n')
     assert run("prog", "--task", "echo").returncode == 1
-    assert "there are ['echo']" in run("prog", "--task", "eco").stderr
+    for what, error in (
+        ("set", "what the handler returned is no JSON"),
+        ("nan", "what the handler returned is no JSON"),
+        ("large", "the result has 1048578 bytes, at most 1048576"),
+    ):
+        refused = run("prog", "--task", "odd", "--params", json.dumps({"what": what}))
+        assert (refused.returncode, refused.stdout) == (100, "")
+        assert error in refused.stderr
+    progress = run("prog", "--task", "odd", "--params", '{"what": "progress"}')
+    assert progress.returncode == 1
+    assert "progress has 5002 bytes of JSON: it must be 1 to 4096" in progress.stderr
+    assert "there are ['echo', 'odd']" in run("prog", "--task", "eco").stderr
     assert "prog has no App called ap" in run("prog:ap").stderr
     assert "claimq work --serve" in run("prog").stderr
+
+
+def test_run_says_why_there_is_no_app(tmp_path: Path) -> None:
+    """What the module itself raises has its traceback; what the command line got wrong has none."""
+    for name, text in (
+        ("lacks", "import no_such_library"),
+        ("value", "PORT = int('eighty')"),
+        ("empty", "from claimq import App\napp = App()"),
+    ):
+        (tmp_path / f"{name}.py").write_text(text + "\n")
+
+    def run(name: str, **env: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "claimq.run", name],
+            cwd=tmp_path,
+            env={"PYTHONPATH": ":".join(sys.path)} | env,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode > 0
+        return done.stderr
+
+    for name, line in (("lacks", "import no_such_library"), ("value", "PORT = int('eighty')")):
+        error = run(name)
+        assert "Traceback" in error and f'{name}.py", line 1' in error and line in error
+    (tmp_path / "prog.py").write_text(PROGRAM)
+    for error, want in (
+        (run("prg"), f"No module named 'prg', in {tmp_path} or elsewhere in Python's path"),
+        (run("./prog.py"), "'./prog.py' is no module: it must be a name, as myapp.worker"),
+        (run(""), "'' is no module"),
+        (run("empty"), "empty has no handlers"),
+        (run("prog", CLAIMQ_SOCKET="/no/such"), "CLAIMQ_SOCKET is '/no/such': it must be"),
+        (run("prog", CLAIMQ_FD="77"), "CLAIMQ_FD is '77': it must be the descriptor of a socket"),
+        (run("prog", CLAIMQ_FD="x"), "CLAIMQ_FD is 'x': it must be"),
+    ):
+        assert want in error
+        assert "Traceback" not in error
 
 
 def test_a_blocked_thread_holds_nobody_up(parent: Parent) -> None:

@@ -31,8 +31,13 @@ logger = logging.getLogger("claimq")
 
 PROTOCOL = 1
 
-LINE_MAX = 64 << 20
-"""Bounds a line until claimq has said what it is bounded by."""
+LIMITS: Mapping[str, int] = {
+    "line_bytes": 8 << 20,
+    "value_bytes": 1 << 20,
+    "error_bytes": 16 << 10,
+    "progress_bytes": 4 << 10,
+}
+"""What a worker may say, in bytes, until claimq has told its own bounds."""
 
 ENV_FD, ENV_SOCKET = "CLAIMQ_FD", "CLAIMQ_SOCKET"
 
@@ -51,17 +56,28 @@ def connect() -> socket.socket | None:
     handlers start.
 
     Raises:
-        ValueError: The variable is malformed.
-        OSError: There is no such socket.
+        ValueError: The variable names no socket.
     """
     fd, path = os.environ.pop(ENV_FD, ""), os.environ.pop(ENV_SOCKET, "")
     if fd:
-        sock = socket.socket(fileno=int(fd))
+        try:
+            sock = socket.socket(fileno=int(fd))
+        except (ValueError, OSError) as e:
+            raise ValueError(
+                f"{ENV_FD} is {fd!r}: it must be the descriptor of a socket: {e}"
+            ) from e
         sock.set_inheritable(False)
         return sock
     if path:
         sock = socket.socket(socket.AF_UNIX)
-        sock.connect(path.removeprefix("unix:"))
+        try:
+            sock.connect(path.removeprefix("unix:"))
+        except OSError as e:
+            sock.close()
+            raise ValueError(
+                f"{ENV_SOCKET} is {path!r}: it must be the socket of a claimq work --serve"
+                f" --listen that runs: {e}"
+            ) from e
         return sock
     return None
 
@@ -90,7 +106,7 @@ class _Server(asyncio.Protocol):
         self._app = app
         self._sock = sock
         self._running: dict[_Key, tuple[Context, asyncio.Task[None] | None]] = {}
-        self._limits = {"line_bytes": LINE_MAX, "value_bytes": 1 << 20, "progress_bytes": 4096}
+        self._limits = dict(LIMITS)
         self._grace = 5.0
         self._greeted = False
         self._pieces: list[bytes] = []  # of a line that has not ended
@@ -267,57 +283,13 @@ class _Server(asyncio.Protocol):
 
     def _answer(self, key: _Key, outcome: Outcome) -> None:
         """Queue the answer of a task, made by the thread that had it."""
-        line = self._line(key, outcome)
+        line = answer(key, outcome, self._limits)
         with self._lock:
             self._answers.append((key, line))
             self._wake_up()
 
-    def _line(self, key: _Key, outcome: Outcome) -> bytes:
-        """Return the answer of a task; one that is too large fails for good."""
-        base: dict[str, Any] = {"id": key[0], "token": key[1]}
-        try:
-            line = encode(base | self._said(outcome)) + b"\n"
-            if len(line) <= self._limits["line_bytes"]:
-                return line
-            why = f"the answer has {len(line)} bytes, at most {self._limits['line_bytes']}"
-        except _TooLarge as e:
-            why = str(e)
-        except (TypeError, ValueError, RecursionError) as e:
-            why = f"{type(e).__name__}: what the handler returned is no JSON: {e}"
-        return encode(base | {"kind": "fail", "error": why, "permanent": True}) + b"\n"
-
-    def _said(self, outcome: Outcome) -> dict[str, Any]:
-        if isinstance(outcome, Failed):
-            limit = self._limits.get("error_bytes", 16 << 10)
-            said: dict[str, Any] = {"kind": "fail", "error": cut(outcome.error, limit)}
-            if outcome.permanent:
-                said["permanent"] = True
-            if outcome.retry_in is not None:
-                said["retry_in_ms"] = milliseconds(outcome.retry_in)
-            return said
-        if not isinstance(outcome, Done):
-            return {"kind": "snooze", "ms": milliseconds(outcome.seconds)}
-        said = {"kind": "done"}
-        most = self._limits["value_bytes"]
-        if isinstance(outcome.result, (bytes, bytearray)):
-            size = len(outcome.result)
-            said["result_payload"] = base64.b64encode(outcome.result).decode("ascii")
-        else:
-            size = 0
-            if outcome.result is not None:
-                said["result"] = outcome.result
-                size = len(encode(outcome.result))
-        if size > most:
-            raise _TooLarge(f"the result has {size} bytes, at most {most}")
-        if outcome.follow_ups:
-            said["submit"] = list(outcome.follow_ups)
-        return said
-
     def _report(self, key: _Key, value: Any) -> None:
-        data = encode(value)
-        most = self._limits["progress_bytes"]
-        if value is None or len(data) > most:
-            raise ValueError(f"progress has {len(data)} bytes of JSON: it must be 1 to {most}")
+        data = progress(value, self._limits)
         head = f'{{"kind":"progress","id":{key[0]},"token":{key[1]},"progress":'
         with self._lock:
             self._progress[key] = head.encode() + data + b"}\n"
@@ -363,6 +335,57 @@ class _Server(asyncio.Protocol):
                 self._running.pop(key, None)
         if not self._running:
             self._idle.set()
+
+
+def answer(key: _Key, outcome: Outcome, limits: Mapping[str, int]) -> bytes:
+    """Return the line that answers a task; what claimq would not take fails for good."""
+    base: dict[str, Any] = {"id": key[0], "token": key[1]}
+    try:
+        line = encode(base | _said(outcome, limits)) + b"\n"
+        if len(line) <= limits["line_bytes"]:
+            return line
+        why = f"the answer has {len(line)} bytes, at most {limits['line_bytes']}"
+    except _TooLarge as e:
+        why = str(e)
+    except (TypeError, ValueError, RecursionError) as e:
+        why = f"{type(e).__name__}: what the handler returned is no JSON: {e}"
+    return encode(base | {"kind": "fail", "error": why, "permanent": True}) + b"\n"
+
+
+def _said(outcome: Outcome, limits: Mapping[str, int]) -> dict[str, Any]:
+    if isinstance(outcome, Failed):
+        said: dict[str, Any] = {"kind": "fail", "error": cut(outcome.error, limits["error_bytes"])}
+        if outcome.permanent:
+            said["permanent"] = True
+        if outcome.retry_in is not None:
+            said["retry_in_ms"] = milliseconds(outcome.retry_in)
+        return said
+    if not isinstance(outcome, Done):
+        return {"kind": "snooze", "ms": milliseconds(outcome.seconds)}
+    said = {"kind": "done"}
+    most = limits["value_bytes"]
+    if isinstance(outcome.result, (bytes, bytearray)):
+        size = len(outcome.result)
+        said["result_payload"] = base64.b64encode(outcome.result).decode("ascii")
+    else:
+        size = 0
+        if outcome.result is not None:
+            said["result"] = outcome.result
+            size = len(encode(outcome.result))
+    if size > most:
+        raise _TooLarge(f"the result has {size} bytes, at most {most}")
+    if outcome.follow_ups:
+        said["submit"] = list(outcome.follow_ups)
+    return said
+
+
+def progress(value: Any, limits: Mapping[str, int]) -> bytes:
+    """Return progress as JSON. Raises TypeError or ValueError for what claimq would not take."""
+    data = encode(value)
+    most = limits["progress_bytes"]
+    if value is None or len(data) > most:
+        raise ValueError(f"progress has {len(data)} bytes of JSON: it must be 1 to {most}")
+    return data
 
 
 class _TooLarge(Exception):

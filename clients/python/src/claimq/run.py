@@ -7,6 +7,7 @@ With --task it runs one handler without claimq, to try it or to debug it.
 from __future__ import annotations
 
 import argparse
+import base64
 import importlib
 import json
 import os
@@ -17,23 +18,35 @@ from typing import Any
 from . import _serve
 from ._app import App
 from ._context import Context
-from ._outcome import Done, Failed
 from .testing import run_task
 
 
 def load(name: str) -> App:
     """Return the app that MODULE:APP names; without :APP it is called app.
 
+    What the module raises when it is imported is passed on.
+
     Raises:
-        ValueError: There is no such app.
-        ImportError: There is no such module, or what it imports.
+        NoApp: There is no such module, or no such app in it.
     """
     module, _, attribute = name.partition(":")
     attribute = attribute or "app"
-    app = getattr(importlib.import_module(module), attribute, None)
+    if not all(map(str.isidentifier, module.split("."))):
+        raise NoApp(f"{module!r} is no module: it must be a name, as myapp.worker")
+    try:
+        imported = importlib.import_module(module)
+    except ModuleNotFoundError as e:
+        if e.name is None or not f"{module}.".startswith(f"{e.name}."):
+            raise  # what the module imports is missing
+        raise NoApp(f"{e}, in {os.getcwd()} or elsewhere in Python's path") from e
+    app = getattr(imported, attribute, None)
     if not isinstance(app, App):
-        raise ValueError(f"{module} has no App called {attribute}")
+        raise NoApp(f"{module} has no App called {attribute}")
     return app
+
+
+class NoApp(Exception):
+    """The command line names no app."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.path.insert(0, os.getcwd())
     try:
         app = load(given.app)
-    except (ValueError, ModuleNotFoundError) as e:
+    except NoApp as e:
         parser.error(str(e))
     if given.task is not None:
         if given.task not in app.tasks:
@@ -63,7 +76,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not app.tasks:
         parser.error(f"{given.app} has no handlers")
     is_child = _serve.ENV_FD in os.environ
-    sock = _serve.connect()
+    try:
+        sock = _serve.connect()
+    except ValueError as e:
+        parser.error(str(e))
     if sock is None:
         parser.error(
             "claimq is not there: start this by `claimq work --serve -- COMMAND`, or set"
@@ -79,19 +95,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _once(app: App, task_type: str, params: Any) -> int:
     """Run one handler, and say how it ended."""
     context = Context(id=0, token=0, type=task_type, attempt=1)
-    context._report = lambda value: print("progress:", json.dumps(value), file=sys.stderr)
+    context._report = lambda value: print(
+        "progress:", _serve.progress(value, _serve.LIMITS).decode(), file=sys.stderr
+    )
     outcome = run_task(app.tasks[task_type], context, params)
-    if isinstance(outcome, Done):
-        for task in outcome.follow_ups:
-            print("submits:", json.dumps(task), file=sys.stderr)
-        is_bytes = isinstance(outcome.result, (bytes, bytearray))
-        print(repr(outcome.result) if is_bytes else json.dumps(outcome.result))
-        return 0
-    if isinstance(outcome, Failed):
-        print(outcome.error, file=sys.stderr)
-        return 100 if outcome.permanent else 1
-    print(f"snoozed for {outcome.seconds:g} s", file=sys.stderr)
-    return 1
+    said = json.loads(_serve.answer((0, 0), outcome, _serve.LIMITS))
+    if said["kind"] == "fail":
+        print(said["error"], file=sys.stderr)
+        return 100 if said.get("permanent") else 1
+    if said["kind"] == "snooze":
+        print(f"snoozed for {said['ms'] / 1000:g} s", file=sys.stderr)
+        return 1
+    for task in said.get("submit", ()):
+        print("submits:", json.dumps(task), file=sys.stderr)
+    payload = said.get("result_payload")
+    print(base64.b64decode(payload) if payload is not None else json.dumps(said.get("result")))
+    return 0
 
 
 if __name__ == "__main__":
