@@ -3,7 +3,7 @@
 import process from "node:process";
 import { parseArgs } from "node:util";
 import { Attempt } from "./attempt.js";
-import { LIMITS } from "./encode.js";
+import { encodeDone, LIMITS } from "./encode.js";
 import type { Handler } from "./handler.js";
 
 const USAGE =
@@ -31,6 +31,13 @@ export async function runOnce(handlers: ReadonlyMap<string, Handler>): Promise<v
   const attempt = new Attempt({ id: 0, token: 0, type: task, attempt: 1 }, LIMITS, (json) => console.error("progress:", json));
   const outcome = await attempt.run(handler, given);
   if (outcome.kind === "done") {
+    try {
+      encodeDone(outcome, LIMITS);
+    } catch (e) {
+      console.error((e as Error).message);
+      process.exitCode = 100;
+      return;
+    }
     for (const submitted of outcome.followUps) console.error("submits:", JSON.stringify(submitted));
     console.log(outcome.result instanceof Uint8Array ? outcome.result : JSON.stringify(outcome.result ?? null));
     return;

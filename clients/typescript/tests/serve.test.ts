@@ -389,6 +389,15 @@ describe("by hand", { timeout: 60_000 }, () => {
     assert.equal((await byHand("--task", "throw", "--params", '{"what":"error"}')).code, 1);
     assert.equal((await byHand("--task", "throw", "--params", '{"what":"permanent"}')).code, 100);
     assert.equal((await byHand("--task", "throw", "--params", '{"what":"snooze"}')).stderr, "snoozed for 60000 ms\n");
+    for (const [params, error] of [
+      ['{"what":"circle","size":0}', /^the result is no JSON: /],
+      ['{"what":"function","size":0}', /^the result is no JSON: /],
+      ['{"what":"text","size":1048576}', /^the result has 1048578 bytes: at most 1048576 are taken/],
+    ] as const) {
+      const refused = await byHand("--task", "return", "--params", params);
+      assert.match(refused.stderr, error);
+      assert.deepEqual([refused.code, refused.stdout], [100, ""]);
+    }
   });
 
   test("nothing to do", async () => {
