@@ -29,7 +29,9 @@ func (c *soakCluster) checkRestoredAlone() {
 		<-time.After(200 * time.Millisecond)
 		return c.isLevel(m)
 	}
-	if took, ok := c.soakWaitOnce(soakLevelMax, settled); !ok {
+	// Raft goes back to where the two logs agree by one entry for each question and answer.
+	goBack := time.Duration(m.running().raft.LastIndex()) * 2 * c.plan.weather.Delay
+	if took, ok := c.soakWaitOnce(soakLevelMax+goBack, settled); !ok {
 		c.fail("%s has restored what nobody agreed to, and after %s it has neither ended itself nor what the others have", m.name, took)
 	}
 	if m.ended.Load() {
