@@ -14,7 +14,7 @@ import (
 // both longer, so that they have been seen to differ by a quarter only.
 const (
 	crowdMin, aloneMin = 50, 15
-	aloneMax           = 0.9 // of a read of the crowd
+	aloneMax           = 0.85 // of a read of the crowd
 )
 
 // turns checks that reads by a key of its own did not wait for those of many with another key, in
