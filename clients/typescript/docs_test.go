@@ -5,11 +5,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
-
-	"github.com/claimq/claimq/jepsen/procs"
 )
 
 var (
@@ -24,7 +21,7 @@ var (
 // does README's, as what submits and by hand.
 func TestDocs(t *testing.T) {
 	t.Parallel()
-	dir, env := built(t), environment(t)
+	dir := built(t)
 	page, err := os.ReadFile("../../docs/typescript.md")
 	if err != nil {
 		t.Fatal(err)
@@ -58,12 +55,7 @@ func TestDocs(t *testing.T) {
 	write("tsconfig.json", `{"extends": "../tsconfig.json", "compilerOptions": {"rootDir": ".", "outDir": "../../build/docs"}, "include": ["."]}`)
 	run(t, dir, nil, "npm", "exec", "--offline", "--", "tsc", "--project", "tests/docs")
 
-	nodes, err := procs.Start(t.Context(), procs.Config{Binary: filepath.Join(scratch, "claimq"), Dir: t.TempDir(), Nodes: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nodes.Close)
-	env = append(slices.Clip(env), "CLAIMQ_ENDPOINTS="+strings.Join(nodes.URLs(), ","))
+	nodes, env := startNodes(t)
 	node := runtimes(t)["node20"][0]
 	worker := exec.CommandContext(t.Context(), filepath.Join(scratch, "claimq"), "work", "--serve", "--", node, "worker.js")
 	worker.Dir, worker.Env, worker.Stderr = programs, append(os.Environ(), env...), t.Output()

@@ -3,7 +3,6 @@ package typescript
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,7 +17,6 @@ import (
 
 	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/internal/pause"
-	"github.com/claimq/claimq/jepsen/procs"
 	"github.com/claimq/claimq/jepsen/workers"
 )
 
@@ -72,13 +70,8 @@ func waits(task *client.Task) bool { return string(task.Progress) == `{"waits":t
 // as docs/typescript.md says.
 func TestServe(t *testing.T) {
 	t.Parallel()
-	dir, env := built(t), environment(t)
-	claimq := filepath.Join(scratch, "claimq")
-	nodes, err := procs.Start(t.Context(), procs.Config{Binary: claimq, Dir: t.TempDir(), Nodes: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nodes.Close)
+	dir := built(t)
+	nodes, env := startNodes(t)
 	c, err := client.New(client.Config{Endpoints: nodes.URLs()})
 	if err != nil {
 		t.Fatal(err)
@@ -87,9 +80,9 @@ func TestServe(t *testing.T) {
 	s := &served{t, c}
 
 	command := []string{"work", "--serve", "--processes", "2", "--lease", "500ms", "--stop-wait", "0s", "--"}
-	worker := exec.Command(claimq, slices.Concat(command, runtimes(t)["node20"], []string{"build/programs/worker.js"})...)
+	worker := exec.Command(filepath.Join(scratch, "claimq"), slices.Concat(command, runtimes(t)["node20"], []string{"build/programs/worker.js"})...)
 	worker.Dir = dir
-	worker.Env = append(append(os.Environ(), env...), "CLAIMQ_ENDPOINTS="+strings.Join(nodes.URLs(), ","))
+	worker.Env = append(os.Environ(), env...)
 	var said spoken
 	worker.Stderr = &said
 	if err := worker.Start(); err != nil {
@@ -109,20 +102,20 @@ func TestServe(t *testing.T) {
 		status   client.TaskStatus
 		attempts int
 		text     string // a pattern of the result, or of the error
-		id       string
 	}{
-		{"return", client.StatusCompleted, 1, `^\{"what":"return","attempt":1\}$`, ""},
-		{"fail", client.StatusCompleted, 2, `"attempt":2`, ""},
-		{"retry", client.StatusCompleted, 2, `"attempt":2`, ""},
-		{"permanent", client.StatusFailed, 1, `^never$`, ""},
-		{"large", client.StatusFailed, 1, `^the result has 2000000 bytes: at most 1048576 are taken$`, ""},
-		{"surrogate", client.StatusCompleted, 1, `^"`, ""},
-		{"stray", client.StatusFailed, 1, `^nobody waits$`, ""},
-		{"snooze", client.StatusCompleted, 1, `"attempt":1`, ""},
-		{"die", client.StatusCompleted, 2, `"attempt":2`, ""},
-		{"exit", client.StatusCompleted, 2, `"attempt":2`, ""},
-		{"block", client.StatusCompleted, 1, `"attempt":1`, ""}, // for four leases
-		{"follow", client.StatusCompleted, 1, `"attempt":1`, ""},
+		{"return", client.StatusCompleted, 1, `^\{"what":"return","attempt":1\}$`},
+		{"fail", client.StatusCompleted, 2, `"attempt":2`},
+		{"retry", client.StatusCompleted, 2, `"attempt":2`},
+		{"permanent", client.StatusFailed, 1, `^never$`},
+		{"large", client.StatusFailed, 1, `^the result has 2000000 bytes: at most 1048576 are taken$`},
+		{"half", client.StatusFailed, 1, `^the result is no JSON: half of a surrogate pair is no text$`},
+		{"stray", client.StatusFailed, 1, `^nobody waits$`},
+		{"snooze", client.StatusCompleted, 1, `"attempt":1`},
+		{"die", client.StatusCompleted, 2, `"attempt":2`},
+		{"exit", client.StatusCompleted, 2, `"attempt":2`},
+		{"bytes", client.StatusCompleted, 1, `^12$`},
+		{"block", client.StatusCompleted, 1, `"attempt":1`}, // for four leases
+		{"follow", client.StatusCompleted, 1, `"attempt":1`},
 	}
 	for _, want := range cases {
 		got := s.until(s.submit(want.what), "ended", hasEnded)
@@ -130,7 +123,7 @@ func TestServe(t *testing.T) {
 		if got.Status == client.StatusFailed {
 			text = got.Error
 		}
-		if got.Status != want.status || got.Attempts != want.attempts || !regexp.MustCompile(want.text).MatchString(text) {
+		if got.ResultBinary != (want.what == "bytes") || got.Status != want.status || got.Attempts != want.attempts || !regexp.MustCompile(want.text).MatchString(text) {
 			t.Errorf("%s: it is %s after %d attempts: %s", want.what, got.Status, got.Attempts, text)
 		}
 	}
@@ -171,22 +164,6 @@ func TestServe(t *testing.T) {
 		if !strings.Contains(said.String(), want) {
 			t.Errorf("the worker does not tell of %s", want)
 		}
-	}
-}
-
-// The worker's tests of the protocol pass in the other runtimes, too.
-func TestServe_runtimes(t *testing.T) {
-	t.Parallel()
-	dir, all := built(t), runtimes(t)
-	for _, name := range []string{"node22", "bun", "deno"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			command, err := json.Marshal(all[name])
-			if err != nil {
-				t.Fatal(err)
-			}
-			run(t, dir, []string{"CLAIMQ_TEST_RUNTIME=" + string(command)}, slices.Concat(all["node20"], []string{"--test", "build/serve.test.js"})...)
-		})
 	}
 }
 

@@ -179,9 +179,8 @@ func environment(t *testing.T) []string {
 	return env
 }
 
-// The package's own tests, in every runtime that it is for (TestServe_runtimes has those of the
-// worker). That they compile is a test, too: each line of tests/typing_wrong.ts that says so is
-// refused.
+// The package's own tests, in every runtime that it is for. That they compile is a test, too: each
+// line of tests/typing_wrong.ts and typing_worker.ts that says so is refused.
 func TestRuntimes(t *testing.T) {
 	t.Parallel()
 	dir := built(t)
@@ -190,15 +189,10 @@ func TestRuntimes(t *testing.T) {
 		t.Fatalf("the tests are %v, %v", tests, err)
 	}
 	env := environment(t)
-	withoutServe := slices.DeleteFunc(slices.Clone(tests), func(path string) bool { return filepath.Base(path) == "serve.test.js" })
 	for name, command := range runtimes(t) {
-		files := withoutServe
-		if name == "node20" {
-			files = tests
-		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			run(t, dir, env, slices.Concat(command[:1], tested[name], files)...)
+			run(t, dir, env, slices.Concat(command[:1], tested[name], tests)...)
 		})
 	}
 }

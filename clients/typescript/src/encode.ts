@@ -48,11 +48,15 @@ export function encodeProgress(value: unknown, limits: Limits): string {
   return json;
 }
 
+/** Half of a surrogate pair, as JSON.stringify writes it: the cluster refuses it. */
+const HALF_PAIR = /(?<!\\)(?:\\\\)*\\ud[89a-f]/;
+
 function toJSON(name: string, value: unknown): string {
   let why = `${typeof value} has none`;
   try {
     const json = JSON.stringify(value) as string | undefined;
-    if (json !== undefined) return json;
+    if (json !== undefined && !HALF_PAIR.test(json)) return json;
+    if (json !== undefined) why = "half of a surrogate pair is no text";
   } catch (e) {
     why = e instanceof Error ? e.message : "its toJSON threw";
   }

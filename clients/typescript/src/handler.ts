@@ -79,7 +79,7 @@ export interface Context {
   readonly step: string | undefined;
   /**
    * Of a step: the results of the steps that it depends on, by name; undefined of one without. A
-   * result that is no JSON is a Uint8Array.
+   * result of bytes is a Uint8Array.
    */
   readonly dependencies: Readonly<Record<string, unknown>>;
   /** The results are too many, and dependencies is empty: read them by the client. */

@@ -169,7 +169,7 @@ class Server {
 
   /** Stops all handlers: claimq has gone, and nothing that they say counts any more. */
   async #abandon(): Promise<void> {
-    for (const { attempt } of this.#jobs.values()) attempt.cancel("shutdown");
+    for (const job of this.#jobs.values()) this.#jobOf.run(job, () => job.attempt.cancel("shutdown"));
     let timer: NodeJS.Timeout | undefined;
     await new Promise<void>((resolve) => {
       this.#idle = resolve;
@@ -207,18 +207,26 @@ class Server {
   }
 
   #take(message: Message): void {
-    const { kind } = message;
-    if (kind === "task") this.#begin(message);
-    else if (kind === "cancel") this.#jobs.get(keyOf(message))?.attempt.cancel(message.why); // or its answer is under way
-    else if (kind === "stop") {
-      this.#stopping = true;
-      this.#wake();
-    } else if (kind === "hello" && !this.#greeted) {
-      if (message.protocol !== PROTOCOL) throw new Error(`it speaks protocol ${message.protocol}, not ${PROTOCOL}`);
-      this.#greeted = true;
-      this.#limits = message.limits;
-      this.#graceMs = message.grace_ms;
-    } else throw new Error(`the kind ${kind} is unknown here`);
+    switch (message.kind) {
+      case "task":
+        return this.#begin(message);
+      case "cancel": {
+        const job = this.#jobs.get(keyOf(message)); // none if its answer is under way
+        if (job !== undefined) this.#jobOf.run(job, () => job.attempt.cancel(message.why)); // listeners may throw
+        return;
+      }
+      case "stop":
+        this.#stopping = true;
+        return this.#wake();
+      case "hello":
+        if (this.#greeted) break;
+        if (message.protocol !== PROTOCOL) throw new Error(`it speaks protocol ${message.protocol}, not ${PROTOCOL}`);
+        this.#greeted = true;
+        this.#limits = message.limits;
+        this.#graceMs = message.grace_ms;
+        return;
+    }
+    throw new Error(`the kind ${message.kind} is unknown here`);
   }
 
   // Working.

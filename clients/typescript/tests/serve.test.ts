@@ -13,10 +13,8 @@ import { fileURLToPath } from "node:url";
 const LIMITS = { line_bytes: 1 << 18, value_bytes: 1000, error_bytes: 2000, progress_bytes: 100, submit: 500 };
 const HELLO = { kind: "hello", protocol: 1, worker_id: "w1", limits: LIMITS, grace_ms: 300 };
 
-/** The command that runs a program: node, or another runtime that is to be tested. */
-const RUNTIME = JSON.parse(process.env["CLAIMQ_TEST_RUNTIME"] ?? JSON.stringify([process.execPath])) as string[];
 /** In Node it is known of whatever fails which handler had begun it. */
-const isNode = RUNTIME[0]?.endsWith("/node");
+const isNode = process.execPath.endsWith("/node");
 const path = (name: string): string => fileURLToPath(new URL(`programs/${name}.js`, import.meta.url));
 
 type Message = Record<string, any>;
@@ -32,8 +30,7 @@ class Peer {
   readonly exit: Promise<unknown>;
 
   constructor(program = "served", ...args: string[]) {
-    const [command = "", ...first] = RUNTIME;
-    this.child = spawn(command, [...first, path(program), ...args], {
+    this.child = spawn(process.execPath, [path(program), ...args], {
       stdio: ["ignore", "pipe", "pipe", "pipe"],
       env: { ...process.env, CLAIMQ_FD: "3", NODE_OPTIONS: "" },
     });
@@ -168,6 +165,7 @@ describe("a served program", { timeout: 60_000 }, () => {
   for (const [what, want] of Object.entries({
     text: /^the result has 1001 bytes: at most 1000 are taken$/,
     bytes: /^the result has 1001 bytes: at most 1000 are taken$/,
+    half: /^the result is no JSON: half of a surrogate pair is no text$/,
     function: /^the result is no JSON: function has none$/,
     bigint: /^the result is no JSON: .*BigInt/,
     circle: /^the result is no JSON: /,
@@ -187,6 +185,7 @@ describe("a served program", { timeout: 60_000 }, () => {
   test("no result, and bytes", async () => {
     assert.deepEqual(await peer.do("return", { what: "nothing" }), { kind: "done" });
     assert.deepEqual(await peer.do("return", { what: "null" }), { kind: "done" });
+    assert.deepEqual(await peer.do("return", { what: "pair" }), { kind: "done", result: "😀 \\ud83d" });
     assert.deepEqual(await peer.do("return", { what: "bytes", size: 2 }), { kind: "done", result_payload: "//8=" });
     assert.deepEqual(await peer.do("bytes", undefined, { params: undefined, payload: "/w==" }), { kind: "done", result_payload: "/w==" });
   });
@@ -309,7 +308,7 @@ describe("the end of a served program", { timeout: 60_000 }, () => {
       assert.match(peer.stderr, /claimq has gone, and 1 handlers did not end in 300 ms/);
     }));
 
-  for (const line of ["[]", "null", "{", '{"kind":"dance"}', JSON.stringify(HELLO), '{"kind":"task","type":"none","id":7,"token":1}', '{"kind":"task","type":"add","id":"7","token":1}', "x".repeat(9 << 20)]) {
+  for (const line of ["[]", "null", "{", '{"kind":"dance"}', JSON.stringify(HELLO), '{"kind":"task","type":"none","id":7,"token":1}', '{"kind":"task","type":"add","id":"7","token":1}', "x".repeat((8 << 20) + 1)]) {
     test(`garbage: ${line.slice(0, 60)}`, () =>
       alone(async (peer) => {
         peer.socket.write(line.length < 1000 ? line + "\n" : line);
@@ -348,6 +347,20 @@ describe("what a handler has begun", { timeout: 60_000 }, () => {
       }));
   }
 
+  test("fails its attempt: a listener of its signal", () =>
+    alone(async (peer) => {
+      if (isNode) {
+        peer.task(2, "wait");
+        assert.equal((await peer.read())["progress"], "begun");
+      }
+      await peer.do("stray", { what: "listener" });
+      peer.cancel(1, "cancel_requested");
+      assert.match((await peer.read())["error"], isNode ? /^Error: in a listener\n/ : /^Error: in a listener\n|^told to stop/);
+      peer.cancel(2, "shutdown");
+      if (isNode) assert.equal((await peer.read())["error"], "told to stop: shutdown");
+      await peer.stop();
+    }));
+
   test("fails after the answer", () =>
     alone(async (peer) => {
       assert.equal((await peer.do("stray", { what: "late" }))["result"], "answered");
@@ -370,8 +383,7 @@ describe("what a handler has begun", { timeout: 60_000 }, () => {
 
 /** Runs the program by hand. */
 async function byHand(...args: string[]): Promise<{ code: unknown; stdout: string; stderr: string }> {
-  const [command = "", ...first] = RUNTIME;
-  const child = spawn(command, [...first, path("served"), ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(process.execPath, [path("served"), ...args], { stdio: ["ignore", "pipe", "pipe"] });
   const run = { code: undefined as unknown, stdout: "", stderr: "" };
   child.stdout.on("data", (data) => (run.stdout += data));
   child.stderr.on("data", (data) => (run.stderr += data));
@@ -402,6 +414,9 @@ describe("by hand", { timeout: 60_000 }, () => {
 
   test("nothing to do", async () => {
     assert.match((await byHand()).stderr, /claimq is not there: start this program by `claimq work --serve/);
+    process.env["CLAIMQ_SOCKET"] = "/nowhere/w.sock";
+    assert.match((await byHand()).stderr, /ENOENT/);
+    delete process.env["CLAIMQ_SOCKET"];
     assert.match((await byHand("--task", "no")).stderr, /--task is no: there are handlers of add, echo, /);
     assert.match((await byHand("--task", "add", "--params", "{")).stderr, /--params is no JSON/);
   });
@@ -411,8 +426,7 @@ describe("by hand", { timeout: 60_000 }, () => {
     const server = createServer();
     server.listen(join(dir, "w.sock"));
     await once(server, "listening");
-    const [command = "", ...first] = RUNTIME;
-    const child = spawn(command, [...first, path("served")], {
+    const child = spawn(process.execPath, [path("served")], {
       stdio: ["ignore", "inherit", "inherit"],
       env: { ...process.env, CLAIMQ_SOCKET: `unix:${join(dir, "w.sock")}` },
     });

@@ -104,6 +104,7 @@ describe("a recorder", () => {
     recorder.assertSubmitted("other");
     recorder.assertNotSubmitted(odd);
     assert.deepEqual(recorder.submitted.map((t) => t.task_type), ["mail", "report", "other"]);
+    assert.deepEqual(recorder.submitted[2], { task_type: "other", params: {} }); // as it is sent
     assert.throws(() => recorder.assertSubmitted(mail, { to: "bob" }), /was submitted 0 times, not once; there are .*"ada"/);
     assert.throws(() => recorder.assertSubmitted(mail, { to: "ada" }, { key: "l" }), assert.AssertionError);
     assert.throws(() => recorder.assertNotSubmitted(mail), assert.AssertionError);
@@ -148,7 +149,9 @@ describe("a test server", { timeout: 60_000 }, () => {
     assert.equal((await get("function")).status, "failed");
     const snoozed = await get("snooze");
     assert.deepEqual([snoozed.status, snoozed.attempts], ["scheduled", 0]);
-    await server.time.advance(5_000);
+    await server.time.advance(4_999);
+    assert.deepEqual(await kinds(), []);
+    await server.time.advance(1);
     assert.deepEqual(await kinds(), ["done"]);
     assert.equal((await get("retry")).attempts, 2);
   });

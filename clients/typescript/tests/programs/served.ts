@@ -51,6 +51,8 @@ const returned: Record<string, (size: number) => unknown> = {
   nothing: () => undefined,
   null: () => null,
   bytes: (size) => new Uint8Array(size).fill(255),
+  half: () => ["\ud83d"],
+  pair: () => "\ud83d\ude00 \\ud83d",
   function: () => () => 1,
   bigint: () => 1n,
   circle: () => {
@@ -81,6 +83,12 @@ const began: Record<string, (context: Context) => Promise<string>> = {
   progress: async ({ progress }) => {
     setTimeout(() => progress("too late"));
     return "answered";
+  },
+  listener: async ({ signal, progress }) => {
+    signal.addEventListener("abort", () => { throw new Error("in a listener"); });
+    progress("begun");
+    await wait(60_000, undefined, { signal });
+    return "done";
   },
   late: async () => {
     setTimeout(() => { throw new Error("too late"); }, 20);

@@ -15,7 +15,8 @@ await serve([
       case "retry": if (first) throw new RetryAfter(10, "busy"); break;
       case "permanent": throw new Permanent("never");
       case "large": return new Uint8Array(2_000_000);
-      case "surrogate": return "\ud800";
+      case "bytes": return new TextEncoder().encode("12"); // that they are JSON changes nothing
+      case "half": return "\ud800";
       case "stray": void Promise.reject(new Permanent("nobody waits")); await wait(60_000, undefined, { signal }); break;
       case "snooze":
         if (!snoozed.has(id)) {
