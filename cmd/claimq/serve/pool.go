@@ -28,7 +28,9 @@ const (
 	// roomWait is how long a claimed task waits for a program that has room, before it is given
 	// back: the one that it was claimed for may have ended.
 	roomWait = time.Second
-	// limitsPause is how long it is waited before the cluster is asked for its limits again.
+	// limitsWait is after how long without an answer the user hears of it: the endpoint may be wrong.
+	limitsWait = 5 * time.Second
+	// limitsPause is how long it is waited before the cluster is asked again.
 	limitsPause = time.Second
 	// unaskedLook is how often it is told at most that answers were dropped.
 	unaskedLook = time.Second
@@ -110,6 +112,10 @@ func (p *pool) changedLocked() {
 // new one.
 func (p *pool) askLimits(ctx context.Context) {
 	defer close(p.known)
+	late := time.AfterFunc(limitsWait, func() {
+		p.log("the cluster has not answered for %v, and is asked on: is it up, and is --endpoint or CLAIMQ_ENDPOINTS right?", limitsWait)
+	})
+	defer late.Stop()
 	for {
 		d, err := p.c.Defaults(ctx)
 		refusal := (*client.Error)(nil)

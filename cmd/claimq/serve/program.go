@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -265,9 +266,13 @@ func (p *program) run(how func() (status string, err error)) (ok bool) {
 		}
 	})
 	defer greeting.Stop()
-	if err := p.listen(); err != nil {
+	fault := p.listen()
+	p.mu.Lock()
+	ended, told := p.ended, p.stopping
+	p.mu.Unlock()
+	if fault != nil && !ended { // what was ended may have been within a line, or at its hello
 		p.pool.o.Counts.LinesRefused.Add(1)
-		p.kill(err, false)
+		p.kill(fault, false)
 	}
 	p.mu.Lock()
 	p.stopping = true // nothing that it is told reaches it
@@ -275,22 +280,27 @@ func (p *program) run(how func() (status string, err error)) (ok bool) {
 	_ = p.conn.Close() // one that has closed its side alone may wait for it
 	status, err := how()
 	p.mu.Lock()
-	text := "the program ended: " + status
-	if p.fault != nil {
-		text = "the program was ended: " + p.fault.Error() + "\n" + status
+	why := "the program ended: "
+	switch {
+	case p.fault != nil:
+		why = "the program was ended: " + p.fault.Error() + "\n"
+	case !p.spoke:
+		why = "the program ended before its hello: "
 	}
-	p.failure = &failure{text: text, innocent: p.ended, terminated: child.Terminated(err)}
+	p.failure = &failure{text: why + status, innocent: p.ended, terminated: child.Terminated(err)}
 	ok = p.taken > 0
 	tasks := len(p.tasks)
-	asked := p.fault == nil && (p.ended || tasks == 0 && err == nil)
-	told := asked || p.ended // of what is killed for a task the log has a line
+	// It may end by itself between two tasks. One that never had any is of no use, and is begun again and again.
+	asked := p.fault == nil && (p.ended || tasks == 0 && err == nil && (ok || told))
+	logged := asked || p.ended // of what is killed for a task the log has a line
 	p.mu.Unlock()
 	close(p.over)
 	if !asked {
 		p.pool.o.Counts.Died.Add(1)
 	}
-	if !told {
-		p.pool.log("%s, with %s under way: %s", p.name, counted(tasks), text)
+	if !logged {
+		status, _, _ = strings.Cut(status, "\n") // what follows is its standard error, which was passed on
+		p.pool.log("%s, with %s under way: %s%s", p.name, counted(tasks), why, status)
 	}
 	return ok
 }

@@ -67,6 +67,8 @@ func be(how string) {
 		select {}
 	case "old":
 		s.say(`{"kind":"hello","protocol":0,"types":[{"type":"job"}],"concurrency":1}`)
+	case "ends":
+		os.Exit(0)
 	case "dies":
 		fmt.Fprintln(os.Stderr, "no module named worker")
 		os.Exit(4)
@@ -181,7 +183,14 @@ type lab struct {
 
 func newLab(t *testing.T, how string, change func(*Options)) *lab {
 	t.Helper()
-	l := &lab{t: t, s: clienttest.New(t), out: &output{}, over: make(chan error, 1)}
+	s := clienttest.New(t)
+	return newLabOf(t, s, s.Client(), how, change)
+}
+
+// newLabOf is a lab whose Run asks another client.
+func newLabOf(t *testing.T, s *clienttest.Server, c *client.Client, how string, change func(*Options)) *lab {
+	t.Helper()
+	l := &lab{t: t, s: s, out: &output{}, over: make(chan error, 1)}
 	o := Options{
 		Processes: 1, Timeout: time.Hour, Path: os.Args[0], Args: []string{"program"}, Environ: append(os.Environ(), beProgram+"="+how),
 		Stdout: io.Discard, Out: child.NewOutput(l.out), ID: "w1", Counts: &Counts{},
@@ -193,7 +202,7 @@ func newLab(t *testing.T, how string, change func(*Options)) *lab {
 	ctx, stop := context.WithCancel(context.Background())
 	l.stop = stop
 	go func() {
-		_, err := Run(ctx, l.s.Client(), o, func(*client.Worker) {})
+		_, err := Run(ctx, c, o, func(*client.Worker) {})
 		l.over <- err
 	}()
 	t.Cleanup(l.end)
@@ -367,7 +376,9 @@ func TestRun_memoryPerProcess(t *testing.T) {
 func TestRun_start(t *testing.T) {
 	t.Parallel()
 	for how, want := range map[string]string{
-		"dies": "exit code 4\\nno module named worker", "old": "protocol is 0: this claimq speaks 1", "silent": "",
+		"dies": "no module named worker\nprocess 1, with 0 tasks under way: the program ended before its hello: exit code 4\n",
+		"ends": "process 1, with 0 tasks under way: the program ended before its hello: exit code 0\n",
+		"old":  "protocol is 0: this claimq speaks 1", "silent": "",
 	} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
@@ -380,6 +391,26 @@ func TestRun_start(t *testing.T) {
 				t.Errorf("it was tried %d times", got.Attempts)
 			}
 		})
+	}
+}
+
+// While no node answers that is told after a few seconds, and a stop ends the programs without a word about them.
+func TestRun_unanswered(t *testing.T) {
+	t.Parallel()
+	nodes, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and answers nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nodes.Close()
+	c, err := client.New(client.Config{Endpoints: []string{"http://" + nodes.Addr().String()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLabOf(t, nil, c, "1", nil)
+	l.until("the cluster has not answered for 5s, and is asked on: is it up, and is --endpoint or CLAIMQ_ENDPOINTS right?\n")
+	l.end()
+	if out := l.out.String(); strings.Contains(out, "process 1") {
+		t.Errorf("it says\n%s", out)
 	}
 }
 
