@@ -94,6 +94,11 @@ async def aadd(a: int, b: int = 1) -> int:
     return a + b
 
 
+@app.task("aexit")
+async def aexit(what: str) -> None:
+    raise SystemExit(3) if what == "exit" else KeyboardInterrupt
+
+
 @app.task("raise")
 def raise_(what: str) -> None:
     if what == "permanent":
@@ -203,7 +208,12 @@ def test_exception(parent: Parent) -> None:
 
 def test_exit_of_a_handler(parent: Parent) -> None:
     parent.task(1, "raise", {"what": "exit"})
-    assert parent.read()["error"].startswith("RuntimeError: the handler raised SystemExit")
+    assert parent.read()["error"].startswith("RuntimeError: the handler raised SystemExit(3)\n")
+    for number, what, name in ((2, "exit", "SystemExit"), (3, "interrupt", "KeyboardInterrupt")):
+        parent.task(number, "aexit", {"what": what})
+        assert parent.read()["error"].startswith(f"RuntimeError: the handler raised {name}(")
+    parent.task(9, "aadd", {"a": 1})  # the process goes on
+    assert parent.read()["result"] == 2
 
 
 def test_params_that_do_not_fit(parent: Parent) -> None:

@@ -58,10 +58,6 @@ def perform(task: Handler, context: Context, params: object) -> Outcome:
     try:
         return Done(task.function(**task.arguments(params)), tuple(context.follow_ups))
     except BaseException as e:
-        if isinstance(e, (KeyboardInterrupt, SystemExit)) and context.reason is None:
-            e = RuntimeError(f"the handler raised {type(e).__name__}").with_traceback(
-                e.__traceback__
-            )
         return outcome_of(e, context)
     finally:
         _current.reset(token)
@@ -73,8 +69,6 @@ async def perform_async(task: Handler, context: Context, params: object) -> Outc
     try:
         result = await task.function(**task.arguments(params))
         return Done(result, tuple(context.follow_ups))
-    except (KeyboardInterrupt, SystemExit):
-        raise
     except BaseException as e:
         return outcome_of(e, context)
 
@@ -96,6 +90,8 @@ def outcome_of(error: BaseException, context: Context) -> Outcome:
         return Failed(_told(error), error, retry_in=max(seconds(error.after), 0.0))
     if isinstance(error, (Cancelled, asyncio.CancelledError)) and context.reason is not None:
         return Failed(f"told to stop: {context.reason}", error)
+    if isinstance(error, (KeyboardInterrupt, SystemExit)):  # fails the attempt, not the process
+        error = RuntimeError(f"the handler raised {error!r}").with_traceback(error.__traceback__)
     return Failed(_told(error, error), error)
 
 
