@@ -295,7 +295,7 @@ class Server {
 
   /** Fails the attempt of the handler that began what threw with nobody to catch it. */
   #uncaught(event: string, thrown: unknown): void {
-    // Bun does not say whose it was. That of the only one is clear.
+    // Runtimes do not always say whose it was (docs/typescript.md). That of the only one is clear.
     const job = this.#jobOf.getStore() ?? (this.#jobs.size === 1 ? [...this.#jobs.values()][0] : undefined);
     if (job === undefined) {
       if (process.listenerCount(event) > 1) return; // the program's own decides

@@ -13,7 +13,7 @@ import { fileURLToPath } from "node:url";
 const LIMITS = { line_bytes: 1 << 18, value_bytes: 1000, error_bytes: 2000, progress_bytes: 100, submit: 500 };
 const HELLO = { kind: "hello", protocol: 1, worker_id: "w1", limits: LIMITS, grace_ms: 300 };
 
-/** In Node it is known of whatever fails which handler had begun it. */
+/** In Node it is known of what fails in these tests which handler had begun it. */
 const isNode = process.execPath.endsWith("/node");
 const path = (name: string): string => fileURLToPath(new URL(`programs/${name}.js`, import.meta.url));
 
