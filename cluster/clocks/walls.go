@@ -107,6 +107,7 @@ func (c *Walls) Majority(now time.Duration, voters []raft.ServerID) (majority le
 	walls := c.readLocked(voters, -1)
 	majority, ok = lease.MajorityWall(walls, len(voters))
 	if !ok {
+		c.stepAt = 0
 		return 0, false
 	}
 	if len(walls) <= c.read && !lease.Follows(time.Duration(majority-c.majority)) {

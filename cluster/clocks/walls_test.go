@@ -155,3 +155,32 @@ func TestWalls_wrongOneAfterTheOther(t *testing.T) {
 		}
 	}
 }
+
+// A step that was seen, and then no majority heard of any more, says nothing of a later one.
+func TestWalls_stepSeenLongAgo(t *testing.T) {
+	t.Parallel()
+	c := NewWalls(hclog.NewNullLogger())
+	three := []raft.ServerID{"uuid-n1", "uuid-n2", "uuid-n3"}
+	far := 200 * time.Hour
+	note := func(at, ahead time.Duration, nodeIDs ...string) {
+		for _, nodeID := range nodeIDs {
+			c.Note(raft.ServerID("uuid-"+nodeID), Read(nodeID, int64(at+ahead), at, 0))
+		}
+	}
+	at := time.Hour
+	note(at, 0, "n1", "n2", "n3")
+	c.Majority(at, three)
+	at += time.Second
+	note(at, far, "n1", "n2")
+	c.Majority(at, three)
+	at += readingMax + time.Second
+	if _, ok := c.Majority(at, three); ok {
+		t.Fatal("there is a majority without readings")
+	}
+	note(at, far, "n1") // and is set right
+	at += time.Second
+	note(at, far, "n2")
+	if majority, ok := c.Majority(at, three); !ok || majority != 0 {
+		t.Errorf("a majority shows %v, want the right time", time.Duration(majority))
+	}
+}

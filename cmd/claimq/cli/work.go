@@ -108,7 +108,11 @@ answer is asked until it does.`,
 			return session.With(a, &o.Flags, func(s session.Talk) error { return work(cmd.Context(), s, &o, path, args) })
 		},
 	}
-	f := cmd.Flags()
+	o.addFlags(cmd.Flags())
+	return cmd
+}
+
+func (o *workOptions) addFlags(f *pflag.FlagSet) {
 	f.SetInterspersed(false) // flags after COMMAND belong to COMMAND
 	o.AddNodeFlags(f)
 	f.StringVar(&o.worker, "worker", "", "the worker's name: letters, digits, _ and -; none: made of the host's and something random")
@@ -125,7 +129,6 @@ answer is asked until it does.`,
 	f.StringVar(&o.listen, "listen", "", "of --serve: unix:PATH, a socket to which programs connect that you start yourself, in place of COMMAND")
 	// CLAIMQ_TIMEOUT says how long calls are tried. It must not end commands.
 	f.Lookup("timeout").Annotations = map[string][]string{term.ExplicitOnly: {}}
-	return cmd
 }
 
 var workTypePattern = regexp.MustCompile(`^[A-Za-z0-9_.:-]{1,128}$`)
