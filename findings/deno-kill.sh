@@ -1,7 +1,7 @@
 #!/bin/bash
 # Deno 2.9.6, node:child_process: after child.kill("SIGTERM") the signal is told as the reason of
 # the exit (code null, signal SIGTERM), though the child handled it and exited with 0; and
-# child.signalCode is set before the child has ended, so whoever takes it for "has ended" does not
+# child.signalCode is set before the child has ended, so code that takes it for "has ended" does not
 # wait. Node 20.20.2, 22.23.5 and Bun 1.4.5 tell 0, and set it once the child has ended.
 # Signalled by process.kill(child.pid) it is told rightly: so clients/typescript/tests/serve.test.ts
 # signals workers, and TestServer (clients/typescript/src/testing.ts) ends by its closed input.
