@@ -11,7 +11,7 @@ RUN apt-get update && apt-get install -y --no-install-recommends npm && rm -rf /
 ARG VERSION=dev
 ARG TARGETARCH
 # The very binary of a release's archive, and the licences of what it is made of.
-RUN SOURCE_DATE_EPOCH=0 go run ./deploy/dist --version "$VERSION" --target "linux/${TARGETARCH:-$(go env GOARCH)}" --out /out/dist \
+RUN SOURCE_DATE_EPOCH=0 go -C jepsen run ./deploy/dist --version "$VERSION" --target "linux/${TARGETARCH:-$(go env GOARCH)}" --out /out/dist \
  && tar -xzf /out/dist/*.tar.gz --strip-components=1 -C /out \
  && install -d -m 700 /out/data
 

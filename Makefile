@@ -6,10 +6,10 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 # As the tests build claimq, so that nothing is compiled twice (procs.Environ).
 RELEASED := CGO_ENABLED=0 GOFLAGS='-buildvcs=false -trimpath'
 GO      ?= go
-MODULES := . bench/peers client/otel
+MODULES := . jepsen bench/peers client/otel
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test page python proof test-kill test-upgrade test-steps test-fuzz test-operations test-workers test-memory test-slots test-page test-page-large test-page-soak test-page-pairs test-recipes soak crashes sim jepsen jepsen-long jepsen-selftest jepsen-rules lint mac fmt vuln bench bench-client bench-peers bench-fsm bench-scale bench-overview benchstat fuzz cover clean cluster dist
+.PHONY: help build demo test page python proof test-sqs test-kill test-upgrade test-steps test-fuzz test-operations test-workers test-memory test-slots test-page test-page-large test-page-soak test-page-pairs test-recipes soak crashes jepsen jepsen-long jepsen-selftest jepsen-rules lint mac fmt vuln bench bench-peers bench-callers bench-sqs bench-fsm bench-scale bench-overview benchstat fuzz cover clean cluster dist
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -20,7 +20,7 @@ build: ## build bin/claimq, with its page where npm is there
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/claimq ./cmd/claimq
 
 demo: build ## three nodes do real work, the leader is killed, a count at the end
-	$(GO) run ./jepsen demo --binary $(BIN)/claimq
+	$(GO) -C jepsen run . demo --binary $(CURDIR)/$(BIN)/claimq
 
 cluster: build ## a local three-node cluster in the foreground; Ctrl-C stops it
 	$(BIN)/claimq dev
@@ -31,34 +31,37 @@ test: ## every test, what proves by mass in its short form
 proof: ## what proves by mass, whole: make proof PARTS='properties soak' (CONTRIBUTING.md; hours)
 	./.ci/proof $(PARTS)
 
-test-kill: build ## the long kill test: 20,000 tasks, the leader killed 20 times
-	$(GO) run ./jepsen kill --binary $(BIN)/claimq --tasks $(or $(TASKS),20000) --kills 20
+test-sqs: ## clients of Amazon SQS that others wrote do 20,000 messages each, the leader killed every 3 s
+	CLAIMQ_PROOF=1 $(GO) -C jepsen test -count=1 -timeout 0 -v ./sqs
 
-test-upgrade: build ## binaries that know an earlier feature level go up to this one under load, back, and up for good: make test-upgrade FROM=2,3,4
-	$(GO) run ./jepsen upgrade --binary $(BIN)/claimq $(if $(FROM),--from $(FROM))
+test-kill: build ## the long kill test: 20,000 tasks, the leader killed 20 times
+	$(GO) -C jepsen run . kill --binary $(CURDIR)/$(BIN)/claimq --tasks $(or $(TASKS),20000) --kills 20
+
+test-upgrade: build ## three nodes go up to a binary that knows one feature level more under load, back, and up for good
+	$(GO) -C jepsen run . upgrade --binary $(CURDIR)/$(BIN)/claimq
 
 test-steps: build ## 2,000 parents of 5 steps, the leader killed 10 times
-	$(GO) run ./jepsen steps --binary $(BIN)/claimq --tasks $(or $(PARENTS),2000) --kills 10
+	$(GO) -C jepsen run . steps --binary $(CURDIR)/$(BIN)/claimq --tasks $(or $(PARENTS),2000) --kills 10
 
 test-fuzz: build ## 100,000 broken requests against every call and the peer ports of three nodes, and sieges by thousands of connections; then again with keys and TLS
-	$(GO) run ./jepsen fuzz --binary $(BIN)/claimq --requests $(or $(REQUESTS),100000) --seed $(or $(SEED),1)
-	$(GO) run ./jepsen fuzz --binary $(BIN)/claimq --requests $(or $(REQUESTS),100000) --seed $(or $(SEED),1) --secure
+	$(GO) -C jepsen run . fuzz --binary $(CURDIR)/$(BIN)/claimq --requests $(or $(REQUESTS),100000) --seed $(or $(SEED),1)
+	$(GO) -C jepsen run . fuzz --binary $(CURDIR)/$(BIN)/claimq --requests $(or $(REQUESTS),100000) --seed $(or $(SEED),1) --secure
 
 test-operations: build ## a cluster grows, shrinks, has nodes replaced and restarted, loses all disks and is restored, under load
-	$(GO) run ./jepsen operations --binary $(BIN)/claimq --pause $(or $(PAUSE),10s) --rate $(or $(RATE),500) --seed $(or $(SEED),1)
+	$(GO) -C jepsen run . operations --binary $(CURDIR)/$(BIN)/claimq --pause $(or $(PAUSE),10s) --rate $(or $(RATE),500) --seed $(or $(SEED),1)
 
 test-workers: build ## worker processes stopped past their leases, cut off, killed, the leader killed at each of their calls: make test-workers TIME=5m SEED=1
-	$(GO) run ./jepsen workers --binary $(BIN)/claimq --time $(or $(TIME),3m) --seed $(or $(SEED),1)
-	$(GO) run ./jepsen workers --binary $(BIN)/claimq --time $(or $(TIME),3m) --seed $(or $(SEED),1) --worker 'claimq work --serve --processes 2 -- /usr/bin/python3 jepsen/workers/served/diary.py'
+	$(GO) -C jepsen run . workers --binary $(CURDIR)/$(BIN)/claimq --time $(or $(TIME),3m) --seed $(or $(SEED),1)
+	$(GO) -C jepsen run . workers --binary $(CURDIR)/$(BIN)/claimq --time $(or $(TIME),3m) --seed $(or $(SEED),1) --worker 'claimq work --serve --processes 2 -- /usr/bin/python3 workers/served/diary.py'
 	cd clients/typescript && npm ci --ignore-scripts --no-audit --no-fund --prefer-offline --silent && npm run --silent build
-	$(GO) run ./jepsen workers --binary $(BIN)/claimq --time $(or $(TIME),3m) --seed $(or $(SEED),1) --worker 'claimq work --serve --processes 2 -- node jepsen/workers/served/diary.mjs'
+	$(GO) -C jepsen run . workers --binary $(CURDIR)/$(BIN)/claimq --time $(or $(TIME),3m) --seed $(or $(SEED),1) --worker 'claimq work --serve --processes 2 -- node workers/served/diary.mjs'
 
 test-memory: build ## what memory nodes take when every call is asked over 400 connections at once, on a state made for it: make test-memory CALLS=list_tasks,run_batch
-	$(GO) run ./jepsen memory --binary $(BIN)/claimq $(if $(CALLS),--calls $(CALLS))
-	$(GO) run ./jepsen memory --binary $(BIN)/claimq $(if $(CALLS),--calls $(CALLS)) --follower
+	$(GO) -C jepsen run . memory --binary $(CURDIR)/$(BIN)/claimq $(if $(CALLS),--calls $(CALLS))
+	$(GO) -C jepsen run . memory --binary $(CURDIR)/$(BIN)/claimq $(if $(CALLS),--calls $(CALLS)) --follower
 
 test-slots: ## one Worker with 1,000 busy slots, the leader killed 10 times: nothing lost, nothing held twice
-	$(GO) test -count=1 -v -run '^TestBusyWorker$$' ./jepsen
+	CLAIMQ_PROOF=1 $(GO) -C jepsen test -count=1 -v -run '^TestBusyWorker$$' .
 
 page: ## the page without a browser: its types against api/openapi.yaml, and what its parts compute
 	./.ci/page
@@ -67,19 +70,19 @@ python: ## the types of the Python client, strictly, by mypy and pyright
 	./.ci/python
 
 test-page: ## the page in Debian's Chromium, all of it: make test-page SHOTS=/tmp/shots (a folder that is there)
-	$(GO) test -count=1 -timeout 0 -v ./web/browser $(if $(SHOTS),-shots $(SHOTS))
+	CLAIMQ_PROOF=1 $(GO) -C jepsen test -count=1 -timeout 0 -v ./browser $(if $(SHOTS),-shots $(SHOTS))
 
 test-page-large: ## the page with a million tasks of 5,000 types: how long until it is painted
-	$(GO) test -count=1 -timeout 0 -run '^$$' -bench Large -benchtime 10x ./web/browser
+	$(GO) -C jepsen test -count=1 -timeout 0 -run '^$$' -bench Large -benchtime 10x ./browser
 
 test-page-soak: ## a live overview, whose heap must stay flat: make test-page-soak MINUTES=60
-	$(GO) test -count=1 -timeout 0 -run '^$$' -bench Heap -benchtime $(or $(MINUTES),60)m ./web/browser
+	$(GO) -C jepsen test -count=1 -timeout 0 -run '^$$' -bench Heap -benchtime $(or $(MINUTES),60)m ./browser
 
 test-page-pairs: ## what a load loses by an open page, measured in pairs: make test-page-pairs ROUNDS=16
-	$(GO) test -count=1 -timeout 0 -v -run '^$$' -bench Pairs -benchtime $(or $(ROUNDS),16)x ./web/browser
+	$(GO) -C jepsen test -count=1 -timeout 0 -v -run '^$$' -bench Pairs -benchtime $(or $(ROUNDS),16)x ./browser
 
 test-recipes: ## every command of README, docs/operations.md and the guides, against real nodes (root)
-	$(GO) test -count=1 ./jepsen/recipes
+	$(GO) -C jepsen test -count=1 ./recipes
 
 # One seed is two virtual minutes and about a second of a core: a quarter of an hour
 # of two cores for 50 virtual hours. Most is garbage, so it is collected seldom. MIX is one of cluster's soakMixes; each seed
@@ -89,23 +92,19 @@ soak: ## real Raft over real stores and the nodes' own port in virtual time: mak
 
 # EVERY=1 is every crash of every script: some minutes a script.
 crashes: ## clusters started from what a crash after each change of a disk has left: make crashes SCRIPTS='*' EVERY=1 (root)
-	$(GO) test -run '^TestCrash$$' -v -timeout 0 ./cluster -crash.scripts '$(or $(SCRIPTS),*)' -crash.every $(or $(EVERY),1)
-
-sim: ## the simulator, and the model along its logs: make sim SEEDS=10000
-	$(GO) run ./jepsen sim --seeds $(or $(SEEDS),1000)
-	$(GO) test -run '^TestMachine_MatchesModelSimulated$$' -timeout 0 ./fsm -simulated.seeds $(or $(SEEDS),1000)
+	$(GO) -C jepsen test -run '^TestCrash$$' -v -timeout 0 ./crash -crash.scripts '$(or $(SCRIPTS),*)' -crash.every $(or $(EVERY),1)
 
 jepsen: ## two and a half hours of runs under every fault, alone and in pairs (root)
-	$(GO) run ./jepsen suite --runs $(or $(RUNS),100) --seed $(or $(SEED),1)
+	$(GO) -C jepsen run . suite --runs $(or $(RUNS),100) --seed $(or $(SEED),1)
 
 jepsen-long: ## the same for a night
-	$(GO) run ./jepsen suite --runs 400 --seed $(or $(SEED),1000)
+	$(GO) -C jepsen run . suite --runs 400 --seed $(or $(SEED),1000)
 
 jepsen-rules: ## builds with bugs in the rules of claiming; shows the contract's rows that catch each
-	$(GO) run ./jepsen rules
+	$(GO) -C jepsen run . rules
 
 jepsen-selftest: ## builds with planted bugs; shows each caught, by what and how fast (root)
-	$(GO) run ./jepsen selftest
+	$(GO) -C jepsen run . selftest
 
 lint: $(BIN)/golangci-lint $(BIN)/walls ## formatting, vet, import rules and the other linters, and how many files share a room
 	$(BIN)/golangci-lint fmt --diff
@@ -115,12 +114,12 @@ mac: $(BIN)/mac ## what a Mac is to build: types, of tests too
 	for m in $(MODULES); do (cd $$m && $(CURDIR)/$(BIN)/mac ./...) || exit 1; done
 
 vuln: $(BIN)/govulncheck ## known vulnerabilities in what the code reaches (asks vuln.go.dev)
-	$(BIN)/govulncheck ./...
+	for m in . jepsen; do (cd $$m && $(CURDIR)/$(BIN)/govulncheck ./...) || exit 1; done
 
 fmt: $(BIN)/golangci-lint ## format the code
 	$(BIN)/golangci-lint fmt
 
-# The linter has a module of its own, so that its dependencies are not ours.
+# The linter has a separate module, so that its dependencies are not ours.
 $(BIN)/golangci-lint: tools/go.mod tools/go.sum
 	@mkdir -p $(BIN)
 	cd tools && $(RELEASED) $(GO) build -ldflags '-s -w' -o ../$(BIN)/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
@@ -157,11 +156,15 @@ bench: build ## drive three nodes of this build and print the figures of docs/be
 	$(BIN)/claimq bench --nodes 3 --conns 256
 	$(BIN)/claimq bench --no-raft --conns 256
 
-bench-client: build ## the Go client beside bare connections, on three nodes: make bench-client ROUNDS=3
-	$(GO) run ./bench/goclient --binary $(BIN)/claimq $(if $(ROUNDS),--rounds $(ROUNDS))
-
-bench-peers: build ## three nodes beside NATS JetStream, RabbitMQ and beanstalkd, what is installed of them: make bench-peers ROUNDS=5 COUNTS=1,64,256
+bench-peers: build ## three nodes against NATS JetStream, RabbitMQ and beanstalkd, if installed: make bench-peers ROUNDS=5 COUNTS=1,64,256
 	cd bench/peers && $(GO) run . --binary ../../$(BIN)/claimq $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(COUNTS),--counts $(COUNTS))
+
+bench-callers: build ## tasks a second over the number of callers, claimq and NATS JetStream, measured and drawn: make bench-callers ROUNDS=5 COUNTS=1,64
+	cd bench/peers && $(GO) run . --binary ../../$(BIN)/claimq --peers nats-server --figures ../callers/figures.csv --rounds $(or $(ROUNDS),5) --counts $(or $(COUNTS),1,4,16,64,256,1000,2000,4000)
+	$(GO) run ./bench/callers < bench/callers/figures.csv > docs/img/callers.svg
+
+bench-sqs: build ## the endpoint for clients of Amazon SQS against the HTTP API, and against GoAws: make bench-sqs ROUNDS=5 GOAWS=/path/of/goaws
+	cd bench/peers && $(GO) run ./sqs --binary ../../$(BIN)/claimq $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(GOAWS),--goaws $(GOAWS))
 
 # GOGC as the server has it. 10,000,000 tasks take about 4 GB and some minutes:
 # make bench-fsm TASKS=1000,1000000,10000000
@@ -178,13 +181,13 @@ benchstat: $(BIN)/benchstat ## what the benchmarks in two files say, compared: m
 
 # 10,000,000 tasks want one node and 16 GB: make bench-scale TASKS=10000000 NODES=1
 bench-scale: build ## real nodes with 1,000,000 tasks: memory, snapshots beside load, reads, restart
-	$(GO) run ./jepsen scale --binary $(BIN)/claimq --tasks $(or $(TASKS),1000000) --nodes $(or $(NODES),3)
+	$(GO) -C jepsen run . scale --binary $(CURDIR)/$(BIN)/claimq --tasks $(or $(TASKS),1000000) --nodes $(or $(NODES),3)
 
 # The same commit, Go and VERSION give the same bytes.
 # SIGN_KEY is a file of ssh-keygen, an Ed25519 key; docs/install.md says how a
 # signature is checked.
 dist: ## release archives for linux and darwin, amd64 and arm64, with notices, bills of materials and SHA256SUMS: make dist SIGN_KEY=release.key
-	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} $(GO) run ./deploy/dist --version $(VERSION) --out dist $(if $(SIGN_KEY),--sign-key $(SIGN_KEY))
+	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} $(GO) -C jepsen run ./deploy/dist --version $(VERSION) --out $(CURDIR)/dist $(if $(SIGN_KEY),--sign-key $(abspath $(SIGN_KEY)))
 
 fuzz: ## each fuzz target for 30 seconds
 	@for p in $$($(GO) list ./...); do \

@@ -5,13 +5,10 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/claimq/claimq/api/bound"
-	"github.com/claimq/claimq/api/callbody"
-	"github.com/claimq/claimq/api/exchange"
+	"github.com/claimq/claimq/api/codec"
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
@@ -29,31 +26,31 @@ const (
 	actionIDsMax = 32 << 20
 )
 
-// Actions runs a leader's actions on many tasks.
-type Actions struct {
+// actions runs a leader's actions on many tasks.
+type actions struct {
 	under chan struct{} // one element for each action under way
 }
 
-// NewActions returns Actions with none under way.
-func NewActions() *Actions { return &Actions{under: make(chan struct{}, actionsMax)} }
+// newActions returns actions with none under way.
+func newActions() *actions { return &actions{under: make(chan struct{}, actionsMax)} }
 
-// Answer answers POST /api/tasks/actions: it collects the tasks that the filter matches, page by page, and then
+// answer answers POST /api/tasks/actions: it collects the tasks that the filter matches, page by page, and then
 // proposes the action on them, step by step.
-func (a *Actions) Answer(r *exchange.Request) {
-	req, bad := callbody.DecodeAction(r.HTTP.Request.Body(), &r.Server.Cfg.Limits)
+func (a *actions) answer(r *request) {
+	req, bad := codec.DecodeAction(r.input(), r.limits())
 	if bad != nil {
-		r.Refuse(bad)
+		r.refuse(bad)
 		return
 	}
-	if bad := r.RefuseFilter("filter.task_type", req.Filter.Type); bad != nil {
-		r.Refuse(bad)
+	if bad := r.refuseFilter("filter.task_type", req.Filter.Type); bad != nil {
+		r.refuse(bad)
 		return
 	}
 	select {
 	case a.under <- struct{}{}:
 		defer func() { <-a.under }()
 	default:
-		r.Refuse(refuse.Overloaded("", "The leader is busy with "+strconv.Itoa(actionsMax)+" actions on many tasks, its limit"))
+		r.refuse(refuse.Overloaded("", "The leader is busy with "+strconv.Itoa(actionsMax)+" actions on many tasks, its limit"))
 		return
 	}
 	found := actionMatches{req: &req}
@@ -64,17 +61,17 @@ func (a *Actions) Answer(r *exchange.Request) {
 		f := refuse.Because(wire.CodeCountMismatch)
 		f.Text = "The filter matches " + strconv.FormatInt(found.matched, 10) + " tasks, not the " + strconv.FormatInt(req.Expect, 10) + " expected"
 		f.Details = `,"matched":` + strconv.FormatInt(found.matched, 10) + `,"expect":` + strconv.FormatInt(req.Expect, 10)
-		r.Refuse(f)
+		r.refuse(f)
 		return
 	}
 	done, more := 0, false
 	if !req.DryRun {
 		var ok bool
-		if done, more, ok = actOn(r, &req, &found); !ok {
+		if done, more, ok = actOn(r, &found); !ok {
 			return
 		}
 	}
-	b := jsonout.IntField(r.Body(), `{"success":true,"matched":`, found.matched)
+	b := jsonout.IntField(r.buffer(), `{"success":true,"matched":`, found.matched)
 	b = jsonout.IntField(b, `,"done":`, int64(done))
 	if req.DryRun {
 		b = found.appendForetold(b)
@@ -82,12 +79,13 @@ func (a *Actions) Answer(r *exchange.Request) {
 	if more {
 		b = append(b, `,"more":true`...)
 	}
-	r.Send(fasthttp.StatusOK, append(b, '}'))
+	r.send(fasthttp.StatusOK, append(b, '}'))
 }
 
 // actionMatches are the tasks that a filter matched, by id.
 type actionMatches struct {
-	req     *callbody.Action
+	req     *codec.Action
+	act     command.Act // without its tasks
 	matched int64
 	ids     idList             // of tasks that the action may change; empty for a dry run
 	more    bool               // more tasks match than ids has room for
@@ -99,20 +97,24 @@ const notAllowed = fsm.Code(wire.CodeForbidden)
 
 // match finds the tasks that the filter matches. The first page is linearizable, and later ones are not older. ok is
 // false if the request was already answered.
-func (found *actionMatches) match(r *exchange.Request) (ok bool) {
+func (found *actionMatches) match(r *request) (ok bool) {
 	q := fsm.ListQuery{Filter: found.req.Filter, Limit: actionStep}
-	if q.ErrorGroup != 0 {
+	if selectGroup(&q, found.req.ErrorGroup); q.Failure != nil {
 		q.Look = listLook
 	}
-	index, sight := uint64(0), r.Sight()
+	found.act = command.Act{Action: found.req.Action, Filter: q.Filter, AddAttempts: found.req.AddAttempts}
+	index, sight := uint64(0), r.sight()
 	look := func(m *fsm.Machine, _ fsm.Stamp) {
+		if q.Failure != nil && found.act.EndedUntil == 0 {
+			found.act.EndedUntil = m.Stamp().T
+		}
 		page := m.List(q)
 		for _, t := range page.Tasks {
-			if !sight.Matches(m, &q.Filter, t) {
+			if !sight.matches(m, &q, t) || found.act.EndedUntil != 0 && t.CompletedAt > found.act.EndedUntil {
 				continue
 			}
 			found.matched++
-			switch mayChange := r.MaySeeSteps(m, t); {
+			switch mayChange := r.maySeeSteps(m, t); {
 			case found.req.DryRun:
 				found.foretell(m, t, mayChange)
 			case mayChange:
@@ -121,20 +123,20 @@ func (found *actionMatches) match(r *exchange.Request) (ok bool) {
 		}
 		q.From, index = page.Next, m.Index()
 	}
-	if !r.Read(look) {
+	if !r.read(look) {
 		return false
 	}
 	for q.From != 0 {
-		if time.Since(r.Start) > exchange.SlowTime {
-			r.Refuse(refuse.Overloaded("", "The tasks that match could not be counted within "+exchange.SlowTime.String()))
+		if r.outOfTime() {
+			r.refuse(refuse.Overloaded("", "The tasks that match could not be counted within "+slowTime.String()))
 			return false
 		}
-		r.Asks = time.Now()
-		if !r.ReadOn(index, look) {
+		r.askAgain()
+		if !r.readOn(index, look) {
 			return false
 		}
 	}
-	r.SetIndex(index)
+	r.setIndex(index)
 	return true
 }
 
@@ -192,24 +194,26 @@ func (found *actionMatches) add(t *fsm.Task) {
 // actOn performs the action on the tasks found. It returns how many it changed, and whether it ran out of time before
 // the last. ok is false if the request was already answered. Once something is done, an error after which the rest is
 // certainly undone only ends the action.
-func actOn(r *exchange.Request, req *callbody.Action, found *actionMatches) (done int, more, ok bool) {
+func actOn(r *request, found *actionMatches) (done int, more, ok bool) {
 	began := false
-	for ids := found.ids.next(actionStep, bound.ChangesMax); len(ids) > 0; ids = found.ids.next(actionStep, bound.ChangesMax) {
-		if began && (time.Since(r.Start) >= exchange.SlowTime || r.Server.Draining.Load()) {
+	for ids := found.ids.next(actionStep, wire.ChangesMax); len(ids) > 0; ids = found.ids.next(actionStep, wire.ChangesMax) {
+		if began && (r.outOfTime() || r.core.draining.Load()) {
 			return done, true, true
 		}
-		r.Asks = time.Now()
-		p, err := r.Server.Node.Propose(r.Wait(), command.Act{Action: req.Action, IDs: ids, Filter: req.Filter, AddAttempts: req.AddAttempts})
+		r.askAgain()
+		act := found.act
+		act.IDs = ids
+		p, err := r.node().Propose(r.ctx(), act)
 		switch {
 		case err != nil && began && refuse.CodeOf(err, true) != wire.CodeOutcomeUnknown:
 			return done, true, true
 		case err != nil:
-			r.RefuseError(err)
+			r.refuseError(err)
 			return done, false, false
 		}
 		began = true
 		done += p.Result.Acted
-		r.SetIndex(p.Index)
+		r.setIndex(p.Index)
 	}
 	return done, found.more, true
 }

@@ -9,15 +9,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/valyala/fasthttp"
 	"pgregory.net/rapid"
 
-	"github.com/claimq/claimq/api/bound"
-	"github.com/claimq/claimq/api/callbody"
-	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/internal/proof"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -65,39 +63,10 @@ func badActions() []badInput {
 	return cases
 }
 
-// TestDecodeAction reads every field.
-func TestDecodeAction(t *testing.T) {
-	t.Parallel()
-	for body, want := range map[string]callbody.Action{
-		`{"action":"cancel","all":true,"add_attempts":null,"dry_run":null,"expect":null}`: {Action: command.ActionCancel, All: true},
-		`{"action":"retry","add_attempts":3,"dry_run":true,"expect":0,"filter":{"status":"failed","task_type":"a","worker_id":"w","parent_id":7,
-		"labels":{"b":"2","a":""},"created_after":"2026-03-01T12:00:00.0005Z","created_before":"2026-03-01T13:00:00.0005+01:00","error_group":"00000000000000ff"}}`: {
-			Action: command.ActionRetry, AddAttempts: 3, Adds: true, DryRun: true, Expects: true,
-			Filter: fsm.Filter{
-				Status: fsm.StatusFailed, Type: "a", WorkerID: "w", ParentID: 7, Labels: []fsm.Label{{Name: "a"}, {Name: "b", Value: "2"}},
-				CreatedAfter: nodetest.Start, CreatedBefore: nodetest.Start + 1, ErrorGroup: 255,
-			},
-		},
-		`{"action":"delete","all":true,"filter":{"status":null,"task_type":null,"worker_id":null,"parent_id":null,"labels":null,"created_after":null,"created_before":null,"error_group":null}}`: {
-			Action: command.ActionDelete, All: true,
-		},
-	} {
-		var limits bound.Limits
-		limits.SetDefaults()
-		got, bad := callbody.DecodeAction([]byte(body), &limits)
-		if bad != nil {
-			t.Fatalf("%s: %s", body, bad.Text)
-		}
-		if diff := cmp.Diff(want, got, cmp.AllowUnexported(callbody.Action{})); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", body, diff)
-		}
-	}
-}
-
-// TestIDList checks that ids are returned as they were added, in parts none of which changes more than permitted.
+// TestIDList checks that ids are returned as added, in parts none of which changes more than permitted.
 func TestIDList(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	proof.Check(t, func(t *rapid.T) {
 		type member struct{ id, parent, end uint64 }
 		var members []member
 		last := uint64(0)
@@ -281,9 +250,10 @@ func TestServer_ActionTime(t *testing.T) {
 			}
 		}
 		var bound time.Duration
-		followerNode.OnForwardCtx = func(ctx context.Context) {
+		followerNode.OnForward = func(ctx context.Context, pass nodes.Passing, req *fasthttp.Request, resp *fasthttp.Response) (nodes.Passed, error) {
 			deadline, _ := ctx.Deadline()
 			bound = time.Until(deadline)
+			return passOn(leader, pass, req, resp)
 		}
 		start := time.Now()
 		if got := follower.acted(t, `{"action":"cancel","all":true}`); got != `"matched":9500,"done":3000,"more":true` {

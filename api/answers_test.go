@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
@@ -39,7 +38,7 @@ func TestServer_Answers(t *testing.T) {
 	fillBig(t, s, 6)
 	addr := listen(t, s)
 	silent := dial(t, addr, bigList)
-	waitFor(t, func() bool { return s.host.Port.Answers.Taken() > 6_000_000 })
+	waitFor(t, func() bool { return s.core.port.Answers.Taken() > 6_000_000 })
 	for range 3 {
 		got := raw(t, addr, bigList)
 		if f := got.refused(t, wire.CodeOverloaded); f["reason"] != "answers" || got.header["Retry-After"] != "1" {
@@ -53,15 +52,15 @@ func TestServer_Answers(t *testing.T) {
 	if got := receive(t, reader); got.status != 200 || len(got.body) < 6_000_000 {
 		t.Errorf("the first: %d, %d bytes", got.status, len(got.body))
 	}
-	waitFor(t, func() bool { return s.host.Port.Answers.Taken() == 0 })
+	waitFor(t, func() bool { return s.core.port.Answers.Taken() == 0 })
 	if _, err := io.WriteString(silent, bigList); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return s.host.Port.Answers.Taken() > 6_000_000 })
+	waitFor(t, func() bool { return s.core.port.Answers.Taken() > 6_000_000 })
 	if err := silent.Close(); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return s.host.Port.Answers.Taken() == 0 })
+	waitFor(t, func() bool { return s.core.port.Answers.Taken() == 0 })
 }
 
 // TestServer_SharedAnswers ensures that answers that everyone may get, and leave unread, take no room from clients
@@ -69,13 +68,13 @@ func TestServer_Answers(t *testing.T) {
 func TestServer_SharedAnswers(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t, withKeys(testKey("operator")), func(c *Config) { c.AnswersBytes = 1 })
-	if !s.host.Port.Answers.Take(1) {
+	if !s.core.port.Answers.Take(1) {
 		t.Fatal("there is no room from the start")
 	}
-	if got := s.call(t, "GET /openapi.json", ""); got.status != 200 || len(got.body) < 2*exchange.AnswerFreeBytes {
+	if got := s.call(t, "GET /openapi.json", ""); got.status != 200 || len(got.body) < 2*answerFreeBytes {
 		t.Errorf("%d, %d bytes: %.200s", got.status, len(got.body), got.body)
 	}
-	if n := s.host.Port.Answers.Taken(); n != 1 {
+	if n := s.core.port.Answers.Taken(); n != 1 {
 		t.Errorf("%d bytes are taken", n)
 	}
 }
@@ -123,7 +122,7 @@ func TestServer_idleKeepsSmallBodies(t *testing.T) {
 			t.Fatalf("%d %.200s", got.status, got.body)
 		}
 	}
-	if more := (heap() - before) / count; more > 2*exchange.KeptBodyBytes {
+	if more := (heap() - before) / count; more > 2*keptBodyBytes {
 		t.Errorf("an idle connection keeps %d bytes of its last body", more)
 	}
 	runtime.KeepAlive(s)
@@ -161,7 +160,7 @@ func TestServer_buffersGoRound(t *testing.T) {
 		})
 	}
 	calls.Wait()
-	if room := cap(s.host.Port.Buffers.Get(0)); room < tasks*1_000 {
+	if room := cap(s.core.port.Buffers.Get(0)); room < tasks*1_000 {
 		t.Errorf("a buffer of %d bytes was kept", room)
 	}
 }
@@ -182,8 +181,8 @@ func TestServer_forwardedAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		follower, leader, _, node := setupPair(t)
 		fillBig(t, leader, 1)
-		follower.host.Port.Answers.Take(follower.cfg.AnswersBytes)
-		full := follower.host.Port.Answers.Taken()
+		follower.core.port.Answers.Take(follower.cfg.AnswersBytes)
+		full := follower.core.port.Answers.Taken()
 		if f := follower.call(t, "GET /api/tasks?include=params", "").refused(t, wire.CodeOverloaded); f["reason"] != "answers" {
 			t.Errorf("a read: %v", f)
 		}
@@ -192,35 +191,35 @@ func TestServer_forwardedAnswers(t *testing.T) {
 			t.Errorf("what nobody can ask for again is %s", got.Status)
 		}
 		follower.call(t, "POST /api/tasks/claim", `{"worker_id":"w","claim_request_id":"r"}`).refused(t, wire.CodeOutcomeUnknown)
-		time.AfterFunc(time.Second, func() { follower.host.Port.Answers.Give(full) })
+		time.AfterFunc(time.Second, func() { follower.core.port.Answers.Give(full) })
 		a := follower.call(t, "POST /api/tasks/claim", `{"worker_id":"w","claim_request_id":"r"}`).good(t, 200)
 		if a.Task == nil || len(a.Task.Params) < 1_000_000 {
 			t.Errorf("the repeat: %+v", a.Task)
 		}
-		if n := follower.host.Port.Answers.Taken(); n != 0 {
+		if n := follower.core.port.Answers.Taken(); n != 0 {
 			t.Errorf("%d bytes are taken", n)
 		}
 	})
 }
 
 // TestServer_AnswerOfWhatWasDone ensures that the answer about a mutation waits for room, and that the outcome is
-// called unknown if there is none in time.
+// called unknown if no room comes free in time.
 func TestServer_AnswerOfWhatWasDone(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t, func(c *Config) { c.AnswersBytes, c.Wait = 1<<20, time.Second })
 	fillBig(t, s, 1)
-	s.host.Port.Answers.Take(1 << 20)
+	s.core.port.Answers.Take(1 << 20)
 	s.call(t, "POST /api/tasks/claim", `{"worker_id":"w"}`).refused(t, wire.CodeOutcomeUnknown)
 	if got := node.Machine.Get(1); got.Status != fsm.StatusPending || got.ClaimedAt == 0 {
 		t.Errorf("what nobody can ask for again is %s", got.Status)
 	}
 	s.call(t, "POST /api/tasks/claim", `{"worker_id":"w","claim_request_id":"r"}`).refused(t, wire.CodeOutcomeUnknown)
-	s.host.Port.Answers.Give(1 << 20)
+	s.core.port.Answers.Give(1 << 20)
 	a := s.call(t, "POST /api/tasks/claim", `{"worker_id":"w","claim_request_id":"r"}`).good(t, 200)
 	if a.Task == nil || a.Task.WorkerID == nil || *a.Task.WorkerID != "w" {
 		t.Errorf("the repeat: %+v", a.Task)
 	}
-	if n := s.host.Port.Answers.Taken(); n != 0 {
+	if n := s.core.port.Answers.Taken(); n != 0 {
 		t.Errorf("%d bytes are taken", n)
 	}
 }
@@ -238,23 +237,23 @@ func TestServer_LabelsTakeRoom(t *testing.T) {
 		task := `{"params":1,"labels":{` + strings.Join(labels, ",") + `}}`
 		s.call(t, "POST /api/tasks", `{"tasks":[`+strings.Repeat(task+",", 99)+task+`]}`).good(t, 200)
 		most := s.cfg.AnswersBytes
-		s.host.Port.Answers.Take(most - 100_000)
-		time.AfterFunc(time.Second, func() { s.host.Port.Answers.Give(most - 100_000) })
+		s.core.port.Answers.Take(most - 100_000)
+		time.AfterFunc(time.Second, func() { s.core.port.Answers.Give(most - 100_000) })
 		a := s.call(t, "POST /api/tasks/claim", `{"worker_id":"w","limit":100}`).good(t, 200)
-		if len(a.Tasks) != 100 || s.host.Port.Answers.Taken() != 0 {
-			t.Errorf("%d tasks, and %d bytes are taken", len(a.Tasks), s.host.Port.Answers.Taken())
+		if len(a.Tasks) != 100 || s.core.port.Answers.Taken() != 0 {
+			t.Errorf("%d tasks, and %d bytes are taken", len(a.Tasks), s.core.port.Answers.Taken())
 		}
 	})
 }
 
 // TestServer_RoomAhead ensures that a mutation with a possibly large result waits for room before it is done, and is
-// refused without being written if there is none, so that results waiting for room are bounded. Small ones continue.
+// refused without being written if none comes free, so that results waiting for room are bounded. Small ones continue.
 func TestServer_RoomAhead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, node := setup(t)
 		s.call(t, "POST /api/tasks", `{"tasks":[`+strings.Repeat(`{"params":1},`, 199)+`{"params":1}]}`).good(t, 200)
-		results := &s.host.Port.Results
+		results := &s.core.port.Results
 		results.Take(s.cfg.AnswersBytes)
 		claims := strings.Repeat(`{"op":"claim","worker_id":"w"},`, 99) + `{"op":"claim","worker_id":"w"}`
 		for target, body := range map[string]string{
@@ -285,10 +284,10 @@ func TestServer_AnswerAfterAWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, node := setup(t, func(c *Config) { c.AnswersBytes, c.Wait = 1<<20, time.Second })
 		fillBig(t, s, 1)
-		s.host.Port.Answers.Take(1 << 20)
+		s.core.port.Answers.Take(1 << 20)
 		node.OnClaim = func(_ context.Context, cmd command.ClaimNext, wait time.Duration) (nodes.Proposed, error) {
 			<-time.After(wait)
-			time.AfterFunc(100*time.Millisecond, func() { s.host.Port.Answers.Give(1 << 20) })
+			time.AfterFunc(100*time.Millisecond, func() { s.core.port.Answers.Give(1 << 20) })
 			return node.Apply(cmd)
 		}
 		if a := s.call(t, "POST /api/tasks/claim", `{"worker_id":"w","wait_ms":60000}`).good(t, 200); a.Task == nil {
@@ -298,12 +297,12 @@ func TestServer_AnswerAfterAWait(t *testing.T) {
 }
 
 // TestServer_RoomOfAWait ensures that a claim that waits asks for the room of its result before it is proposed, as one
-// that does not, and is refused if there is none.
+// that does not, and is refused if none comes free.
 func TestServer_RoomOfAWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, node := setup(t)
-		results := &s.host.Port.Results
+		results := &s.core.port.Results
 		results.Take(s.cfg.AnswersBytes)
 		if f := s.call(t, "POST /api/tasks/claim", `{"worker_id":"w","limit":1000,"wait_ms":60000}`).refused(t, wire.CodeOverloaded); f["reason"] != "answers" {
 			t.Errorf("without room: %v", f)

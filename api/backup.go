@@ -1,11 +1,15 @@
 package api
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"net/http/httputil"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,9 +17,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/claimq/claimq/api/exchange"
+	"github.com/claimq/claimq/api/door"
 	"github.com/claimq/claimq/api/jsonout"
-	"github.com/claimq/claimq/api/port"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
@@ -36,71 +39,71 @@ const (
 	savePiece = 1 << 20
 )
 
-// TakeSnapshot answers POST /api/snapshots.
-func TakeSnapshot(r *exchange.Request) {
-	if len(r.HTTP.Request.Body()) > 0 {
-		d := r.Decoder()
+// takeSnapshot answers POST /api/snapshots.
+func takeSnapshot(r *request) {
+	if len(r.input()) > 0 {
+		d := r.decoder()
 		defer d.Free()
 		if bad := d.Fields(d.Unknown); bad != nil {
-			r.Refuse(bad)
+			r.refuse(bad)
 			return
 		}
 	}
-	ctx, cancel := r.ActionWait()
+	ctx, cancel := r.slowCtx()
 	defer cancel()
-	index, err := r.Server.Node.TakeSnapshot(ctx)
+	index, err := r.node().TakeSnapshot(ctx)
 	if err != nil {
-		r.RefuseError(err)
+		r.refuseError(err)
 		return
 	}
-	r.Tell(event.SnapshotTaken, "at index "+strconv.FormatUint(index, 10))
+	r.tell(event.SnapshotTaken, "at index "+strconv.FormatUint(index, 10))
 	sendIndexed(r, index)
 }
 
 // sendIndexed answers success with an index of the log.
-func sendIndexed(r *exchange.Request, index uint64) {
-	b := jsonout.UintField(r.Body(), `{"success":true,"index":`, index)
-	r.Send(fasthttp.StatusOK, append(b, '}'))
+func sendIndexed(r *request, index uint64) {
+	b := jsonout.UintField(r.buffer(), `{"success":true,"index":`, index)
+	r.send(fasthttp.StatusOK, append(b, '}'))
 }
 
-// Backups tracks the backups that a node sends and receives.
-type Backups struct {
+// backups tracks the backups that a node sends and receives.
+type backups struct {
 	saving chan struct{} // one element for each backup being sent
 	// uploading counts the requests whose connection was taken over.
 	uploading sync.WaitGroup
 }
 
-// NewBackups returns Backups with none under way.
-func NewBackups() *Backups { return &Backups{saving: make(chan struct{}, savesMax)} }
+// newBackups returns backups with none under way.
+func newBackups() *backups { return &backups{saving: make(chan struct{}, savesMax)} }
 
-// Wait waits until the requests whose connection was taken over have been answered.
-func (b *Backups) Wait() { b.uploading.Wait() }
+// wait waits until the requests whose connection was taken over have been answered.
+func (b *backups) wait() { b.uploading.Wait() }
 
-// Save answers GET /api/snapshots/latest.
-func (b *Backups) Save(r *exchange.Request) {
-	s := r.Server
+// save answers GET /api/snapshots/latest.
+func (b *backups) save(r *request) {
+	s := r.core
 	select {
 	case b.saving <- struct{}{}:
 	default:
-		r.Refuse(refuse.Overloaded("", "This node is sending "+strconv.Itoa(savesMax)+" backups already"))
+		r.refuse(refuse.Overloaded("", "This node is sending "+strconv.Itoa(savesMax)+" backups already"))
 		return
 	}
-	backup, err := s.Node.SaveBackup(r.Wait(), r.Stale)
+	backup, err := s.node.SaveBackup(r.ctx(), r.asked.stale)
 	if err != nil {
 		<-b.saving
-		r.RefuseCode(err)
+		r.refuseCode(err)
 		return
 	}
 	index := strconv.FormatUint(backup.Info.Index, 10)
-	resp := &r.HTTP.Response
+	resp := &r.http.Response
 	resp.Header.SetContentType("application/octet-stream")
 	resp.Header.Set("Content-Disposition", `attachment; filename="claimq-`+index+`.backup"`)
 	resp.Header.Set("Cache-Control", "no-store")
-	r.SetIndex(backup.Info.Index)
+	r.setIndex(backup.Info.Index)
 	resp.SetConnectionClose()
 	resp.SetBodyStream(&backupStream{
-		server: s, saving: b.saving, conn: r.HTTP.Conn(), backup: backup,
-		by: r.Operator(), index: index, to: r.HTTP.RemoteIP().String(), plain: plain(r),
+		server: s, saving: b.saving, conn: r.http.Conn(), backup: backup,
+		by: r.operator(), index: index, to: r.http.RemoteIP().String(), plain: plain(r),
 	}, -1)
 	resp.ImmediateHeaderFlush = true
 }
@@ -108,7 +111,7 @@ func (b *Backups) Save(r *exchange.Request) {
 // backupStream is the body of an answer that is a backup. Like a stream of events it writes to the connection itself,
 // in the connection's goroutine.
 type backupStream struct {
-	server *exchange.Host
+	server *core
 	saving chan struct{}
 	conn   net.Conn
 	backup *fsm.Backup
@@ -125,9 +128,9 @@ type backupStream struct {
 
 // Read sends the backup. It returns io.EOF once all of it was sent.
 func (b *backupStream) Read([]byte) (int, error) {
-	ctx, cancel := context.WithTimeout(b.server.Serving, saveTimeMax)
+	ctx, cancel := context.WithTimeout(b.server.serving, saveTimeMax)
 	defer cancel()
-	if conn, ok := b.conn.(*port.Conn); ok {
+	if conn, ok := b.conn.(*door.Conn); ok {
 		b.conn = conn.Lend()
 		defer conn.Return(streamEndTimeout) // for the end of the body
 	}
@@ -150,7 +153,7 @@ func (b *backupStream) Read([]byte) (int, error) {
 
 // tell records in the trail how it ended.
 func (b *backupStream) tell(kind event.Kind, what string) {
-	b.server.Tell(command.Tell{Kind: kind, By: b.by.Name, What: what + ", to " + b.to}, b.by.Key)
+	b.server.tell(command.Tell{Kind: kind, By: b.by.Name, What: what + ", to " + b.to}, b.by.Key)
 }
 
 // Close releases the captured state, sent or not.
@@ -207,26 +210,26 @@ func (b *backupStream) pace() error {
 	}
 }
 
-// Restore answers POST /api/restore with a body in memory. TakeOver handles a backup that is still being received.
-func Restore(r *exchange.Request) {
+// restoreSnapshot answers POST /api/restore with a body in memory. takeOver handles a backup that is still being received.
+func restoreSnapshot(r *request) {
 	if uploads(r) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Server.Serving, uploadTimeMax)
+	ctx, cancel := context.WithTimeout(r.core.serving, uploadTimeMax)
 	defer cancel()
-	restoreFrom(ctx, r, bytes.NewReader(r.HTTP.Request.Body()))
+	restoreFrom(ctx, r, bytes.NewReader(r.input()))
 }
 
 // restoreFrom restores the backup in body.
-func restoreFrom(ctx context.Context, r *exchange.Request, body io.Reader) {
-	s := r.Server
-	if !s.Node.IsLeader() {
+func restoreFrom(ctx context.Context, r *request, body io.Reader) {
+	s := r.core
+	if !s.node.IsLeader() {
 		redirectRestore(r)
 		return
 	}
-	from := "from " + r.HTTP.RemoteIP().String()
-	r.Tell(event.RestoreBegun, from)
-	index, err := s.Node.RestoreBackup(ctx, body)
+	from := "from " + r.http.RemoteIP().String()
+	r.tell(event.RestoreBegun, from)
+	index, err := s.node.RestoreBackup(ctx, body)
 	switch {
 	case errors.Is(err, nodes.ErrNotLeader):
 		redirectRestore(r)
@@ -234,32 +237,32 @@ func restoreFrom(ctx context.Context, r *exchange.Request, body io.Reader) {
 		refuseRestore(r, err)
 	}
 	if err != nil {
-		r.Tell(event.RestoreBroken, from+", "+string(r.Code))
+		r.tell(event.RestoreBroken, from+", "+string(r.outcome.code))
 		return
 	}
-	s.Logger.Info("restored a backup", "index", index, "by", r.By())
-	r.Tell(event.Restored, "at index "+strconv.FormatUint(index, 10)+", "+from)
-	r.SetIndex(index)
+	s.logger.Info("restored a backup", "index", index, "by", r.by())
+	r.tell(event.Restored, "at index "+strconv.FormatUint(index, 10)+", "+from)
+	r.setIndex(index)
 	sendIndexed(r, index)
 }
 
 // redirectRestore names the leader, because this node cannot restore or forward the backup.
-func redirectRestore(r *exchange.Request) {
-	leader := r.Server.Node.LeaderHTTPAddr()
+func redirectRestore(r *request) {
+	leader := r.node().LeaderHTTPAddr()
 	if leader == "" {
-		r.Refuse(refuse.Because(wire.CodeNoLeader))
+		r.refuse(refuse.Because(wire.CodeNoLeader))
 		return
 	}
-	r.Refuse(refuse.New(wire.CodeNoLeader, "This node does not lead: the leader at "+leader+" restores backups",
+	r.refuse(refuse.New(wire.CodeNoLeader, "This node does not lead: the leader at "+leader+" restores backups",
 		"Send it there, to the URL in Location, which curl -L does by itself; nothing was changed"))
-	r.Label = "redirected"
-	r.HTTP.Response.Header.Del(fasthttp.HeaderRetryAfter)
-	r.HTTP.Response.Header.Set("Location", leader+restorePath)
-	r.HTTP.SetStatusCode(fasthttp.StatusTemporaryRedirect)
+	r.outcome.label = "redirected"
+	r.http.Response.Header.Del(fasthttp.HeaderRetryAfter)
+	r.http.Response.Header.Set("Location", leader+restorePath)
+	r.http.SetStatusCode(fasthttp.StatusTemporaryRedirect)
 }
 
 // refuseRestore answers with the node's error about a backup.
-func refuseRestore(r *exchange.Request, err error) {
+func refuseRestore(r *request, err error) {
 	var refused *nodes.MembershipRefused
 	f := &refuse.Refusal{Code: wire.CodeInvalidRequest}
 	switch {
@@ -273,6 +276,9 @@ func refuseRestore(r *exchange.Request, err error) {
 	case errors.Is(err, fsm.ErrUnknownCommand):
 		f.Text = "The backup cannot be read here: " + err.Error()
 		f.Advice = "Nothing was changed: run the version that wrote it, or a later one, on every node"
+	case errors.Is(err, fsm.ErrDevelopment):
+		f.Text = "The backup cannot be read here: " + err.Error()
+		f.Advice = "Nothing was changed: only the build that made it can read it"
 	case errors.Is(err, fsm.ErrCorrupt), errors.Is(err, fsm.ErrCountersUsedUp):
 		f.Text = "The backup cannot be restored: " + err.Error()
 		f.Advice = "Nothing was changed: use another copy; 'claimq snapshot inspect FILE' checks one"
@@ -285,16 +291,218 @@ func refuseRestore(r *exchange.Request, err error) {
 	case errors.Is(err, nodes.ErrOutcomeUnknown):
 		f = refuse.Because(wire.CodeOutcomeUnknown)
 		f.Advice = "Once there is a leader, look with 'claimq stats' whether the tasks are there; if they are not, restore again"
-		r.Server.Logger.Error("restore", "error", err)
+		r.core.logger.Error("restore", "error", err)
 	default:
-		r.RefuseCode(err)
+		r.refuseCode(err)
 		return
 	}
-	r.Refuse(f)
+	r.refuse(f)
 }
 
 // sentence capitalizes an error's text.
 func sentence(err error) string {
 	text := err.Error()
 	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// The HTTP server reads a request's body into memory before its handler runs, but a backup may be larger than memory.
+// The body of POST /api/restore, and only that, is therefore hidden from it: when the header has been read, it is
+// changed into that of a request without a body. After the usual checks the connection is taken over from the server,
+// with the body still unread. Other requests pay only for a check of their path.
+
+const (
+	restorePath = "/api/restore"
+	// uploadTimeMax bounds how long receiving and restoring a backup may take.
+	uploadTimeMax = time.Hour
+	// uploadSilenceMax limits how long its sender may pause.
+	uploadSilenceMax = 30 * time.Second
+
+	// headerUpload holds the length of the hidden body, in bytes or as "chunked", followed by a space and "expected"
+	// if the client waits to be asked for it.
+	headerUpload   = "X-Claimq-Upload"
+	uploadChunked  = "chunked"
+	uploadExpected = " expected"
+)
+
+// errUpload is returned when a body did not arrive whole.
+var errUpload = errors.New("the backup did not arrive whole")
+
+// HideUpload hides the body of a restore. It is called with each request's header before its body is read.
+func hideUpload(h *fasthttp.RequestHeader) {
+	uri := h.RequestURI()
+	if len(uri) < len(restorePath) || uri[0] == '/' && string(uri[:len(restorePath)]) != restorePath || !h.IsPost() {
+		return
+	}
+	if path, _ := splitURI(uri); string(path) != restorePath {
+		return
+	}
+	length := uploadChunked
+	if n := h.ContentLength(); n != -1 {
+		length = strconv.Itoa(max(n, 0))
+	}
+	if expect := h.Peek(fasthttp.HeaderExpect); bytes.EqualFold(expect, []byte("100-continue")) {
+		length += uploadExpected
+		h.Del(fasthttp.HeaderExpect)
+	}
+	h.SetContentLength(0)
+	h.Set(headerUpload, length)
+}
+
+// uploads reports whether the request's body was hidden.
+func uploads(r *request) bool {
+	return !r.hop.forwarded && len(r.header(headerUpload)) > 0
+}
+
+// takeOver answers a request whose body was hidden, even if it was refused, in a new goroutine, and returns true. For
+// other requests it returns false. The request is counted once it has been answered.
+func (b *backups) takeOver(r *request) bool {
+	if !uploads(r) {
+		return false
+	}
+	length := string(r.header(headerUpload))
+	own := *r
+	own.id = append([]byte(nil), r.id...)
+	u := &upload{request: &own, uploading: &b.uploading, left: -1}
+	length, u.expected = strings.CutSuffix(length, uploadExpected)
+	if length != uploadChunked {
+		u.left, _ = strconv.ParseInt(length, 10, 64) // HideUpload formatted it
+	}
+	b.uploading.Add(1)
+	r.http.HijackSetNoResponse(true)
+	r.http.Hijack(u.run)
+	return true
+}
+
+// upload is a request whose body is still unread in its connection.
+type upload struct {
+	request   *request // a copy that is in no pool
+	uploading *sync.WaitGroup
+	expected  bool  // the client waits to be asked for the body
+	left      int64 // bytes of the body that are still to be read; -1: chunked
+	conn      net.Conn
+	raw       *door.Conn // conn without the bytes that the HTTP server has read already
+}
+
+// run answers the request, and then closes the connection.
+func (u *upload) run(conn net.Conn) {
+	s := u.request.core
+	defer u.uploading.Done()
+	s.metrics.InFlight.Inc()
+	defer s.metrics.InFlight.Dec()
+	u.conn = conn
+	if c, ok := conn.(interface{ UnsafeConn() net.Conn }); ok {
+		u.raw, _ = c.UnsafeConn().(*door.Conn)
+	}
+	if u.raw == nil {
+		return // there is no other kind
+	}
+	u.raw.StreamBody()
+	if u.request.outcome.code == "" {
+		u.restore()
+	}
+	u.request.count()
+	u.answer()
+}
+
+// restore receives the body and restores it.
+func (u *upload) restore() {
+	r := u.request
+	defer func() {
+		if p := recover(); p != nil {
+			r.core.metrics.Panics.Inc()
+			r.core.logger.Error("panic while restoring a backup", "request_id", r.core.loggedID(r.id), "panic", p, "stack", string(debug.Stack()))
+			r.resetAnswer()
+			r.refuse(refuse.Because(wire.CodeInternal))
+		}
+	}()
+	ctx, cancel := context.WithTimeout(r.core.serving, uploadTimeMax)
+	defer cancel()
+	// A sender that pauses must not hold up a server that drains.
+	defer context.AfterFunc(ctx, func() { _ = u.raw.Conn.SetReadDeadline(time.Now()) })()
+	body := &uploadBody{ctx: ctx, upload: u}
+	restoreFrom(ctx, r, body)
+}
+
+// answer sends the answer, and reads on for a moment, because closing a connection with unread bytes would reset it
+// and the client might not get the answer.
+func (u *upload) answer() {
+	u.raw.ReadingMoved() // a read may have been aborted
+	if u.raw.SetDeadline(time.Now().Add(door.LingerTime)) != nil {
+		return
+	}
+	resp := &u.request.http.Response
+	resp.SetConnectionClose()
+	if _, err := resp.WriteTo(u.conn); err != nil || u.raw.CloseWrite() != nil {
+		return
+	}
+	if u.left != 0 {
+		_, _ = io.Copy(io.Discard, io.LimitReader(u.conn, door.LingerBytes))
+	}
+}
+
+// uploadBody reads exactly the body of an upload.
+type uploadBody struct {
+	ctx     context.Context
+	upload  *upload
+	begun   bool
+	chunked io.Reader // nil: the body has a length
+}
+
+// Read asks the client for the body on its first call. Errors: errUpload, wrapped; ctx's cause.
+func (b *uploadBody) Read(p []byte) (int, error) {
+	u := b.upload
+	if !b.begun {
+		b.begun = true
+		if u.left < 0 {
+			b.chunked = httputil.NewChunkedReader(bufio.NewReader(timedReader{u}))
+		}
+		if err := u.ask(); err != nil {
+			return 0, fmt.Errorf("%w: %w", errUpload, err)
+		}
+	}
+	var n int
+	var err error
+	switch {
+	case b.chunked != nil:
+		if n, err = b.chunked.Read(p); errors.Is(err, io.EOF) {
+			u.left = 0
+		}
+	case u.left == 0:
+		return 0, io.EOF
+	default:
+		n, err = timedReader{u}.Read(p[:min(int64(len(p)), u.left)])
+		u.left -= int64(n)
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+	}
+	switch {
+	case err == nil || err == io.EOF: //nolint:errorlint // io.Reader's own, never wrapped
+		return n, err
+	case b.ctx.Err() != nil:
+		return n, context.Cause(b.ctx)
+	}
+	return n, fmt.Errorf("%w: %w", errUpload, err)
+}
+
+// ask tells a client that waits for it to send the body.
+func (u *upload) ask() error {
+	if !u.expected {
+		return nil
+	}
+	if err := u.conn.SetWriteDeadline(time.Now().Add(door.WriteTimeout)); err != nil {
+		return err
+	}
+	_, err := u.conn.Write([]byte("HTTP/1.1 100 Continue\r\n\r\n"))
+	return err
+}
+
+// timedReader reads from an upload's connection, with uploadSilenceMax as its timeout.
+type timedReader struct{ upload *upload }
+
+func (t timedReader) Read(p []byte) (int, error) {
+	if err := t.upload.conn.SetReadDeadline(time.Now().Add(uploadSilenceMax)); err != nil {
+		return 0, err
+	}
+	return t.upload.conn.Read(p)
 }

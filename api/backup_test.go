@@ -217,7 +217,7 @@ func TestServer_RestoreDrain(t *testing.T) {
 	if _, err := io.WriteString(conn, "POST /api/restore HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nabc"); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return s.host.Port.Open() == 1 })
+	waitFor(t, func() bool { return s.core.port.Open() == 1 })
 	if err := s.Shutdown(context.Background()); err != nil {
 		t.Error(err)
 	}
@@ -347,6 +347,6 @@ func BenchmarkHideUpload(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		HideUpload(&h)
+		hideUpload(&h)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/wire"
 )
 
@@ -166,8 +165,8 @@ func badTasks() []badInput {
 	many("tasks", "an array of 1 to 1000 tasks", `{"tasks":[]}`)
 	many("tasks", "an array of 1 to 1000 tasks", `{"tasks":{}}`)
 	many("tasks", "an array of 1 to 1000 tasks", `{"tasks":"x"}`)
-	many("tasks", "tasks stands beside other fields", `{"tasks":[{"params":1}],"priority":1}`)
-	many("tasks", "tasks stands beside other fields", `{"priority":1,"tasks":[{"params":1}]}`)
+	many("tasks", "tasks cannot be combined with other fields", `{"tasks":[{"params":1}],"priority":1}`)
+	many("tasks", "tasks cannot be combined with other fields", `{"priority":1,"tasks":[{"params":1}]}`)
 	return append(cases,
 		badInput{"POST /api/tasks", `{"params":` + large + `}`, tl, "params", "larger than 1048576 bytes"},
 		badInput{"POST /api/tasks", `{"payload":"` + strings.Repeat("AAAA", 349_526) + `"}`, tl, "payload", "larger than 1048576 bytes"},
@@ -184,7 +183,7 @@ func badClaims() []badInput {
 		}
 	}
 	add(ir, "worker_id", "Missing required field: worker_id", ``, `  `, `{}`, `{"worker_id":null}`, `{"limit":1}`)
-	add(iw, "worker_id", "Invalid worker_id format", `{"worker_id":""}`, `{"worker_id":"a b"}`, `{"worker_id":"a.b"}`, `{"worker_id":"é"}`, `{"worker_id":"w\u0000"}`, `{"worker_id":"w\n"}`,
+	add(iw, "worker_id", "Invalid worker_id format", `{"worker_id":""}`, `{"worker_id":"a b"}`, `{"worker_id":"."}`, `{"worker_id":".."}`, `{"worker_id":"a/b"}`, `{"worker_id":"a,b"}`, `{"worker_id":"é"}`, `{"worker_id":"w\u0000"}`, `{"worker_id":"w\n"}`,
 		`{"worker_id":"`+strings.Repeat("w", 129)+`"}`, `{"worker_id":5}`, `{"worker_id":true}`, `{"worker_id":["w"]}`, `{"worker_id":{"a":{}}}`)
 	add(ir, "Worker_ID", "Unknown field: Worker_ID", `{"Worker_ID":"w"}`)
 	add(ir, "wait_ms", "must be an integer from 0 to 60000", `{"worker_id":"w","wait_ms":-1}`, `{"worker_id":"w","wait_ms":60001}`, `{"worker_id":"w","wait_ms":"1s"}`)
@@ -195,6 +194,9 @@ func badClaims() []badInput {
 	add(ir, "sort_order", `must be "asc" or "desc", in any case`, `{"worker_id":"w","sort_order":"up"}`, `{"worker_id":"w","sort_order":[]}`, `{"worker_id":"w","sort_order":"aſc"}`)
 	add(ir, "task_types", "an array of up to 1000 task types", `{"worker_id":"w","task_types":"a"}`, `{"worker_id":"w","task_types":{}}`, `{"worker_id":"w","task_types":[`+strings.Repeat(`"a",`, 1000)+`"a"]}`)
 	add(ir, "task_types[1]", "1 to 128 of A-Z", `{"worker_id":"w","task_types":["a",""]}`, `{"worker_id":"w","task_types":["a","b c"]}`, `{"worker_id":"w","task_types":["a",1]}`, `{"worker_id":"w","task_types":["a",null]}`)
+	add(ir, "claim_request_place", "must be an integer from 0 to 999", `{"worker_id":"w","claim_request_id":"r","claim_request_place":1000}`, `{"worker_id":"w","claim_request_id":"r","claim_request_place":-1}`)
+	add(ir, "claim_request_place", "claim_request_place is given without claim_request_id", `{"worker_id":"w","claim_request_place":0}`)
+	add(ir, "claim_request_place", "claim_request_place and wait_ms are both given", `{"worker_id":"w","claim_request_id":"r","claim_request_place":0,"wait_ms":1}`)
 	add(ir, "claim_request_id", "1 to 128 bytes", `{"worker_id":"w","claim_request_id":""}`, `{"worker_id":"w","claim_request_id":"a\tb"}`, `{"worker_id":"w","claim_request_id":"`+strings.Repeat("r", 129)+`"}`, `{"worker_id":"w","claim_request_id":1}`)
 	return cases
 }
@@ -346,6 +348,13 @@ func badTypes() []badInput {
 	add("paused", "must be true or false", `{"paused":1}`, `{"paused":"yes"}`, `{"paused":{}}`)
 	add("max_claimed", "must be an integer from 1 to 2147483647", `{"max_claimed":0}`, `{"max_claimed":2147483648}`)
 	add("rate_limit", "must be a number from 0.000001 to 1000000", `{"rate_limit":0}`, `{"rate_limit":0.0000009}`, `{"rate_limit":1000000.1}`, `{"rate_limit":-1}`, `{"rate_limit":"1"}`)
+	add("delay_ms", "must be an integer from 0 to 31536000000", `{"delay_ms":-1}`, `{"delay_ms":31536000001}`)
+	add("dead_letter", "must be an object", `{"dead_letter":"b"}`)
+	add("dead_letter.task_type", "Missing required field: dead_letter.task_type", `{"dead_letter":{}}`, `{"dead_letter":{"max_attempts":3}}`)
+	add("dead_letter.task_type", "must be another type than a", `{"dead_letter":{"task_type":"a"}}`)
+	add("dead_letter.task_type", "1 to 128 of A-Z", `{"dead_letter":{"task_type":"a b"}}`)
+	add("dead_letter.max_attempts", "must be an integer from 1 to 2147483647", `{"dead_letter":{"task_type":"b","max_attempts":0}}`)
+	add("dead_letter.after", "Unknown field: dead_letter.after", `{"dead_letter":{"after":1}}`)
 	add("lease_ms", "must be an integer from 100 to 86400000", `{"lease_ms":99}`, `{"lease_ms":86400001}`)
 	add("max_attempts", "must be an integer from 0 to 2147483647", `{"max_attempts":-1}`)
 	add("backoff.initial_ms", "Missing required field: backoff.initial_ms", `{"backoff":{}}`)
@@ -431,7 +440,7 @@ func badTargets() []badInput {
 	for _, key := range []string{"", "%", "%2", "%zz", "%00", "%0a", "%ff", "%C3", strings.Repeat("k", 257)} {
 		cases = append(cases, badInput{"GET /api/tasks/by-key/" + key, "", ir, "idempotency_key", "Invalid idempotency_key"})
 	}
-	long := strings.Repeat("l", bound.LabelBytes+1)
+	long := strings.Repeat("l", wire.LabelBytes+1)
 	for query, want := range map[string][2]string{
 		"limit=0":                               {"limit", "an integer from 1 to 1000"},
 		"limit=1001":                            {"limit", "an integer from 1 to 1000"},
@@ -465,6 +474,11 @@ func badTargets() []badInput {
 		"order=ended&status=failed&cursor=1.1":  {"cursor", "a next_cursor"},
 		"cursor=e1.1":                           {"cursor", "a next_cursor"},
 		"error_group=":                          {"error_group", "16 hexadecimal digits"},
+		"contains=":                             {"contains", "1 to 256 bytes"},
+		"contains=a&contains=b":                 {"contains", "Repeated query parameter: contains"},
+		"param=to:ada":                          {"param", "/NAME:VALUE"},
+		"param=/to":                             {"param", "/NAME:VALUE"},
+		"param=/a~2:b":                          {"param", "/NAME:VALUE"},
 		"error_group=timeout":                   {"error_group", "16 hexadecimal digits"},
 		"error_group=0000000000000000":          {"error_group", "16 hexadecimal digits"},
 		"error_group=B3A41043FCF58A75":          {"error_group", "16 hexadecimal digits"},

@@ -27,7 +27,7 @@ func badSteps() []badInput {
 	add("steps[0].step", "Missing required field: ", `"steps":[{}]`, `"steps":[{"params":1}]`, `"steps":[{"step":null,"params":1}]`)
 	add("steps[0].step", name, `"steps":[{"step":"","params":1}]`, `"steps":[{"step":"a b","params":1}]`, `"steps":[{"step":"a/b","params":1}]`, `"steps":[{"step":"é","params":1}]`,
 		`"steps":[{"step":"a\u0000","params":1}]`, `"steps":[{"step":"`+long+`","params":1}]`, `"steps":[{"step":7,"params":1}]`, `"steps":[{"step":["a"],"params":1}]`)
-	add("steps[2].step", "the name a is that of steps[0]", `"steps":[{"step":"a","params":1},{"step":"b","params":1},{"step":"a","params":1}]`, `"steps":[{"step":"a","params":1},{"step":"b","params":1},{"params":1,"step":"\u0061"}]`)
+	add("steps[2].step", "the name a is the name of steps[0]", `"steps":[{"step":"a","params":1},{"step":"b","params":1},{"step":"a","params":1}]`, `"steps":[{"step":"a","params":1},{"step":"b","params":1},{"params":1,"step":"\u0061"}]`)
 	add("steps[0].params", "Missing required field: ", `"steps":[{"step":"a"}]`, `"steps":[{"step":"a","params":null}]`, `"steps":[{"step":"a","depends_on":[]}]`)
 	add("steps[0].payload", "params and payload are both given", `"steps":[{"step":"a","params":1,"payload":"AA=="}]`)
 	add("steps[0].payload", "at least one byte", `"steps":[{"step":"a","payload":""}]`)

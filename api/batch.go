@@ -5,8 +5,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/claimq/claimq/api/callbody"
-	"github.com/claimq/claimq/api/exchange"
+	"github.com/claimq/claimq/api/codec"
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
@@ -14,18 +13,15 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// Batch answers POST /api/batch.
-func Batch(r *exchange.Request) {
+// runBatch answers POST /api/batch.
+func runBatch(r *request) {
 	req, bad := readBatch(r)
 	if bad != nil {
-		r.Refuse(bad)
+		r.refuse(bad)
 		return
 	}
-	r.TraceOps(&req)
-	if r.Forwarded && len(r.HTTP.Request.Header.Peek(exchange.HeaderUnsent)) > 0 {
-		req.Unsent()
-	}
-	p, ok := r.Propose(req.Command())
+	r.traceOps(&req)
+	p, ok := r.propose(req.Command())
 	if !ok {
 		return
 	}
@@ -37,36 +33,37 @@ func Batch(r *exchange.Request) {
 	b := jsonout.List(batchBody(r, &req, &p.Result), `{"success":true,"results":`, len(req.Ops), func(b []byte, i int) []byte {
 		body := req.Ops[i]
 		done.Result = p.Result.Results[i]
-		if code := callbody.OpCode(body, &done.Result); code != "" {
+		if code := codec.OpCode(body, &done.Result); code != "" {
 			failed++
-			r.OpRefused = true
+			r.rate.opRefused = true
 			return appendOpRefusal(r, b, body, code, &done.Result)
 		}
 		if req.Minimal {
-			return callbody.AppendMinimal(b, body, &done)
+			return codec.AppendMinimal(b, body, &done)
 		}
 		return body.Answer(b, &done)
 	})
 	b = jsonout.IntField(b, `,"failed":`, int64(failed))
-	r.Send(fasthttp.StatusOK, append(b, '}'))
+	r.send(fasthttp.StatusOK, append(b, '}'))
 }
 
 // readBatch decodes the body, unless that was done before, and restricts its claims and idempotency keys to the key's
 // task types.
-func readBatch(r *exchange.Request) (req callbody.Batch, bad *refuse.Refusal) {
-	if r.Ops != nil {
-		req = *r.Ops
-	} else if req, bad = callbody.DecodeBatch(r.HTTP.Request.Body(), &r.Server.Cfg.Limits); bad != nil {
+func readBatch(r *request) (req codec.Batch, bad *refuse.Refusal) {
+	if r.asked.ops != nil {
+		req = *r.asked.ops
+	} else if req, bad = codec.DecodeBatch(r.input(), r.limits()); bad != nil {
 		return req, bad
 	}
-	if r.Narrowed() {
+	if r.narrowed() {
+		req.RequestID = r.narrowRequestID(req.RequestID)
 		for _, op := range req.Ops {
-			r.Narrow(callbody.ClaimOf(op))
+			r.narrowClaim(codec.ClaimOf(op))
 			switch c := op.(type) {
-			case *callbody.One:
+			case *codec.One:
 				c.KeyOfType = c.Key != ""
-			case *callbody.Complete:
-				r.NarrowKeys(c.Cmd.Submit)
+			case *codec.Complete:
+				r.narrowKeys(c.Cmd.Submit)
 			}
 		}
 	}
@@ -74,26 +71,26 @@ func readBatch(r *exchange.Request) (req callbody.Batch, bad *refuse.Refusal) {
 }
 
 // batchBody returns the buffer for the answer.
-func batchBody(r *exchange.Request, req *callbody.Batch, res *fsm.Result) []byte {
+func batchBody(r *request, req *codec.Batch, res *fsm.Result) []byte {
 	if req.Minimal {
-		return r.BodyOf(res)
+		return r.bufferFor(res)
 	}
-	return r.BodyOfAll(res)
+	return r.bufferForAll(res)
 }
 
 // appendOpRefusal appends the answer that the op's own call would get when it is refused.
-func appendOpRefusal(r *exchange.Request, b []byte, body callbody.Body, code wire.Code, res *fsm.Result) []byte {
-	if claim, ok := body.(*callbody.Claim); ok && code == wire.CodeNoPendingTasks {
-		return callbody.AppendNoTasks(b, claim, r.ID)
+func appendOpRefusal(r *request, b []byte, body codec.Body, code wire.Code, res *fsm.Result) []byte {
+	if claim, ok := body.(*codec.Claim); ok && code == wire.CodeNoPendingTasks {
+		return codec.AppendNoTasks(b, claim, r.id)
 	}
-	return refuse.Append(b, r.RefuseResult(body.Command(), *res), r.ID)
+	return refuse.Append(b, r.refuseResult(body.Command(), *res), r.id)
 }
 
 // refuseBatch answers an atomic batch with the refusal of one op, as its own call would be, plus its index.
-func refuseBatch(r *exchange.Request, req *callbody.Batch, p *nodes.Proposed) {
-	r.Code = wire.Code(p.Result.Code)
-	b := appendOpRefusal(r, r.Body(), req.Ops[p.Result.FailedOp], r.Code, &p.Result)
+func refuseBatch(r *request, req *codec.Batch, p *nodes.Proposed) {
+	r.outcome.code = wire.Code(p.Result.Code)
+	b := appendOpRefusal(r, r.buffer(), req.Ops[p.Result.FailedOp], r.outcome.code, &p.Result)
 	b = append(b[:len(b)-1], `,"failed_op":`...)
 	b = strconv.AppendInt(b, int64(p.Result.FailedOp), 10)
-	r.Send(r.Code.Status(), append(b, '}'))
+	r.send(r.outcome.code.Status(), append(b, '}'))
 }

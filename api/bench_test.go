@@ -9,8 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/conntest"
-	"github.com/claimq/claimq/api/exchange"
-	"github.com/claimq/claimq/api/keyring"
+	"github.com/claimq/claimq/api/door"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
@@ -23,7 +22,7 @@ func benchmarkHandler(b *testing.B, target, body string, p nodes.Proposed) {
 }
 
 // benchmarkKeyed is benchmarkHandler with the key of that name among the server's keys.
-func benchmarkKeyed(b *testing.B, target, body string, p nodes.Proposed, name string, keys []keyring.Key) {
+func benchmarkKeyed(b *testing.B, target, body string, p nodes.Proposed, name string, keys []door.Key) {
 	s, node := setup(b, withKeys(keys...))
 	node.OnPropose = func(context.Context, command.Command) (nodes.Proposed, error) { return p, nil }
 	method, path, _ := strings.Cut(target, " ")
@@ -35,13 +34,13 @@ func benchmarkKeyed(b *testing.B, target, body string, p nodes.Proposed, name st
 	ctx.Request.Header.Set("Content-Type", "application/json")
 	ctx.Request.Header.Set("User-Agent", "claimq")
 	if name != "" {
-		ctx.Request.Header.Set(exchange.HeaderAPIKey, keyText(name))
+		ctx.Request.Header.Set(headerAPIKey, keyText(name))
 	}
 	ctx.Request.SetBodyString(body)
 	b.ReportAllocs()
 	for b.Loop() {
 		ctx.Response.Reset()
-		s.host.Handle(&ctx, false)
+		s.core.handle(&ctx, false)
 	}
 	if ctx.Response.StatusCode() >= 300 {
 		b.Fatalf("%d %s", ctx.Response.StatusCode(), ctx.Response.Body())
@@ -67,8 +66,9 @@ func BenchmarkSubmitHandler(b *testing.B) {
 }
 
 func BenchmarkClaimHandler(b *testing.B) {
+	task := benchTask()
 	benchmarkHandler(b, "POST /api/tasks/claim", `{"worker_id":"worker-17","task_types":["mail"],"lease_ms":30000,"claim_request_id":"0193a4b5-c6d7-7e8f-9a0b-1c2d3e4f5061"}`,
-		nodes.Proposed{Index: 99, Stamp: benchStamp, Result: fsm.Result{Claims: []fsm.Claim{{Task: benchTask(), Token: 234567, Live: true}}}})
+		nodes.Proposed{Index: 99, Stamp: benchStamp, Result: fsm.Result{Claims: []fsm.Claim{{Task: &task, Token: 234567, Live: true}}}})
 }
 
 func BenchmarkCompleteHandler(b *testing.B) {
@@ -97,7 +97,7 @@ func BenchmarkKeyedSubmitHandler(b *testing.B) {
 	task := benchTask()
 	task.Status, task.WorkerID, task.Token = fsm.StatusPending, "", 0
 	p := nodes.Proposed{Index: 99, Stamp: benchStamp, Result: fsm.Result{Submitted: []fsm.Submitted{{Task: &task, Created: true}}}}
-	keys := []keyring.Key{testKey("producer", "free"), limited(testKey("producer", "rated"), keyring.RateMax)}
+	keys := []door.Key{testKey("producer", "free"), limited(testKey("producer", "rated"), door.KeyRateMax)}
 	for i := range 998 {
 		keys = append(keys, testKey("producer", "other-"+strconv.Itoa(i)))
 	}

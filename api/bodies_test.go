@@ -8,8 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claimq/claimq/api/exchange"
-	"github.com/claimq/claimq/api/port"
+	"github.com/claimq/claimq/api/door"
 	"github.com/claimq/claimq/api/wire"
 )
 
@@ -19,7 +18,7 @@ func TestServer_Bodies(t *testing.T) {
 	t.Parallel()
 	const half = 600 << 10
 	s, _ := setup(t, func(c *Config) {
-		c.Limits.BodyBytes, c.BodiesBytes = 1<<20, port.BodyCopies*(1<<20+exchange.HeaderBytes)
+		c.Limits.BodyBytes, c.BodiesBytes = 1<<20, door.BodyCopies*(1<<20+headerBytes)
 	})
 	addr := listen(t, s)
 	head := func(size int) string {
@@ -34,7 +33,7 @@ func TestServer_Bodies(t *testing.T) {
 	if _, err := io.WriteString(first, head(half)+body[:half-1]); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return s.host.Port.BodyBytes() > half/2 })
+	waitFor(t, func() bool { return s.core.port.BodyBytes() > half/2 })
 
 	for range 3 {
 		got := raw(t, addr, head(half)+body)
@@ -51,7 +50,7 @@ func TestServer_Bodies(t *testing.T) {
 	if got := receive(t, bufio.NewReader(first)); got.status != 201 {
 		t.Errorf("the first: %d %.200s", got.status, got.body)
 	}
-	waitFor(t, func() bool { return s.host.Port.BodyBytes() == 0 })
+	waitFor(t, func() bool { return s.core.port.BodyBytes() == 0 })
 	if got := raw(t, addr, head(half)+body); got.status != 201 {
 		t.Errorf("after it: %d %.200s", got.status, got.body)
 	}
@@ -63,11 +62,11 @@ func TestServer_Bodies(t *testing.T) {
 	if _, err := io.WriteString(gone, head(half)+body[:half-1]); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return s.host.Port.BodyBytes() > half/2 })
+	waitFor(t, func() bool { return s.core.port.BodyBytes() > half/2 })
 	if err := gone.Close(); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return s.host.Port.BodyBytes() == 0 })
+	waitFor(t, func() bool { return s.core.port.BodyBytes() == 0 })
 }
 
 // TestServer_BodiesPassedOn ensures that large requests forwarded by other nodes count, too, until they are answered.
@@ -75,10 +74,10 @@ func TestServer_BodiesPassedOn(t *testing.T) {
 	t.Parallel()
 	const length = 1 << 20
 	s, _ := setup(t, func(c *Config) {
-		c.Limits.BodyBytes, c.BodiesBytes = length, port.BodyCopies*(length+exchange.HeaderBytes)
+		c.Limits.BodyBytes, c.BodiesBytes = length, door.BodyCopies*(length+headerBytes)
 	})
 	first := dial(t, listen(t, s), fmt.Sprintf("POST /api/tasks HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n", length/2))
-	waitFor(t, func() bool { return s.host.Port.BodyBytes() > 0 })
+	waitFor(t, func() bool { return s.core.port.BodyBytes() > 0 })
 	body := `{"params":"` + strings.Repeat("x", length*3/4) + `"}`
 	if f := do(t, s.ForwardHandler(), "POST /api/tasks", body).refused(t, wire.CodeOverloaded); f["reason"] != "bodies" {
 		t.Errorf("beside a large one: %v", f)
@@ -86,9 +85,9 @@ func TestServer_BodiesPassedOn(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return s.host.Port.BodyBytes() == 0 })
+	waitFor(t, func() bool { return s.core.port.BodyBytes() == 0 })
 	do(t, s.ForwardHandler(), "POST /api/tasks", body).good(t, 201)
-	if n := s.host.Port.BodyBytes(); n != 0 {
+	if n := s.core.port.BodyBytes(); n != 0 {
 		t.Errorf("%d bytes are counted after the answer", n)
 	}
 }
@@ -99,20 +98,20 @@ func TestServer_BodiesGoRound(t *testing.T) {
 	s, _ := setup(t)
 	addr := listen(t, s)
 	kept := make([]byte, 100<<10)
-	s.host.Port.Buffers.Put(kept)
+	s.core.port.Buffers.Put(kept)
 	for _, size := range []int{50 << 10, 60 << 10, 600 << 10} {
 		body := `{"params":"` + strings.Repeat("x", size-13) + `"}`
 		head := fmt.Sprintf("POST /api/tasks HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %d\r\n\r\n", size)
 		if got := raw(t, addr, head+body); got.status != 201 {
 			t.Fatalf("%d bytes: %d %.200s", size, got.status, got.body)
 		}
-		again := s.host.Port.Buffers.Get(1)
+		again := s.core.port.Buffers.Get(1)
 		if &again[:1][0] != &kept[0] {
 			t.Fatalf("%d bytes: the memory that was kept has gone", size)
 		}
 		if read := string(kept[:min(size, len(kept))]) == body[:min(size, len(kept))]; read != (size <= len(kept)) {
 			t.Errorf("%d bytes: they are in the memory that was kept: %v", size, read)
 		}
-		s.host.Port.Buffers.Put(again)
+		s.core.port.Buffers.Put(again)
 	}
 }

@@ -1,84 +1,219 @@
 package api
 
 import (
-	"github.com/claimq/claimq/api/callbody"
-	"github.com/claimq/claimq/api/exchange"
-	"github.com/claimq/claimq/api/keyring"
+	"time"
+
+	"github.com/claimq/claimq/api/codec"
+	"github.com/claimq/claimq/api/door"
+	"github.com/claimq/claimq/api/meter"
 )
 
 // calls returns the table of all calls, one row each, in any order.
-func (s *Server) calls() []exchange.Call {
-	return []exchange.Call{
-		{Name: "submit_tasks", Pattern: "POST /api/tasks", Roles: keyring.Producers, Is: exchange.Mutation, Answer: Submit},
-		{Name: "get_task", Pattern: "GET /api/tasks/{id}", Roles: keyring.EveryRole, Answer: Get, Held: HeldGet},
-		{Name: "get_task_by_key", Pattern: "GET /api/tasks/by-key/{key}", Roles: keyring.EveryRole, Answer: GetByKey, Held: HeldGet},
-		{Name: "list_tasks", Pattern: "GET /api/tasks", Roles: keyring.EveryRole, Is: exchange.Long, Answer: List},
-		{Name: "list_failures", Pattern: "GET /api/failures", Roles: keyring.EveryRole, Is: exchange.Long, Answer: Failures},
-		{Name: "explain_task", Pattern: "GET /api/tasks/{id}/why", Roles: keyring.EveryRole, Is: exchange.Bare | exchange.Long, Answer: Why},
-		{Name: "change_task", Pattern: "PATCH /api/tasks/{id}", Roles: keyring.Producers, Is: exchange.Mutation, Answer: ofTask[callbody.Patch]},
-		{Name: "delete_task", Pattern: "DELETE /api/tasks/{id}", Roles: keyring.Producers, Is: exchange.Mutation, Answer: Delete},
-		{Name: "retry_task", Pattern: "POST /api/tasks/{id}/retry", Roles: keyring.Producers, Is: exchange.Mutation, Answer: ofTask[callbody.Retry]},
-		{Name: "cancel_task", Pattern: "POST /api/tasks/{id}/cancel", Roles: keyring.Producers, Is: exchange.Mutation, Answer: ofTask[callbody.Cancel]},
-		{Name: "act_on_tasks", Pattern: "POST /api/tasks/actions", Roles: keyring.Producers, Is: exchange.Mutation | exchange.Slow, Answer: s.actions.Answer},
-		{Name: "run_batch", Pattern: "POST /api/batch", Roles: keyring.Producers | keyring.Workers, Is: exchange.Mutation | exchange.Batched, Answer: Batch},
+func (s *Server) calls() []call {
+	return []call{
+		{name: "submit_tasks", pattern: "POST /api/tasks", roles: door.Producers, is: mutation, answer: submitTasks},
+		{name: "get_task", pattern: "GET /api/tasks/{id}", roles: door.EveryRole, answer: getTask},
+		{name: "get_task_by_key", pattern: "GET /api/tasks/by-key/{key}", roles: door.EveryRole, answer: getTaskByKey},
+		{name: "list_tasks", pattern: "GET /api/tasks", roles: door.EveryRole, is: readsMuch, answer: listTasks},
+		{name: "list_failures", pattern: "GET /api/failures", roles: door.EveryRole, is: readsMuch, answer: listFailures},
+		{name: "explain_task", pattern: "GET /api/tasks/{id}/why", roles: door.EveryRole, is: noParams | readsMuch, answer: explainTask},
+		{name: "change_task", pattern: "PATCH /api/tasks/{id}", roles: door.Producers, is: mutation, answer: ofTask[codec.Patch]},
+		{name: "delete_task", pattern: "DELETE /api/tasks/{id}", roles: door.Producers, is: mutation, answer: deleteTask},
+		{name: "retry_task", pattern: "POST /api/tasks/{id}/retry", roles: door.Producers, is: mutation, answer: ofTask[codec.Retry]},
+		{name: "cancel_task", pattern: "POST /api/tasks/{id}/cancel", roles: door.Producers, is: mutation, answer: ofTask[codec.Cancel]},
+		{name: "act_on_tasks", pattern: "POST /api/tasks/actions", roles: door.Producers, is: mutation | extraTime, answer: s.actions.answer},
+		{name: "run_batch", pattern: "POST /api/batch", roles: door.Producers | door.Workers, is: mutation | hasOps, answer: runBatch},
 
-		{Name: "claim_tasks", Pattern: "POST /api/tasks/claim", Roles: keyring.Workers, Is: exchange.Mutation, Answer: Claim, Held: HeldClaim},
-		{Name: "claim_task", Pattern: "POST /api/tasks/{id}/claim", Roles: keyring.Workers, Is: exchange.Mutation, Answer: ClaimTask},
-		{Name: "complete_task", Pattern: "POST /api/tasks/{id}/complete", Roles: keyring.Workers, Is: exchange.Mutation | exchange.Uncounted, Answer: Complete},
-		{Name: "fail_task", Pattern: "POST /api/tasks/{id}/fail", Roles: keyring.Workers, Is: exchange.Mutation | exchange.Uncounted, Answer: ofTask[callbody.Fail]},
-		{Name: "extend_task", Pattern: "POST /api/tasks/{id}/extend", Roles: keyring.Workers, Is: exchange.Mutation | exchange.Uncounted, Answer: ofTask[callbody.Extend]},
-		{Name: "release_task", Pattern: "POST /api/tasks/{id}/release", Roles: keyring.Workers, Is: exchange.Mutation | exchange.Uncounted, Answer: ofTask[callbody.Release]},
+		{name: "claim_tasks", pattern: "POST /api/tasks/claim", roles: door.Workers, is: mutation, answer: claimTasks},
+		{name: "claim_task", pattern: "POST /api/tasks/{id}/claim", roles: door.Workers, is: mutation, answer: claimTask},
+		{name: "complete_task", pattern: "POST /api/tasks/{id}/complete", roles: door.Workers, is: mutation | rateFree, answer: completeTask},
+		{name: "fail_task", pattern: "POST /api/tasks/{id}/fail", roles: door.Workers, is: mutation | rateFree, answer: ofTask[codec.Fail]},
+		{name: "extend_task", pattern: "POST /api/tasks/{id}/extend", roles: door.Workers, is: mutation | rateFree, answer: ofTask[codec.Extend]},
+		{name: "release_task", pattern: "POST /api/tasks/{id}/release", roles: door.Workers, is: mutation | rateFree, answer: ofTask[codec.Release]},
 
-		{Name: "get_finalization", Pattern: "GET /api/tasks/{id}/finalization", Roles: keyring.EveryRole, Is: exchange.Bare | exchange.Uncounted, Answer: Finalization},
-		{Name: "claim_finalization", Pattern: "POST /api/tasks/{id}/finalization/claim", Roles: keyring.Workers, Is: exchange.Mutation | exchange.Uncounted, Answer: finalizes[callbody.ClaimFinalization]},
-		{Name: "extend_finalization", Pattern: "POST /api/tasks/{id}/finalization/extend", Roles: keyring.Workers, Is: exchange.Mutation | exchange.Uncounted, Answer: finalizes[callbody.ExtendFinalization]},
-		{Name: "release_finalization", Pattern: "POST /api/tasks/{id}/finalization/release", Roles: keyring.Workers, Is: exchange.Mutation | exchange.Uncounted, Answer: finalizes[callbody.ReleaseFinalization]},
-		{Name: "finalize_task", Pattern: "POST /api/tasks/{id}/finalize", Roles: keyring.Workers, Is: exchange.Mutation | exchange.Uncounted, Answer: finalizes[callbody.Finalize]},
+		{name: "get_finalization", pattern: "GET /api/tasks/{id}/finalization", roles: door.EveryRole, is: noParams | rateFree, answer: getFinalization},
+		{name: "claim_finalization", pattern: "POST /api/tasks/{id}/finalization/claim", roles: door.Workers, is: mutation | rateFree, answer: finalizes[codec.ClaimFinalization]},
+		{name: "extend_finalization", pattern: "POST /api/tasks/{id}/finalization/extend", roles: door.Workers, is: mutation | rateFree, answer: finalizes[codec.ExtendFinalization]},
+		{name: "release_finalization", pattern: "POST /api/tasks/{id}/finalization/release", roles: door.Workers, is: mutation | rateFree, answer: finalizes[codec.ReleaseFinalization]},
+		{name: "finalize_task", pattern: "POST /api/tasks/{id}/finalize", roles: door.Workers, is: mutation | rateFree, answer: finalizes[codec.Finalize]},
 
-		{Name: "list_types", Pattern: "GET /api/types", Roles: keyring.EveryRole, Is: exchange.Long, Answer: Types},
-		{Name: "get_type", Pattern: "GET /api/types/{type}", Roles: keyring.EveryRole, Answer: Type},
-		{Name: "change_type", Pattern: "PATCH /api/types/{type}", Roles: keyring.Operators, Is: exchange.Mutation, Answer: SetType},
-		{Name: "get_defaults", Pattern: "GET /api/defaults", Roles: keyring.EveryRole, Is: exchange.Bare, Answer: Defaults},
-		{Name: "change_defaults", Pattern: "PATCH /api/defaults", Roles: keyring.Operators, Is: exchange.Mutation, Answer: SetDefaults},
-		{Name: "list_schedules", Pattern: "GET /api/schedules", Roles: keyring.EveryRole, Is: exchange.Long, Answer: Schedules},
-		{Name: "get_schedule", Pattern: "GET /api/schedules/{name}", Roles: keyring.EveryRole, Answer: Schedule},
-		{Name: "list_slots", Pattern: "GET /api/slots", Roles: keyring.EveryRole, Is: exchange.Local | exchange.Long, Answer: Slots},
-		{Name: "set_schedule", Pattern: "PUT /api/schedules/{name}", Roles: keyring.Operators, Is: exchange.Mutation, Answer: SetSchedule},
-		{Name: "delete_schedule", Pattern: "DELETE /api/schedules/{name}", Roles: keyring.Operators, Is: exchange.Mutation, Answer: DeleteSchedule},
-		{Name: "follow_events", Pattern: "GET /api/events", Roles: keyring.EveryRole, Is: exchange.Long, Answer: s.streams.Answer, Here: Streamed},
-		{Name: "list_task_events", Pattern: "GET /api/tasks/{id}/events", Roles: keyring.EveryRole, Is: exchange.Bare | exchange.Long, Answer: TaskEvents},
-		{Name: "list_workers", Pattern: "GET /api/workers", Roles: keyring.EveryRole, Is: exchange.Bare | exchange.Whole | exchange.Long, Answer: Workers},
-		{Name: "get_history", Pattern: "GET /api/history", Roles: keyring.EveryRole, Is: exchange.Local | exchange.Long, Answer: s.showHistory},
-		{Name: "get_stats", Pattern: "GET /api/stats", Roles: keyring.EveryRole, Is: exchange.Bare | exchange.Long, Answer: Stats},
+		{name: "list_types", pattern: "GET /api/types", roles: door.EveryRole, is: readsMuch, answer: listTypes},
+		{name: "get_type", pattern: "GET /api/types/{type}", roles: door.EveryRole, answer: getType},
+		{name: "change_type", pattern: "PATCH /api/types/{type}", roles: door.Operators, is: mutation, answer: changeType},
+		{name: "get_defaults", pattern: "GET /api/defaults", roles: door.EveryRole, is: noParams, answer: getDefaults},
+		{name: "change_defaults", pattern: "PATCH /api/defaults", roles: door.Operators, is: mutation, answer: changeDefaults},
+		{name: "list_schedules", pattern: "GET /api/schedules", roles: door.EveryRole, is: readsMuch, answer: listSchedules},
+		{name: "get_schedule", pattern: "GET /api/schedules/{name}", roles: door.EveryRole, answer: getSchedule},
+		{name: "list_slots", pattern: "GET /api/slots", roles: door.EveryRole, is: answeredHere | readsMuch, answer: listSlots},
+		{name: "set_schedule", pattern: "PUT /api/schedules/{name}", roles: door.Operators, is: mutation, answer: setSchedule},
+		{name: "delete_schedule", pattern: "DELETE /api/schedules/{name}", roles: door.Operators, is: mutation, answer: deleteSchedule},
+		{name: "follow_events", pattern: "GET /api/events", roles: door.EveryRole, is: readsMuch, answer: s.streams.answer, here: wantsStream},
+		{name: "list_task_events", pattern: "GET /api/tasks/{id}/events", roles: door.EveryRole, is: noParams | readsMuch, answer: listTaskEvents},
+		{name: "list_workers", pattern: "GET /api/workers", roles: door.EveryRole, is: noParams | needsAllTypes | readsMuch, answer: listWorkers},
+		{name: "get_history", pattern: "GET /api/history", roles: door.EveryRole, is: answeredHere | readsMuch, answer: s.showHistory},
+		{name: "get_stats", pattern: "GET /api/stats", roles: door.EveryRole, is: noParams | readsMuch, answer: getStats},
 
-		{Name: "get_cluster", Pattern: "GET /api/cluster", Roles: keyring.Operators, Is: exchange.Bare | exchange.Whole | exchange.Leaderless | exchange.Long, Answer: Cluster},
-		{Name: "join_node", Pattern: "POST /api/cluster/join", Roles: keyring.Operators, Is: exchange.Mutation | exchange.Whole, Answer: JoinNode},
-		{Name: "remove_node", Pattern: "POST /api/cluster/remove", Roles: keyring.Operators, Is: exchange.Mutation | exchange.Whole, Answer: RemoveNode},
-		{Name: "promote_node", Pattern: "POST /api/cluster/promote", Roles: keyring.Operators, Is: exchange.Mutation | exchange.Whole, Answer: PromoteNode},
-		{Name: "demote_node", Pattern: "POST /api/cluster/demote", Roles: keyring.Operators, Is: exchange.Mutation | exchange.Whole, Answer: DemoteNode},
-		{Name: "transfer_leadership", Pattern: "POST /api/cluster/transfer", Roles: keyring.Operators, Is: exchange.Mutation | exchange.Whole, Answer: Transfer},
-		{Name: "upgrade_cluster", Pattern: "POST /api/cluster/upgrade", Roles: keyring.Operators, Is: exchange.Mutation | exchange.Whole, Answer: Upgrade},
-		{Name: "get_hashes", Pattern: "GET /api/cluster/hash", Roles: keyring.Operators, Is: exchange.Bare | exchange.Whole | exchange.Long, Answer: Hashes},
-		{Name: "list_join_tokens", Pattern: "GET /api/cluster/tokens", Roles: keyring.Operators, Is: exchange.Bare | exchange.Whole | exchange.Long, Answer: JoinTokens},
-		{Name: "set_join_token", Pattern: "POST /api/cluster/tokens", Roles: keyring.Operators, Is: exchange.Mutation | exchange.Whole, Answer: SetJoinToken},
-		{Name: "revoke_join_token", Pattern: "POST /api/cluster/tokens/revoke", Roles: keyring.Operators, Is: exchange.Mutation | exchange.Whole, Answer: RevokeJoinToken},
+		{name: "get_cluster", pattern: "GET /api/cluster", roles: door.Operators, is: noParams | needsAllTypes | withoutLeader | readsMuch, answer: getCluster},
+		{name: "join_node", pattern: "POST /api/cluster/join", roles: door.Operators, is: mutation | needsAllTypes, answer: joinNode},
+		{name: "remove_node", pattern: "POST /api/cluster/remove", roles: door.Operators, is: mutation | needsAllTypes, answer: removeNode},
+		{name: "promote_node", pattern: "POST /api/cluster/promote", roles: door.Operators, is: mutation | needsAllTypes, answer: promoteNode},
+		{name: "demote_node", pattern: "POST /api/cluster/demote", roles: door.Operators, is: mutation | needsAllTypes, answer: demoteNode},
+		{name: "transfer_leadership", pattern: "POST /api/cluster/transfer", roles: door.Operators, is: mutation | needsAllTypes, answer: transferLeadership},
+		{name: "upgrade_cluster", pattern: "POST /api/cluster/upgrade", roles: door.Operators, is: mutation | needsAllTypes, answer: upgradeCluster},
+		{name: "get_hashes", pattern: "GET /api/cluster/hash", roles: door.Operators, is: noParams | needsAllTypes | readsMuch, answer: getHashes},
+		{name: "list_join_tokens", pattern: "GET /api/cluster/tokens", roles: door.Operators, is: noParams | needsAllTypes | readsMuch, answer: listJoinTokens},
+		{name: "set_join_token", pattern: "POST /api/cluster/tokens", roles: door.Operators, is: mutation | needsAllTypes, answer: setJoinToken},
+		{name: "revoke_join_token", pattern: "POST /api/cluster/tokens/revoke", roles: door.Operators, is: mutation | needsAllTypes, answer: revokeJoinToken},
 
-		{Name: "take_snapshot", Pattern: "POST /api/snapshots", Roles: keyring.Operators, Is: exchange.Mutation | exchange.Whole | exchange.Slow, Answer: TakeSnapshot},
-		{Name: "save_snapshot", Pattern: "GET /api/snapshots/latest", Roles: keyring.Operators, Is: exchange.Bare | exchange.Local | exchange.Whole, Answer: s.backups.Save},
-		{Name: "restore_snapshot", Pattern: "POST /api/restore", Roles: keyring.Operators, Is: exchange.Mutation | exchange.Local | exchange.Whole, Answer: Restore, TakeOver: s.backups.TakeOver},
-		{Name: "reload_files", Pattern: "POST /api/reload", Roles: keyring.Operators, Is: exchange.Mutation | exchange.Local | exchange.Whole, Answer: s.reload},
-		{Name: "list_keys", Pattern: "GET /api/keys", Roles: keyring.Operators, Is: exchange.Local | exchange.Whole | exchange.Long, Answer: s.keyList},
+		{name: "take_snapshot", pattern: "POST /api/snapshots", roles: door.Operators, is: mutation | needsAllTypes | extraTime, answer: takeSnapshot},
+		{name: "save_snapshot", pattern: "GET /api/snapshots/latest", roles: door.Operators, is: noParams | answeredHere | needsAllTypes, answer: s.backups.save},
+		{name: "restore_snapshot", pattern: "POST /api/restore", roles: door.Operators, is: mutation | answeredHere | needsAllTypes, answer: restoreSnapshot, takeOver: s.backups.takeOver},
+		{name: "reload_files", pattern: "POST /api/reload", roles: door.Operators, is: mutation | answeredHere | needsAllTypes, answer: s.reload},
+		{name: "list_keys", pattern: "GET /api/keys", roles: door.Operators, is: answeredHere | needsAllTypes | readsMuch, answer: s.keyList},
 
-		{Name: "get_health", Pattern: "GET /healthz", Roles: keyring.Anybody, Is: exchange.Local | exchange.Probe | exchange.Always | exchange.AnyHost, Answer: s.health},
-		{Name: "get_readiness", Pattern: "GET /readyz", Roles: keyring.Anybody, Is: exchange.Local | exchange.Probe | exchange.Always | exchange.AnyHost, Answer: s.ready},
-		{Name: "get_metrics", Pattern: "GET /metrics", Roles: keyring.EveryRole, Is: exchange.Local | exchange.Whole | exchange.Probe | exchange.Always | exchange.Long, Answer: s.showMetrics},
-		{Name: "get_openapi", Pattern: "GET /openapi.json", Roles: keyring.Anybody, Is: exchange.Local | exchange.Probe, Answer: s.openAPI},
+		{name: "get_health", pattern: "GET /healthz", roles: door.Anybody, is: answeredHere | ignoresParams | whileDraining | anyHost, answer: s.health},
+		{name: "get_readiness", pattern: "GET /readyz", roles: door.Anybody, is: answeredHere | ignoresParams | whileDraining | anyHost, answer: s.ready},
+		{name: "get_metrics", pattern: "GET /metrics", roles: door.EveryRole, is: answeredHere | needsAllTypes | ignoresParams | whileDraining | readsMuch, answer: s.showMetrics},
+		{name: "get_openapi", pattern: "GET /openapi.json", roles: door.Anybody, is: answeredHere | ignoresParams, answer: s.openAPI},
 
-		{Name: "get_root", Pattern: "GET /", Roles: keyring.Anybody, Is: exchange.Local | exchange.Probe | exchange.Linked, Answer: s.root},
-		{Name: "get_page_without_slash", Pattern: "GET /ui", Roles: keyring.Anybody, Is: exchange.Local | exchange.Probe | exchange.Linked, Answer: s.withoutSlash},
-		{Name: "get_page", Pattern: "GET /ui/{file}", Roles: keyring.Anybody, Is: exchange.Local | exchange.Probe | exchange.Linked, Answer: s.page},
-		{Name: "get_session", Pattern: "GET /ui/session", Roles: keyring.Anybody, Is: exchange.Local | exchange.Probe | exchange.Unkept, Answer: s.session},
-		{Name: "log_in", Pattern: "POST /ui/login", Roles: keyring.Anybody, Is: exchange.Local | exchange.Probe | exchange.Unkept, Answer: s.login},
-		{Name: "log_out", Pattern: "POST /ui/logout", Roles: keyring.Anybody, Is: exchange.Local | exchange.Probe | exchange.Unkept, Answer: s.logout},
+		{name: "get_root", pattern: "GET /", roles: door.Anybody, is: answeredHere | ignoresParams | anyOrigin, answer: s.root},
+		{name: "get_page_without_slash", pattern: "GET /ui", roles: door.Anybody, is: answeredHere | ignoresParams | anyOrigin, answer: s.withoutSlash},
+		{name: "get_page", pattern: "GET /ui/{file}", roles: door.Anybody, is: answeredHere | ignoresParams | anyOrigin, answer: s.page},
+		{name: "get_session", pattern: "GET /ui/session", roles: door.Anybody, is: answeredHere | ignoresParams | noStore, answer: s.session},
+		{name: "log_in", pattern: "POST /ui/login", roles: door.Anybody, is: answeredHere | ignoresParams | noStore, answer: s.login},
+		{name: "log_out", pattern: "POST /ui/logout", roles: door.Anybody, is: answeredHere | ignoresParams | noStore, answer: s.logout},
 	}
+}
+
+// call describes one call of the API.
+type call struct {
+	name string // the label of its metrics, and its operationId in openapi.yaml
+	// pattern is its method and path. GET includes HEAD, whose answer is written without a body. A path may have one
+	// variable, in braces: a task's id, possibly with more path after it, or the last part.
+	pattern string
+	roles   door.Roles // the roles that may make it
+	is      trait
+	// answer answers it on this node.
+	answer func(*request)
+	// here reports whether the node that the request reaches answers it, even if it is not the leader. nil: the trait
+	// answeredHere decides.
+	here func(*request) bool
+	// takeOver, unless it is nil, is called when the request has been answered. If it returns true, it has taken over
+	// the connection, and sends and counts the answer itself.
+	takeOver func(*request) bool
+	sqs      bool // it is one of SQS
+
+	counts meter.Call
+}
+
+// trait is a set of properties of a call.
+type trait uint16
+
+const (
+	// mutation says that the call may change the state.
+	mutation trait = 1 << iota
+	// answeredHere says that the node that the call reaches answers it, even if it is not the leader.
+	answeredHere
+	// rateFree says that the call does not count for a key's rate, because a worker whose extends were refused would
+	// lose its leases. Whether a batch counts depends on its ops.
+	rateFree
+	// needsAllTypes says that the call concerns all task types at once, so that a key with task_types must not make it. For
+	// other calls the types are checked when they are answered.
+	needsAllTypes
+	// ignoresParams says that unknown parameters are ignored.
+	ignoresParams
+	// whileDraining says that the call is answered even while the server drains.
+	whileDraining
+	// anyHost says that the call is answered whatever its Host header is.
+	anyHost
+	// hasOps says that the body has ops, each of which stands for a call.
+	hasOps
+	// extraTime says that the leader may take up to slowTime.
+	extraTime
+	// withoutLeader says that, if there is no leader, the node that the call reaches answers it.
+	withoutLeader
+	// preflight says that the call asks which methods a path has.
+	preflight
+	// anyOrigin says that pages of other origins may link to the call, because every client gets the same answer.
+	anyOrigin
+	// noStore says that the answer must not be cached anywhere, whatever it is.
+	noStore
+	// noParams says that the call itself takes no parameters.
+	noParams
+	// readsMuch says that the call may read much more than it shows, so that only a few may run at a time.
+	readsMuch
+)
+
+// slowTime bounds a slow call on the leader, which then answers with what it has done. The entry under way may take
+// up to Config.Wait longer.
+const slowTime = 25 * time.Second
+
+// has reports whether the call has one of the traits.
+func (c *call) has(t trait) bool { return c.is&t != 0 }
+
+// run answers the request on this node.
+func (c *call) run(r *request) {
+	if !c.has(noParams) || r.noParams() {
+		c.answer(r)
+	}
+}
+
+// String returns the name.
+func (c *call) String() string { return c.name }
+
+// table holds the calls of a server. It is never changed.
+type table struct {
+	all   []*call
+	paths pathTable
+	none  *call // for an unknown path or method
+	// ops are the calls that an op of a batch may stand for.
+	ops struct{ submit, claim, complete, fail, extend, release, retry, cancel, delete, unknown *call }
+}
+
+// newTable returns the table of calls and registers them in metrics.
+func newTable(calls []call, metrics *meter.Metrics) *table {
+	t := &table{none: &call{name: "none", roles: door.EveryRole, is: answeredHere}}
+	t.none.counts = metrics.Call(t.none.name)
+	options := &call{name: "options", roles: door.Anybody, is: answeredHere | preflight, answer: (*request).options}
+	for i := range calls {
+		t.all = append(t.all, &calls[i])
+	}
+	t.all = append(t.all, options)
+	byName := make(map[string]*call)
+	for _, c := range t.all {
+		c.counts = metrics.Call(c.name)
+		byName[c.name] = c
+	}
+	t.paths = newPaths(t.all, options, t.none)
+	o := &t.ops
+	o.submit, o.claim, o.complete = byName["submit_tasks"], byName["claim_tasks"], byName["complete_task"]
+	o.fail, o.extend, o.release = byName["fail_task"], byName["extend_task"], byName["release_task"]
+	o.retry, o.cancel, o.delete = byName["retry_task"], byName["cancel_task"], byName["delete_task"]
+	o.unknown = &call{name: "unknown", roles: door.Operators, is: mutation} // unknown ops require the operator role
+	return t
+}
+
+// ofOp returns the call that an op of a batch stands for.
+func (t *table) ofOp(op codec.Body) *call {
+	switch op.(type) {
+	case *codec.One:
+		return t.ops.submit
+	case *codec.Claim:
+		return t.ops.claim
+	case *codec.Complete:
+		return t.ops.complete
+	case *codec.Fail:
+		return t.ops.fail
+	case *codec.Extend:
+		return t.ops.extend
+	case *codec.Release:
+		return t.ops.release
+	case *codec.Retry:
+		return t.ops.retry
+	case *codec.Cancel:
+		return t.ops.cancel
+	case *codec.Delete:
+		return t.ops.delete
+	}
+	return t.ops.unknown
 }

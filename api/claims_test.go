@@ -7,8 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/claimq/claimq/api/bound"
-	"github.com/claimq/claimq/api/callbody"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
@@ -16,7 +14,7 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// TestServer_NoTasks checks that the 404 of a claim repeats the filters as they were sent.
+// TestServer_NoTasks checks that the 404 of a claim repeats the filters as sent.
 func TestServer_NoTasks(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)
@@ -194,48 +192,6 @@ func TestServer_Commands(t *testing.T) {
 		if diff := cmp.Diff(c.want, node.Proposed[0]); diff != "" {
 			t.Errorf("%s %.100s: command (-want +got):\n%s", c.target, c.body, diff)
 		}
-	}
-}
-
-// TestServer_CommandsOwnTheirBytes checks that a command shares no memory with the request, which the next one
-// overwrites.
-func TestServer_CommandsOwnTheirBytes(t *testing.T) {
-	t.Parallel()
-	body := []byte(`{"tasks":[{"params":{"a":"b"},"task_type":"tt","idempotency_key":"kk"},{"payload":"AAAA","idempotency_key":"k\u0065"}]}`)
-	limits := bound.Limits{}
-	limits.SetDefaults()
-	req, bad := callbody.DecodeSubmit(body, &limits)
-	if bad != nil {
-		t.Fatal(bad.Text)
-	}
-	claimBody := []byte(`{"worker_id":"ww","task_types":["xx"],"claim_request_id":"r\u0072"}`)
-	claim, bad := callbody.DecodeClaim(claimBody, &limits)
-	if bad != nil {
-		t.Fatal(bad.Text)
-	}
-	failBody := []byte(`{"worker_id":"ww","error":"ee"}`)
-	fail := &callbody.Fail{}
-	if bad := callbody.Decode(fail, failBody, &limits); bad != nil {
-		t.Fatal(bad.Text)
-	}
-	for _, b := range [][]byte{body, claimBody, failBody} {
-		for i := range b {
-			b[i] = '!'
-		}
-	}
-	// The decoder's own memory is reused, too.
-	if _, bad := callbody.DecodeClaim([]byte(`{"worker_id":"\u0021\u0021\u0021"}`), &limits); bad == nil {
-		t.Fatal("not refused")
-	}
-	want := []fsm.NewTask{
-		{Type: "tt", Params: []byte(`{"a":"b"}`), Key: "kk", MaxAttempts: fsm.DefaultAttempts},
-		{Type: "default", Payload: []byte{0, 0, 0}, Key: "ke", MaxAttempts: fsm.DefaultAttempts},
-	}
-	if diff := cmp.Diff(want, req.Tasks); diff != "" {
-		t.Errorf("submit (-want +got):\n%s", diff)
-	}
-	if claim.Cmd.WorkerID != "ww" || claim.Cmd.Types[0] != "xx" || claim.Cmd.RequestID != "rr" || fail.Cmd.Error != "ee" {
-		t.Errorf("claim %+v, fail %+v", claim.Cmd, fail)
 	}
 }
 

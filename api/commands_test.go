@@ -44,10 +44,10 @@ func TestServer_LifeCommands(t *testing.T) {
 		},
 		{"PATCH /api/tasks/7", `{"labels":{}}`, command.Patch{ID: 7, SetLabels: true}},
 		{
-			"PATCH /api/types/A.b%3Ac_d-0", `{"paused":true,"max_claimed":1,"rate_limit":0.000001,"lease_ms":100,"max_attempts":0,"backoff":{"initial_ms":1},"retention_ms":-1}`,
-			command.SetType{Type: "A.b:c_d-0", Set: 127, Settings: fsm.TypeSettings{
-				Paused: true, MaxClaimed: 1, RateLimit: 1, LeaseMS: 100, LimitSet: true,
-				Backoff: &fsm.Backoff{InitialMS: 1, MaxMS: 86_400_000, Factor: 2_000_000}, RetentionMS: fsm.KeepForever,
+			"PATCH /api/types/A.b%3Ac_d-0", `{"paused":true,"max_claimed":1,"rate_limit":0.000001,"delay_ms":31536000000,"dead_letter":{"task_type":"b","max_attempts":2147483647},"lease_ms":100,"max_attempts":0,"backoff":{"initial_ms":1},"retention_ms":-1}`,
+			command.SetType{Type: "A.b:c_d-0", Set: 127 | fsm.TypeDelay | fsm.TypeDeadLetter, Settings: fsm.TypeSettings{
+				Paused: true, DeadLetter: "b", DeadLetterAfter: 2147483647, MaxClaimed: 1, RateLimit: 1, DelayMS: 31_536_000_000, LeaseMS: 100, LimitSet: true,
+				Backoff: &fsm.Backoff{InitialMS: 1, MaxMS: 3_600_000, Factor: 2_000_000, Jitter: 200_000}, RetentionMS: fsm.KeepForever,
 			}},
 		},
 		{
@@ -59,9 +59,9 @@ func TestServer_LifeCommands(t *testing.T) {
 		},
 		{
 			"PATCH /api/defaults", `{"lease_ms":60000,"max_attempts":10,"backoff":{"initial_ms":0},"retention_ms":null}`,
-			command.SetDefaults{Set: command.DefaultFields, Defaults: fsm.Defaults{LeaseMS: 60_000, LimitSet: true, MaxAttempts: 10, Backoff: &fsm.Backoff{MaxMS: 86_400_000, Factor: 2_000_000}}},
+			command.SetDefaults{Set: command.DefaultFields, Defaults: fsm.Defaults{LeaseMS: 60_000, LimitSet: true, MaxAttempts: 10, Backoff: &fsm.Backoff{MaxMS: 3_600_000, Factor: 2_000_000, Jitter: 200_000}}},
 		},
-		{"PATCH /api/types/a", `{"paused":null,"max_claimed":null,"rate_limit":null,"lease_ms":null,"max_attempts":null,"backoff":null,"retention_ms":null}`, command.SetType{Type: "a", Set: 127}},
+		{"PATCH /api/types/a", `{"paused":null,"max_claimed":null,"rate_limit":null,"delay_ms":null,"dead_letter":null,"lease_ms":null,"max_attempts":null,"backoff":null,"retention_ms":null}`, command.SetType{Type: "a", Set: 127 | fsm.TypeDelay | fsm.TypeDeadLetter}},
 		{
 			"POST /api/tasks/7/complete", `{"claim":{"limit":2,"claim_request_id":"r","task_types":["a"]},"submit":[{"params":1},{"payload":"AA==","delay_ms":5}],"worker_id":"w","claim_token":3}`,
 			command.Complete{
@@ -103,6 +103,12 @@ func TestServer_LifeCommands(t *testing.T) {
 			}},
 		},
 		{"POST /api/batch", `{"ops":[{"op":"cancel","id":1}],"atomic":null}`, command.Batch{Ops: []command.Command{command.Cancel{ID: 1}}}},
+		{
+			"POST /api/batch", `{"claim_request_id":"b","ops":[{"op":"claim","worker_id":"w"},{"op":"claim","worker_id":"w","claim_request_id":"r","claim_request_place":999}]}`,
+			command.Batch{RequestID: "b", Ops: []command.Command{
+				command.ClaimNext{WorkerID: "w", Limit: 1}, command.ClaimNext{WorkerID: "w", Limit: 1, RequestID: "r", RequestPlace: 999},
+			}},
+		},
 	} {
 		if diff := cmp.Diff(c.want, proposedBy(t, c.target, c.body)); diff != "" {
 			t.Errorf("%s %.100s: command (-want +got):\n%s", c.target, c.body, diff)
@@ -125,7 +131,7 @@ func proposedBy(t *testing.T, target, body string) command.Command {
 // TestServer_SubmitFields checks each field of a submitted task at its bounds.
 func TestServer_SubmitFields(t *testing.T) {
 	t.Parallel()
-	full := &fsm.Backoff{InitialMS: 1000, MaxMS: 86_400_000, Factor: 2_000_000}
+	full := &fsm.Backoff{InitialMS: 1000, MaxMS: 3_600_000, Factor: 2_000_000, Jitter: 200_000}
 	for body, set := range map[string]func(n *fsm.NewTask){
 		`"run_at":"2026-03-01T12:00:00Z"`:                 func(n *fsm.NewTask) { n.RunAt = nodetest.Start },
 		`"run_at":"2026-03-01T13:30:00.001+01:30"`:        func(n *fsm.NewTask) { n.RunAt = nodetest.Start + 1 },
@@ -134,7 +140,7 @@ func TestServer_SubmitFields(t *testing.T) {
 		`"run_at":"9999-12-31T23:59:59.999Z"`:             func(n *fsm.NewTask) { n.RunAt = 253_402_300_799_999 },
 		`"run_at":null,"delay_ms":5`:                      func(n *fsm.NewTask) { n.DelayMS = 5 },
 		`"run_at":"2026-03-01T12:00:00Z","delay_ms":null`: func(n *fsm.NewTask) { n.RunAt = nodetest.Start },
-		`"delay_ms":0`:                               func(*fsm.NewTask) {},
+		`"delay_ms":0`:                               func(n *fsm.NewTask) { n.AtOnce = true },
 		`"delay_ms":31536000000`:                     func(n *fsm.NewTask) { n.DelayMS = 31_536_000_000 },
 		`"expires_at":"2026-03-01T12:00:00Z"`:        func(n *fsm.NewTask) { n.ExpiresAt = nodetest.Start },
 		`"expires_at":"1970-01-01T01:00:00+01:00"`:   func(n *fsm.NewTask) { n.ExpiresAt = 1 },
@@ -160,11 +166,11 @@ func TestServer_SubmitFields(t *testing.T) {
 		`"backoff":{"max_ms":1,"initial_ms":1,"factor":1,"jitter":1}`: func(n *fsm.NewTask) {
 			n.Backoff = &fsm.Backoff{InitialMS: 1, MaxMS: 1, Factor: 1_000_000, Jitter: 1_000_000}
 		},
-		`"backoff":{"initial_ms":31536000000,"factor":1000,"jitter":0.2}`: func(n *fsm.NewTask) {
-			n.Backoff = &fsm.Backoff{InitialMS: 31_536_000_000, MaxMS: 31_536_000_000, Factor: 1_000_000_000, Jitter: 200_000}
+		`"backoff":{"initial_ms":31536000000,"factor":1000,"jitter":0}`: func(n *fsm.NewTask) {
+			n.Backoff = &fsm.Backoff{InitialMS: 31_536_000_000, MaxMS: 31_536_000_000, Factor: 1_000_000_000}
 		},
 		`"backoff":{"initial_ms":5,"factor":1.0000005,"jitter":1e-6}`: func(n *fsm.NewTask) {
-			n.Backoff = &fsm.Backoff{InitialMS: 5, MaxMS: 86_400_000, Factor: 1_000_001, Jitter: 1}
+			n.Backoff = &fsm.Backoff{InitialMS: 5, MaxMS: 3_600_000, Factor: 1_000_001, Jitter: 1}
 		},
 	} {
 		want := fsm.NewTask{Type: "default", Params: []byte("0"), MaxAttempts: fsm.DefaultAttempts}

@@ -10,8 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claimq/claimq/api/audit"
-	"github.com/claimq/claimq/api/exchange"
+	"github.com/claimq/claimq/api/trail"
 	"github.com/claimq/claimq/api/wire"
 )
 
@@ -25,7 +24,7 @@ func TestServer_auditsDenials(t *testing.T) {
 	paths := map[*Server]string{}
 	for name, s := range map[string]*Server{"leader": leader, "follower": follower} {
 		paths[s] = filepath.Join(t.TempDir(), name)
-		s.host.Cfg.Audit = openAudit(t, paths[s], node)
+		s.core.cfg.Audit = openAudit(t, paths[s], node)
 	}
 	follower.callFrom(t, "192.0.2.1", "POST /api/tasks", `{"params":1}`, with("worker"), "X-Request-ID: r1").refused(t, wire.CodeForbidden)
 	follower.callFrom(t, "192.0.2.2", "GET /api/stats", "", with("over"), "X-Request-ID: r2").refused(t, wire.CodeUnauthorized)
@@ -67,9 +66,9 @@ func TestServer_auditsDenials(t *testing.T) {
 }
 
 // openAudit opens an audit file until the test ends.
-func openAudit(t testing.TB, path string, node exchange.Node) *audit.Writer {
+func openAudit(t testing.TB, path string, node Node) *trail.Audit {
 	t.Helper()
-	a, err := audit.Open(audit.Config{Path: path, Node: node})
+	a, err := trail.OpenAudit(trail.AuditConfig{Path: path, Node: node})
 	if err != nil {
 		t.Fatal(err)
 	}

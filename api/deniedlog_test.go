@@ -9,7 +9,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/claimq/claimq/api/port"
+	"github.com/claimq/claimq/api/door"
 )
 
 // Answers of 401 and 403 are logged with the address, only the first in each second, and never with what was sent.
@@ -32,11 +32,11 @@ func TestDenied_Logged(t *testing.T) {
 				t.Errorf("one more within the second: %s", line)
 			}
 		}
-		<-time.After(port.SampledInterval)
+		<-time.After(door.SampledInterval)
 		if line := ask(with("reader")); !strings.Contains(line, "status=403") || !strings.Contains(line, "key=reader") || !strings.Contains(line, "more_not_logged=3") {
 			t.Errorf("a role that may not: %s", line)
 		}
-		<-time.After(port.SampledInterval)
+		<-time.After(door.SampledInterval)
 		if line := ask(with("producer")); line != "" {
 			t.Errorf("one that may: %s", line)
 		}

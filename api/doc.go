@@ -5,10 +5,15 @@
 // this package only words the refusal. It does not know Raft, and needs only the interface Node of a node. It does
 // not open the listener.
 //
-// Package exchange checks Host and Origin, finds the route, and then either forwards the whole request to the leader
-// or calls the function that calls.go lists for it. That function decodes the request, proposes or reads, and encodes
-// the answer. Answers to the calls that workers make most are appended byte by byte to the connection's own buffer,
-// without reflection.
+// A request takes one way. Its head is checked before its body is read (head.go, guard.go, keycheck.go). The table in
+// calls.go says which call it is; request.go passes it on to the leader unchanged, once (forward.go), or
+// calls the function that the table has for it. That function decodes the body, proposes a command or reads, and
+// appends the answer to the connection's own buffer, byte by byte for the calls that workers make most. There is
+// exactly one answer, whatever happens: counted, with its index, and with claims released that cannot be delivered
+// (caller.go).
+//
+// A request belongs to its handler's goroutine until it finishes, and is reused after that: no part of it, or of its
+// bytes, may be kept longer. The leader does not trust what another node says about a key.
 //
 //	server, err := api.New(api.Config{Node: node})
 //	node.SetForwardHandler(server.ForwardHandler())

@@ -41,9 +41,9 @@ func TestServer_Refusals(t *testing.T) {
 		{"nothing to claim", nil, "POST /api/tasks/claim", w, wire.CodeNoPendingTasks, "No pending tasks available", "No pending tasks available", `"filters":{}`},
 		{"claiming a claimed task", claimed, "POST /api/tasks/1/claim", `{"worker_id":"v"}`, wire.CodeTaskAlreadyClaimed, "Task already claimed by another worker", "Race condition detected, please retry", held},
 		{"completing a pending task", claimed[:1], "POST /api/tasks/1/complete", w, wire.CodeTaskNotClaimed, "Task is not claimed", "Claim the task first; its claim has ended or never began", `"task_id":1,"status":"pending","worker_id":null`},
-		{"completing a pending task with a token", claimed[:1], "POST /api/tasks/1/complete", `{"worker_id":"w","claim_token":1}`, wire.CodeStaleClaim, "Claim is no longer valid", "Stop working on this task: its claim has ended, and whoever claims it next does it again", `"task_id":1,"status":"pending","worker_id":null`},
+		{"completing a pending task with a token", claimed[:1], "POST /api/tasks/1/complete", `{"worker_id":"w","claim_token":1}`, wire.CodeStaleClaim, "Claim is no longer valid", "Stop working on this task: its claim has ended, and the next worker that claims it does it again", `"task_id":1,"status":"pending","worker_id":null`},
 		{"extending another's claim", claimed, "POST /api/tasks/1/extend", `{"worker_id":"v"}`, wire.CodeWrongWorker, "Task is claimed by another worker", "Stop working on this task: only the worker that holds its claim may change it", held},
-		{"releasing with an old token", claimed, "POST /api/tasks/1/release", `{"worker_id":"w","claim_token":9}`, wire.CodeStaleClaim, "Claim is no longer valid", "Stop working on this task: its claim has ended, and whoever claims it next does it again", held},
+		{"releasing with an old token", claimed, "POST /api/tasks/1/release", `{"worker_id":"w","claim_token":9}`, wire.CodeStaleClaim, "Claim is no longer valid", "Stop working on this task: its claim has ended, and the next worker that claims it does it again", held},
 		{"failing a completed task", ended, "POST /api/tasks/1/fail", `{"worker_id":"w","error":"e"}`, wire.CodeTaskCompleted, "Task is already completed", "Nothing is left to do: the task has its result", `"task_id":1,"status":"completed","worker_id":"w"`},
 		{"claiming a completed task", ended, "POST /api/tasks/1/claim", w, wire.CodeTaskCompleted, "Task is already completed", "Nothing is left to do: the task has its result", `"status":"completed"`},
 		{"completing a failed task", failed, "POST /api/tasks/1/complete", w, wire.CodeTaskFailed, "Task has already failed", "Retry the task if it is to run again", `"task_id":1,"status":"failed","worker_id":"w"`},
@@ -52,7 +52,7 @@ func TestServer_Refusals(t *testing.T) {
 		{"no such path", nil, "GET /api/nothing", "", wire.CodeNotFound, "No such path", "Check the path: docs/api.md lists the calls of this server", ""},
 		{"no such method", nil, "PUT /api/tasks", "", wire.CodeMethodNotAllowed, "Method not allowed", "Use one of the methods in the Allow header", ""},
 		{"no worker_id", nil, "POST /api/tasks/claim", `{}`, wire.CodeInvalidRequest, "Missing required field: worker_id", "Send worker_id in the JSON body", `"field":"worker_id"`},
-		{"a bad worker_id", nil, "POST /api/tasks/claim", `{"worker_id":"a b"}`, wire.CodeInvalidWorkerID, "Invalid worker_id format", "Send a worker_id of 1 to 128 letters, digits, _ and -", `"field":"worker_id"`},
+		{"a bad worker_id", nil, "POST /api/tasks/claim", `{"worker_id":"a b"}`, wire.CodeInvalidWorkerID, "Invalid worker_id format", "Send a worker_id of 1 to 128 of A-Z a-z 0-9 _ . : @ -, but not . or ..", `"field":"worker_id"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

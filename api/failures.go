@@ -3,13 +3,11 @@ package api
 import (
 	"github.com/valyala/fasthttp"
 
-	"github.com/claimq/claimq/api/bound"
-	"github.com/claimq/claimq/api/encode"
-	"github.com/claimq/claimq/api/exchange"
+	"github.com/claimq/claimq/api/errorgroup"
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/refuse"
+	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
-	"github.com/claimq/claimq/fsm/errorgroup"
 )
 
 const (
@@ -27,14 +25,14 @@ type failuresRequest struct {
 	limit int // limit of groups
 }
 
-// Failures answers GET /api/failures. Later pages are as of a later index.
-func Failures(r *exchange.Request) {
+// listFailures answers GET /api/failures. Later pages are as of a later index.
+func listFailures(r *request) {
 	req, bad := parseFailures(r)
 	if bad == nil {
-		bad = r.RefuseFilter("task_type", req.query.Type)
+		bad = r.refuseFilter("task_type", req.query.Type)
 	}
 	if bad != nil {
-		r.Refuse(bad)
+		r.refuse(bad)
 		return
 	}
 	var (
@@ -43,17 +41,21 @@ func Failures(r *exchange.Request) {
 		index  uint64
 		more   bool
 	)
-	sight := r.Sight()
+	sight := r.sight()
 	look := func(m *fsm.Machine, _ fsm.Stamp) {
 		q := req.query
-		q.See = func(id uint64) bool { return sight.Failure(m, id) }
 		q.Limit = min(failuresPage, groupedMax-groups.Looked)
-		req.query.From, more = m.Failures(&groups, q)
+		req.query.From, more = m.Failures(q, func(taskType, err []byte, end fsm.End) {
+			if !sight.seesFailure(m, end.ID) {
+				err = nil
+			}
+			groups.Add(taskType, err, end.ID, end.At)
+		})
 		failed, index = m.Failed(q.Type), m.Index()
 	}
-	ok := r.Read(look)
+	ok := r.read(look)
 	for looked := failuresPage; ok && more && groups.Looked < groupedMax && looked < failuresMax; looked += failuresPage {
-		ok = r.RoomFor(groups.Bytes()) && r.ReadOn(index, look)
+		ok = r.roomFor(groups.Bytes()) && r.readOn(index, look)
 	}
 	if !ok {
 		return
@@ -63,10 +65,10 @@ func Failures(r *exchange.Request) {
 	for _, g := range largest {
 		size += len(g.Example) + len(g.Signature)
 	}
-	if !r.RoomFor(size) {
+	if !r.roomFor(size) {
 		return
 	}
-	b := encode.Failures(append(r.Body(), `{"success":true,"failures":`...), largest)
+	b := appendFailures(append(r.buffer(), `{"success":true,"failures":`...), largest)
 	b = jsonout.IntField(b, `,"groups":`, int64(groups.Len()))
 	b = jsonout.IntField(b, `,"looked":`, int64(groups.Looked))
 	b = jsonout.IntField(b, `,"failed":`, failed)
@@ -78,24 +80,40 @@ func Failures(r *exchange.Request) {
 		return
 	}
 	b = jsonout.StringOrNull(b, `,"next_cursor":`, cursor)
-	r.Send(fasthttp.StatusOK, append(b, '}'))
+	r.send(fasthttp.StatusOK, append(b, '}'))
 }
 
 // parseFailures reads the parameters of GET /api/failures.
-func parseFailures(r *exchange.Request) (failuresRequest, *refuse.Refusal) {
-	limitMax := r.Server.Cfg.Limits.Items
-	req := failuresRequest{limit: min(bound.PageDefault, limitMax)}
+func parseFailures(r *request) (failuresRequest, *refuse.Refusal) {
+	limitMax := r.limits().Items
+	req := failuresRequest{limit: min(wire.PageDefault, limitMax)}
 	const allowed = "a next_cursor of GET /api/failures"
-	bad := r.ReadParams(exchange.Params{
-		"task_type": typeParam(&req.query.Type),
-		"limit":     countParam(&req.limit, limitMax),
-		"cursor": func(p exchange.Param) *refuse.Refusal {
-			cursor, bad := openCursor(r, p.Value, allowed)
+	bad := r.readParams(params{
+		"task_type":   typeParam(&req.query.Type),
+		"ended_after": createdParam(&req.query.After, false),
+		"limit":       countParam(&req.limit, limitMax),
+		"cursor": func(p param) *refuse.Refusal {
+			cursor, bad := openCursor(r, p.value, allowed)
 			if bad != nil {
 				return bad
 			}
-			return parsedParam(&req.query.From, allowed, parseEnd)(exchange.Param{Name: p.Name, Value: cursor})
+			return parsedParam(&req.query.From, allowed, parseEnd)(param{name: p.name, value: cursor})
 		},
 	})
 	return req, bad
+}
+
+// appendFailures appends groups of failed tasks, as a list.
+func appendFailures(b []byte, groups []*errorgroup.Group) []byte {
+	return jsonout.List(b, "", len(groups), func(b []byte, i int) []byte {
+		g := groups[i]
+		b = jsonout.WordField(b, `{"group":`, g.ID.String())
+		b = jsonout.StringField(b, `,"task_type":`, g.Type)
+		b = jsonout.StringField(b, `,"signature":`, g.Signature)
+		b = jsonout.StringField(b, `,"example":`, g.Example)
+		b = jsonout.IntField(b, `,"count":`, int64(g.Count))
+		b = jsonout.TimeField(b, `,"first_at":`, g.FirstAt)
+		b = jsonout.TimeField(b, `,"last_at":`, g.LastAt)
+		return append(jsonout.Uints(b, `,"ids":`, g.IDs), '}')
+	})
 }

@@ -10,11 +10,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claimq/claimq/api/errorgroup"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
-	"github.com/claimq/claimq/fsm/errorgroup"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -90,6 +90,7 @@ func TestServer_ActOnErrorGroup(t *testing.T) {
 	failOne(t, s, node, "mail", "timeout after 12 ms")
 	failOne(t, s, node, "mail", "no luck")
 	failOne(t, s, node, "mail", "timeout after 13 ms")
+	failOne(t, s, node, "mail", "timeout after 14 ms")
 	act := func(more string) (matched, done int64) {
 		t.Helper()
 		var acted wire.Acted
@@ -99,21 +100,24 @@ func TestServer_ActOnErrorGroup(t *testing.T) {
 		}
 		return acted.Matched, acted.Done
 	}
-	if matched, done := act(`,"dry_run":true`); matched != 2 || done != 0 {
+	if matched, done := act(`,"dry_run":true`); matched != 3 || done != 0 {
 		t.Errorf("a dry run: %d match, %d done", matched, done)
 	}
 	s.call(t, "POST /api/tasks/actions", `{"action":"retry","filter":{"error_group":"b3a41043fcf58a75"},"expect":1}`).refused(t, wire.CodeCountMismatch)
 	node.OnPropose = func(_ context.Context, cmd command.Command) (nodes.Proposed, error) {
-		if _, err := node.Apply(command.Retry{ID: 1, AddAttempts: 1}); err != nil { // before the action reaches it
-			return nodes.Proposed{}, err
-		}
+		node.OnPropose = nil
+		node.Advance(1)
+		apply(t, node, command.Retry{ID: 1, AddAttempts: 1}) // before the action reaches them
+		apply(t, node, command.Retry{ID: 3, AddAttempts: 1})
+		c := apply(t, node, command.ClaimTask{ID: 3, WorkerID: "w"}).Result.Claims[0]
+		apply(t, node, command.Fail{Hold: command.Hold{ID: 3, WorkerID: "w", Token: c.Token}, Error: "no luck", Permanent: true})
 		return node.Apply(cmd)
 	}
-	if matched, done := act(`,"expect":2`); matched != 2 || done != 1 {
+	if matched, done := act(`,"expect":3`); matched != 3 || done != 1 {
 		t.Errorf("%d match, %d done", matched, done)
 	}
-	if got := ids(s.call(t, "GET /api/tasks?status=failed", "").good(t, 200).Tasks); got != "2" {
-		t.Errorf("tasks %s are failed, want 2", got)
+	if got := ids(s.call(t, "GET /api/tasks?status=failed", "").good(t, 200).Tasks); got != "2 3" {
+		t.Errorf("tasks %s are failed, want 2 and 3", got)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/claimq/claimq/api/encode"
+	"github.com/claimq/claimq/api/codec"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
@@ -25,7 +25,7 @@ func TestServer_FamilyRefusals(t *testing.T) {
 	const retryDependency = "Retry that step first, in task_id, or the parent: then all of them are retried"
 	asked := []string{claimed, "POST /api/tasks/3/cancel {}"} // cancelling one asks all claimed ones
 	const stopping = "A claimed step is being cancelled, and would cancel again what is retried"
-	const retryLater = "Retry once that step, in task_id, has ended: it does when its worker obeys, at its lease's end, or by a retry of its own"
+	const retryLater = "Retry once that step, in task_id, has ended: it does when its worker obeys, at its lease's end, or by a retry of that step"
 	const stoppingA = `"task_id":2,"status":"claimed","worker_id":"w","reason":"cancel_requested"`
 	const running = `"task_id":1,"status":"running","worker_id":null`
 	for _, c := range []struct {
@@ -40,7 +40,7 @@ func TestServer_FamilyRefusals(t *testing.T) {
 		{"claiming a task with steps", "", nil, "POST /api/tasks/1/claim", w, wire.CodeTaskNotClaimable, "Task cannot be claimed now", "Claim its steps: a task with steps is not claimed itself", running + `,"reason":"running"`},
 		{"claiming a blocked step", "", nil, "POST /api/tasks/3/claim", w, wire.CodeTaskNotClaimable, "Task cannot be claimed now", "Wait until what reason names has passed", `"task_id":3,"status":"blocked","worker_id":null,"reason":"blocked"`},
 		{"completing a task with steps", "", nil, "POST /api/tasks/1/complete", w, wire.CodeTaskNotClaimed, "Task is not claimed", "Claim the task first; its claim has ended or never began", running},
-		{"failing a task with steps", "", nil, "POST /api/tasks/1/fail", `{"worker_id":"w","error":"e","claim_token":1}`, wire.CodeStaleClaim, "Claim is no longer valid", "Stop working on this task: its claim has ended, and whoever claims it next does it again", running},
+		{"failing a task with steps", "", nil, "POST /api/tasks/1/fail", `{"worker_id":"w","error":"e","claim_token":1}`, wire.CodeStaleClaim, "Claim is no longer valid", "Stop working on this task: its claim has ended, and the next worker that claims it does it again", running},
 		{"the run_at of a task with steps", "", nil, "PATCH /api/tasks/1", `{"run_at":null}`, wire.CodeTaskNotClaimable, "A task with steps has no run_at", "Change the run_at of its steps", running + `,"reason":"running"`},
 		{"deleting a step", "", nil, "DELETE /api/tasks/3", "", wire.CodeTaskNotTerminal, "A step cannot be deleted", "Delete its parent once that has ended: its steps go with it", `"task_id":3,"status":"blocked","worker_id":null,"reason":"step"`},
 		{"deleting a step that has ended", "", failed, "DELETE /api/tasks/2", "", wire.CodeTaskNotTerminal, "A step cannot be deleted", "Delete its parent once that has ended: its steps go with it", `"task_id":2,"status":"failed","worker_id":"w","reason":"step"`},
@@ -237,7 +237,7 @@ func cancelWide(t *testing.T, s *Server) {
 		}
 	}
 	got := s.call(undescribed{t}, "POST /api/batch", `{"ops":[`+strings.Join(ops, ",")+`]}`)
-	if len(got.body) > encode.DependsOnBytes+500_000 {
+	if len(got.body) > codec.DependsOnBytes+500_000 {
 		t.Errorf("an answer of %d bytes", len(got.body))
 	}
 	if n := strings.Count(got.body, `"status":"cancelled"`); n != len(ops) {
@@ -263,8 +263,7 @@ func submitWide(t *testing.T, s *Server) {
 	for i := range wideSteps {
 		all = append(all, fmt.Sprintf(`{"step":"w%d","params":1,"labels":{"wide":""},"depends_on":[%s]}`, i, strings.Join(names, ",")))
 	}
-	submitOne(t, s, `{"steps":[`+strings.Join(all, ",")+`]}`)
-	for range wideParents - 1 {
+	for range wideParents {
 		submitOne(undescribed{t}, s, `{"steps":[`+strings.Join(all, ",")+`]}`)
 	}
 }

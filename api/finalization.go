@@ -3,31 +3,36 @@ package api
 import (
 	"github.com/valyala/fasthttp"
 
-	"github.com/claimq/claimq/api/callbody"
-	"github.com/claimq/claimq/api/encode"
-	"github.com/claimq/claimq/api/exchange"
+	"github.com/claimq/claimq/api/codec"
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/fsm"
 )
 
-// Finalization answers GET /api/tasks/{id}/finalization.
-func Finalization(r *exchange.Request) {
+// getFinalization answers GET /api/tasks/{id}/finalization.
+func getFinalization(r *request) {
 	var view fsm.FinalizationView
 	var now fsm.Stamp
 	var bad *refuse.Refusal
-	ok := r.Read(func(m *fsm.Machine, stamp fsm.Stamp) {
-		if bad = r.RefuseTask(m, m.Get(r.Target.ID)); bad == nil {
-			view, _ = m.Finalization(r.Target.ID, stamp)
+	ok := r.read(func(m *fsm.Machine, stamp fsm.Stamp) {
+		if bad = r.refuseTask(m, m.Get(r.taskID())); bad == nil {
+			view, _ = m.Finalization(r.taskID(), stamp)
 			now = stamp
 		}
 	})
 	switch {
 	case !ok:
 	case bad != nil:
-		r.Refuse(bad)
+		r.refuse(bad)
 	default:
-		r.Send(fasthttp.StatusOK, appendFinalization(r.Body(), &view, now))
+		r.send(fasthttp.StatusOK, appendFinalization(r.buffer(), &view, now))
+	}
+}
+
+// finalizes is ofTask for calls about the finalization of a task.
+func finalizes[B any, P taskBody[B]](r *request) {
+	if cmd, p, ok := act(r, codec.About(P(new(B)), r.taskID())); ok {
+		r.core.metrics.Finalizations.Observe(r.timing.start, cmd, p.Result.Parent)
 	}
 }
 
@@ -47,8 +52,8 @@ func appendFinalizationAttempt(b []byte, a *fsm.FinalizationAttempt) []byte {
 	b = jsonout.StringField(b, `{"processor_id":`, a.ProcessorID)
 	b = jsonout.BoolField(b, `,"claimed":`, a.Outcome.Claimed())
 	b = jsonout.StringOrNull(b, `,"already_claimed_by":`, a.Holder)
-	b = jsonout.StringOrNull(b, `,"reason":`, callbody.FinalizationReason(a.Outcome))
+	b = jsonout.StringOrNull(b, `,"reason":`, codec.FinalizationReason(a.Outcome))
 	b = jsonout.WordField(b, `,"task_state":`, a.State.String())
-	b = jsonout.WordField(b, `,"message":`, encode.FinalizationMessage(a.Outcome))
+	b = jsonout.WordField(b, `,"message":`, codec.FinalizationMessage(a.Outcome))
 	return append(jsonout.TimeField(b, `,"attempted_at":`, a.At), '}')
 }

@@ -63,7 +63,7 @@ func fuzzOne(t *testing.T, s *Server, method string, uri, body []byte) {
 	ctx.Request.Header.SetRequestURIBytes(uri)
 	ctx.Request.Header.SetHost("localhost")
 	ctx.Request.SetBody(body)
-	s.host.Handle(&ctx, false)
+	s.core.handle(&ctx, false)
 	status, answer := ctx.Response.StatusCode(), ctx.Response.Body()
 	if status >= 500 {
 		t.Fatalf("%s %q %q: %d %s", method, uri, body, status, answer)

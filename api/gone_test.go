@@ -11,7 +11,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/conntest"
-	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
@@ -56,7 +55,7 @@ func TestServer_WaitingGone(t *testing.T) {
 				t.Fatal(err)
 			}
 			<-ended
-			waitFor(t, func() bool { return s.host.Port.Open() == 0 })
+			waitFor(t, func() bool { return s.core.port.Open() == 0 })
 			if got := node.Machine.Get(1).Status; got != c.want {
 				t.Errorf("client %s, %s, taken %v: task is %s, want %s", name, c.body, c.taken, got, c.want)
 			}
@@ -91,27 +90,6 @@ func sendClaim(t *testing.T, conn net.Conn, body string) {
 	if _, err := fmt.Fprintf(conn, "POST /api/tasks/claim HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", len(body), body); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// streamed is a connection of the peer port as a handler sees it.
-type streamed struct {
-	conntest.Nop
-	caller context.Context
-	unsent func()
-}
-
-func (c *streamed) Caller() context.Context { return c.caller }
-func (c *streamed) OnUnsent(fn func())      { c.unsent = fn }
-
-// passOn answers a follower's request as the leader's peer port does.
-func passOn(leader *Server, caller context.Context, req *fasthttp.Request, resp *fasthttp.Response) *streamed {
-	conn := &streamed{caller: caller}
-	var ctx fasthttp.RequestCtx
-	ctx.Init2(conn, nil, true)
-	req.CopyTo(&ctx.Request)
-	leader.ForwardHandler()(&ctx)
-	ctx.Response.CopyTo(resp)
-	return conn
 }
 
 // TestServer_WaitingThere checks the same for clients of a follower, which makes the leader release what it cannot
@@ -149,14 +127,18 @@ func TestServer_WaitingThere(t *testing.T) {
 				}
 				return nodes.Proposed{}, context.Cause(caller)
 			}
-			followerNode.OnForwardWaiting = func(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
-				close(began)
-				<-ctx.Done()
-				if c.late {
-					ctx = context.Background()
+			followerNode.OnForward = func(_ context.Context, pass nodes.Passing, req *fasthttp.Request, resp *fasthttp.Response) (nodes.Passed, error) {
+				held := pass.Held
+				pass.Held = func(wait time.Duration) context.Context {
+					ctx := held(wait)
+					close(began)
+					<-ctx.Done()
+					if c.late {
+						ctx = context.Background()
+					}
+					return ctx
 				}
-				passOn(leader, ctx, req, resp)
-				return nil
+				return passOn(leader, pass, req, resp)
 			}
 			conn := dialServer(t, listen(t, follower))
 			sendClaim(t, conn, c.body)
@@ -165,7 +147,7 @@ func TestServer_WaitingThere(t *testing.T) {
 				t.Fatal(err)
 			}
 			answered, err := io.ReadAll(conn) // the client closed only its sending side
-			waitFor(t, func() bool { return follower.host.Port.Open() == 0 })
+			waitFor(t, func() bool { return follower.core.port.Open() == 0 })
 			if got := leaderNode.Machine.Get(1).Status; got != c.want {
 				t.Errorf("task is %s, want %s; answer %s, %v", got, c.want, answered, err)
 			}
@@ -187,13 +169,12 @@ func TestServer_WaitingFollowerDrained(t *testing.T) {
 			<-caller.Done()
 			return leaderNode.Apply(cmd)
 		}
-		followerNode.OnForwardWaiting = func(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
+		followerNode.OnForward = func(_ context.Context, pass nodes.Passing, req *fasthttp.Request, resp *fasthttp.Response) (nodes.Passed, error) {
 			follower.Drain()
-			passOn(leader, ctx, req, resp)
-			return nil
+			return passOn(leader, pass, req, resp)
 		}
 		got := follower.call(t, "POST /api/tasks/claim", body)
-		if got.status != want || got.header[exchange.HeaderGivenUp] != "" || got.header[exchange.HeaderHolds] != "" {
+		if got.status != want {
 			t.Errorf("%s: %+v", body, got)
 		}
 		if want == 503 {
@@ -216,16 +197,16 @@ func TestServer_Waited(t *testing.T) {
 		return node.Apply(cmd)
 	}
 	const body = `{"worker_id":"w","wait_ms":60000}`
-	do(t, s.ForwardHandler(), "POST /api/tasks/claim", body, exchange.HeaderWaited+": 50000")
+	passed(t, s, nodes.Passing{Waited: 50 * time.Second}, "POST /api/tasks/claim", body)
 	if waited > 10*time.Second || waited < time.Second {
 		t.Errorf("passed on: waits %s, want 10 s", waited)
 	}
-	s.call(t, "POST /api/tasks/claim", body, exchange.HeaderWaited+": 50000")
+	s.call(t, "POST /api/tasks/claim", body, "X-Claimq-Waited-Ms: 50000")
 	if waited < 50*time.Second {
 		t.Errorf("a client: waits %s, want 60 s", waited)
 	}
 	waited = 0
-	do(t, s.ForwardHandler(), "POST /api/tasks/claim", body, exchange.HeaderWaited+": 70000").refused(t, wire.CodeNoPendingTasks)
+	passed(t, s, nodes.Passing{Waited: 70 * time.Second}, "POST /api/tasks/claim", body).refused(t, wire.CodeNoPendingTasks)
 	if waited != 0 {
 		t.Errorf("waited for long already: waits %s", waited)
 	}

@@ -85,7 +85,7 @@ func TestServer_NoChunksForHTTP10(t *testing.T) {
 	if newest.Sub != 1 {
 		t.Fatalf("the newest event is %v", newest)
 	}
-	go s.host.Drain()
+	go s.core.drain()
 	rest, err := io.ReadAll(conn)
 	if err != nil {
 		t.Error(err)

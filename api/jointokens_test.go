@@ -21,7 +21,7 @@ const (
 func TestJoinTokens(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
-	if _, err := node.Apply(command.SetLevel{Level: fsm.FeatureLevel}); err != nil {
+	if _, err := node.Apply(command.SetLevel{Level: fsm.FeatureLevel()}); err != nil {
 		t.Fatal(err)
 	}
 	token := `{"id":"13657558360c","uses":2,"used":0,"created_at":`

@@ -9,12 +9,12 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/conntest"
-	"github.com/claimq/claimq/api/exchange"
-	"github.com/claimq/claimq/api/keyring"
+	"github.com/claimq/claimq/api/door"
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/nodes"
 )
 
-func fromAddresses(k keyring.Key, prefixes ...string) keyring.Key {
+func fromAddresses(k door.Key, prefixes ...string) door.Key {
 	for _, p := range prefixes {
 		k.Addresses = append(k.Addresses, netip.MustParsePrefix(p))
 	}
@@ -37,7 +37,7 @@ func (s *Server) callFrom(t *testing.T, from, target, body string, headers ...st
 		var own fasthttp.RequestCtx
 		own.Init2(remoteConn{remote: remote}, nil, true)
 		ctx.Request.CopyTo(&own.Request)
-		s.host.Handle(&own, false)
+		s.core.handle(&own, false)
 		own.Response.CopyTo(&ctx.Response)
 	}, target, body, headers...)
 }
@@ -49,11 +49,11 @@ func TestKeys_Addresses(t *testing.T) {
 	anywhere := testKey("operator")
 	for _, c := range []struct {
 		name               string
-		ofLeader, follower []keyring.Key
+		ofLeader, follower []door.Key
 	}{
-		{"both have the addresses", []keyring.Key{key}, []keyring.Key{key}},
-		{"the leader alone has them", []keyring.Key{key}, []keyring.Key{anywhere}},
-		{"the follower has no keys", []keyring.Key{key}, nil},
+		{"both have the addresses", []door.Key{key}, []door.Key{key}},
+		{"the leader alone has them", []door.Key{key}, []door.Key{anywhere}},
+		{"the follower has no keys", []door.Key{key}, nil},
 	} {
 		leader, follower := setupBoth(t, c.ofLeader, c.follower)
 		for _, s := range []*Server{leader, follower} {
@@ -83,28 +83,26 @@ func TestKeys_Addresses(t *testing.T) {
 func TestKeys_AddressUntold(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t, withKeys(fromAddresses(testKey("operator"), "0.0.0.0/0", "::/0"), testKey("worker")))
-	pass := func(headers ...string) answer {
-		return do(t, s.ForwardHandler(), "POST /api/tasks/claim", `{"worker_id":"w","limit":1}`, headers...)
+	claim := func(from netip.Addr, key string) answer {
+		return passed(t, s, nodes.Passing{Known: true, From: from}, "POST /api/tasks/claim", `{"worker_id":"w","limit":1}`, with(key))
 	}
-	for _, told := range []string{"X-Request-ID: a", exchange.HeaderFrom + ": nowhere"} {
-		f := pass(exchange.HeaderKey+": "+keyText("operator"), told).refused(t, wire.CodeForbidden)
-		if f["error"] != "This API key may not be used from an address that this node does not know" {
-			t.Errorf("%s: %v", told, f)
-		}
+	f := claim(netip.Addr{}, "operator").refused(t, wire.CodeForbidden)
+	if f["error"] != "This API key may not be used from an address that this node does not know" {
+		t.Error(f)
 	}
-	pass(exchange.HeaderKey+": "+keyText("operator"), exchange.HeaderFrom+": 192.0.2.1").good(t, 200)
-	pass(exchange.HeaderKey+": "+keyText("worker")).good(t, 200)
+	claim(netip.MustParseAddr("192.0.2.1"), "operator").good(t, 200)
+	claim(netip.Addr{}, "worker").good(t, 200)
 }
 
 // A stream ends when its client's address is removed from the key.
 func TestStream_KeyAddresses(t *testing.T) {
 	t.Parallel()
 	key := fromAddresses(testKey("reader"), "127.0.0.0/8")
-	keys := []keyring.Key{testKey("operator"), key}
-	s, _ := setup(t, func(c *Config) { c.Keys = func() ([]keyring.Key, error) { return keys, nil } })
+	keys := []door.Key{testKey("operator"), key}
+	s, _ := setup(t, func(c *Config) { c.Keys = func() ([]door.Key, error) { return keys, nil } })
 	st := openStream(t, listen(t, s), "/api/events", with("reader"))
 	st.begin()
-	keys = []keyring.Key{testKey("operator"), fromAddresses(testKey("reader"), "10.0.0.0/8")}
+	keys = []door.Key{testKey("operator"), fromAddresses(testKey("reader"), "10.0.0.0/8")}
 	s.HangUp()
 	if b, err := st.next(); err != nil || b.event != "error" || !strings.Contains(b.data, `"forbidden"`) {
 		t.Errorf("%+v, %v", b, err)

@@ -6,12 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claimq/claimq/api/keyring"
-	"github.com/claimq/claimq/api/lasting"
+	"github.com/claimq/claimq/api/door"
 	"github.com/claimq/claimq/api/wire"
 )
 
-func expiring(k keyring.Key, at time.Time) keyring.Key {
+func expiring(k door.Key, at time.Time) door.Key {
 	k.ExpiresAt = at
 	return k
 }
@@ -32,7 +31,7 @@ func TestKeys_Expired(t *testing.T) {
 			}
 		}
 	}
-	leader, follower := setupBoth(t, []keyring.Key{over}, []keyring.Key{over})
+	leader, follower := setupBoth(t, []door.Key{over}, []door.Key{over})
 	refused(leader, "the leader")
 	refused(follower, "a follower")
 	if f := leader.call(t, "GET /api/stats", "", with("nobody")).refused(t, wire.CodeUnauthorized); f["error"] != "Unknown API key" {
@@ -42,12 +41,12 @@ func TestKeys_Expired(t *testing.T) {
 		t.Errorf("an act of %s is told as an operator's", name)
 	}
 	// The leader uses its own keys and clock, whatever the follower says.
-	_, follower = setupBoth(t, []keyring.Key{over}, []keyring.Key{later})
+	_, follower = setupBoth(t, []door.Key{over}, []door.Key{later})
 	got := follower.call(t, "POST /api/tasks", `{"params":1}`, with("operator")).refused(t, wire.CodeUnauthorized)
 	if !strings.Contains(got["error"].(string), "expired at") {
 		t.Errorf("a key that has expired for the leader alone: %v", got)
 	}
-	leader, follower = setupBoth(t, []keyring.Key{later}, []keyring.Key{later})
+	leader, follower = setupBoth(t, []door.Key{later}, []door.Key{later})
 	for _, s := range []*Server{leader, follower} {
 		s.call(t, "POST /api/tasks", `{"params":1}`, with("operator")).good(t, 201)
 	}
@@ -60,7 +59,7 @@ func TestServer_ExpiredBody(t *testing.T) {
 	addr := listen(t, s)
 	const large = "POST /api/tasks HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n"
 	dial(t, addr, large+with("operator")+"\r\n\r\n")
-	waitFor(t, func() bool { return s.host.Port.Open() == 1 && s.host.Port.Strangers() == 0 })
+	waitFor(t, func() bool { return s.core.port.Open() == 1 && s.core.port.Strangers() == 0 })
 	expired := dial(t, addr, large+with("producer")+"\r\n\r\n")
 	if f := receive(t, bufio.NewReader(expired)).refused(t, wire.CodeUnauthorized); !strings.Contains(f["error"].(string), "expired at") {
 		t.Errorf("%v", f)
@@ -96,7 +95,7 @@ func TestServer_WaitKeyExpires(t *testing.T) {
 		"from now on":  {time.Hour, -time.Second},
 		"sooner":       {time.Hour, 300 * time.Millisecond},
 		"a bit later":  {300 * time.Millisecond, 600 * time.Millisecond},
-		"after a look": {2 * lasting.LookInterval, 300 * time.Millisecond},
+		"after a look": {2 * door.KeyLookInterval, 300 * time.Millisecond},
 	} {
 		var keys changingKeys
 		start := time.Now()

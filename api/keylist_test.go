@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/claimq/claimq/api/keyring"
+	"github.com/claimq/claimq/api/door"
 	"github.com/claimq/claimq/api/wire"
 )
 
@@ -59,7 +59,7 @@ func TestKeyList(t *testing.T) {
 // Pages follow each other, wherever they begin.
 func TestKeyList_pages(t *testing.T) {
 	t.Parallel()
-	all := []keyring.Key{testKey("operator")}
+	all := []door.Key{testKey("operator")}
 	var want []string
 	for i := range 150 {
 		all = append(all, testKey("reader", fmt.Sprintf("key-%03d", i)))
@@ -136,15 +136,15 @@ func TestKeyList_lastUse(t *testing.T) {
 
 func TestAPIKey_used(t *testing.T) {
 	t.Parallel()
-	var k keyring.Caller
+	var k door.Caller
 	now, here, there := time.Now(), netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
 	k.Used(now, here)
-	k.Used(now.Add(keyring.UseInterval-1), there)
+	k.Used(now.Add(door.KeyUseInterval-1), there)
 	if last := k.Last.Load(); !last.At.Equal(now) || last.From != here {
 		t.Errorf("within a second: %+v", last)
 	}
-	k.Used(now.Add(keyring.UseInterval), there)
-	if last := k.Last.Load(); !last.At.Equal(now.Add(keyring.UseInterval)) || last.From != there {
+	k.Used(now.Add(door.KeyUseInterval), there)
+	if last := k.Last.Load(); !last.At.Equal(now.Add(door.KeyUseInterval)) || last.From != there {
 		t.Errorf("after a second: %+v", last)
 	}
 }

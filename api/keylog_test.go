@@ -9,8 +9,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/claimq/claimq/api/exchange"
-	"github.com/claimq/claimq/api/keyring"
+	"github.com/claimq/claimq/api/door"
 	"github.com/claimq/claimq/internal/testwait"
 )
 
@@ -64,14 +63,14 @@ func TestServer_KeysStayOutOfTheLog(t *testing.T) {
 		"POST /api/tasks" + host + "X-API-Key: KEY\r\nExpect: KEY\r\nContent-Length: 3\r\n\r\n{}",
 		"POST /api/tasks" + host + "X-API-Key: KEY\r\nContent-Length: 33\r\n\r\n{\"KEY\": \"KEY",
 		"POST /api/tasks/claim" + host + "X-API-Key: KEY\r\nContent-Type: KEY\r\nContent-Encoding: KEY\r\nContent-Length: 2\r\n\r\n[]",
-		"GET /api/stats" + host + "X: " + strings.Repeat("KEY", exchange.HeaderBytes),
+		"GET /api/stats" + host + "X: " + strings.Repeat("KEY", headerBytes),
 		"\x16\x03\x01\x02\x00KEY",
 	} {
 		for _, key := range []string{known, other} {
 			sent := strings.ReplaceAll(request, "KEY", key)
 			before := len(log.String())
 			talk(t, addr, sent)
-			if text := log.String()[before:]; strings.Contains(text, key[len(keyring.Prefix):]) {
+			if text := log.String()[before:]; strings.Contains(text, key[len(door.KeyPrefix):]) {
 				t.Errorf("%q is logged:\n%s", sent, text)
 			}
 		}

@@ -12,10 +12,8 @@ import (
 	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/valyala/fasthttp"
 
-	"github.com/claimq/claimq/api/conntest"
-	"github.com/claimq/claimq/api/keyring"
+	"github.com/claimq/claimq/api/door"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm/command"
@@ -30,60 +28,60 @@ func keyHash(name string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func unlimited(k keyring.Key) keyring.Key {
+func unlimited(k door.Key) door.Key {
 	k.RateLimitPerMinute = new(int64)
 	return k
 }
 
-func limited(k keyring.Key, perMinute int64) keyring.Key {
+func limited(k door.Key, perMinute int64) door.Key {
 	k.RateLimitPerMinute = &perMinute
 	return k
 }
 
-func ofTypes(k keyring.Key, types ...string) keyring.Key {
+func ofTypes(k door.Key, types ...string) door.Key {
 	k.TaskTypes = types
 	return k
 }
 
-func ofRoles(k keyring.Key, roles ...string) keyring.Key {
+func ofRoles(k door.Key, roles ...string) door.Key {
 	k.Role, k.Roles = "", roles
 	return k
 }
 
 // testKey is a key without a rate, named after its role unless name is given.
-func testKey(role string, name ...string) keyring.Key {
+func testKey(role string, name ...string) door.Key {
 	n := role
 	if len(name) > 0 {
 		n = name[0]
 	}
-	return unlimited(keyring.Key{Field: "keys[?]", Name: n, Role: role, SHA256: keyHash(n)})
+	return unlimited(door.Key{Field: "keys[?]", Name: n, Role: role, SHA256: keyHash(n)})
 }
 
 // allRoles returns a key of each role, named after it.
-func allRoles() []keyring.Key {
-	return []keyring.Key{testKey("reader"), testKey("producer"), testKey("worker"), testKey("operator")}
+func allRoles() []door.Key {
+	return []door.Key{testKey("reader"), testKey("producer"), testKey("worker"), testKey("operator")}
 }
 
 // withKeys gives a server keys.
-func withKeys(keys ...keyring.Key) func(*Config) {
+func withKeys(keys ...door.Key) func(*Config) {
 	for i := range keys {
 		keys[i].Field = fmt.Sprintf("keys[%d]", i)
 	}
-	return func(c *Config) { c.Keys = func() ([]keyring.Key, error) { return keys, nil } }
+	return func(c *Config) { c.Keys = func() ([]door.Key, error) { return keys, nil } }
 }
 
 // with returns the header that sends the key of that name.
 func with(name string) string { return "X-API-Key: " + keyText(name) }
 
 // setupKeys returns a leader and a follower that forwards to it, both with the keys.
-func setupKeys(t *testing.T, keys ...keyring.Key) (leader, follower *Server, node *nodetest.Node) {
+func setupKeys(t *testing.T, keys ...door.Key) (leader, follower *Server, node *nodetest.Node) {
 	t.Helper()
 	leader, follower = setupBoth(t, keys, keys)
-	return leader, follower, leader.host.Node.(*nodetest.Node)
+	return leader, follower, leader.core.node.(*nodetest.Node)
 }
 
 // setupBoth is setupKeys with different keys for each node.
-func setupBoth(t *testing.T, ofLeader, ofFollower []keyring.Key) (leader, follower *Server) {
+func setupBoth(t *testing.T, ofLeader, ofFollower []door.Key) (leader, follower *Server) {
 	t.Helper()
 	leader, _ = setup(t, withKeys(ofLeader...))
 	return leader, followerOf(t, leader, withKeys(ofFollower...))
@@ -94,15 +92,7 @@ func followerOf(t *testing.T, leader *Server, options ...func(*Config)) (followe
 	t.Helper()
 	follower, other := setup(t, options...)
 	other.Follower, other.LeaderAddr = true, "http://10.0.0.7:7400"
-	handler := leader.ForwardHandler()
-	other.OnForward = func(req *fasthttp.Request, resp *fasthttp.Response) error {
-		var ctx fasthttp.RequestCtx
-		ctx.Init2(conntest.Nop{}, nil, true)
-		req.CopyTo(&ctx.Request)
-		handler(&ctx)
-		ctx.Response.CopyTo(resp)
-		return nil
-	}
+	passesTo(other, leader)
 	return follower
 }
 
@@ -126,7 +116,7 @@ func TestKeys_Unauthorized(t *testing.T) {
 			{"bearer without a key", "The API key is malformed", []string{"Authorization: Bearer"}},
 			{"a space inside", "The API key is malformed", []string{"X-API-Key: a b"}},
 			{"a byte beyond ASCII", "The API key is malformed", []string{"X-API-Key: \xff"}},
-			{"too long", "The API key is malformed", []string{"X-API-Key: " + strings.Repeat("k", keyring.BytesMax+1)}},
+			{"too long", "The API key is malformed", []string{"X-API-Key: " + strings.Repeat("k", door.KeyBytesMax+1)}},
 			{"a wrong one beside a right one", "Unknown API key", []string{with("nobody"), "Authorization: Bearer " + keyText("operator")}},
 		} {
 			for _, target := range []string{"GET /api/tasks", "POST /api/tasks", "GET /metrics", "GET /api/no/such/path", "PUT /api/tasks", "POST /api/batch"} {
@@ -178,7 +168,7 @@ func TestKeys_Host(t *testing.T) {
 func TestCheckKeys(t *testing.T) {
 	t.Parallel()
 	good := testKey("reader")
-	change := func(fn func(k *keyring.Key)) keyring.Key {
+	change := func(fn func(k *door.Key)) door.Key {
 		k := good
 		fn(&k)
 		return k
@@ -186,34 +176,34 @@ func TestCheckKeys(t *testing.T) {
 	n := func(v int64) *int64 { return &v }
 	for _, c := range []struct {
 		name string
-		keys []keyring.Key
+		keys []door.Key
 		want []string // empty: they are valid
 	}{
-		{"right", []keyring.Key{good, testKey("worker")}, nil},
-		{"upper case", []keyring.Key{change(func(k *keyring.Key) { k.SHA256 = strings.ToUpper(k.SHA256) })}, nil},
-		{"names", []keyring.Key{change(func(k *keyring.Key) { k.Name = "a b" }), change(func(k *keyring.Key) { k.Name = "" }), change(func(k *keyring.Key) { k.Name = strings.Repeat("n", 65) })}, []string{"keys[0].name", "keys[1].name", "keys[2].name"}},
-		{"a name twice", []keyring.Key{good, change(func(k *keyring.Key) { k.SHA256 = keyHash("other") })}, []string{`keys[1].name is "reader", the name of keys[0] too`}},
-		{"a hash twice", []keyring.Key{good, change(func(k *keyring.Key) { k.Name = "other" })}, []string{"keys[1].key_sha256 is that of keys[0] too"}},
-		{"roles", []keyring.Key{good, testKey("producer"), change(func(k *keyring.Key) { k.Role = "admin" })}, []string{`keys[2].role is "admin": it must be reader, producer, worker or operator`}},
-		{"several roles", []keyring.Key{ofRoles(good, "reader", "producer", "worker")}, nil},
-		{"a wrong one of several roles", []keyring.Key{ofRoles(good, "reader", "king")}, []string{`keys[0].roles[1] is "king": it must be`}},
-		{"a role twice", []keyring.Key{ofRoles(good, "reader", "reader")}, []string{`keys[0].roles[1] is "reader", which is there already`}},
-		{"role and roles", []keyring.Key{change(func(k *keyring.Key) { k.Roles = []string{"reader"} })}, []string{"keys[0].role and roles are both given"}},
-		{"no role", []keyring.Key{change(func(k *keyring.Key) { k.Role = "" })}, []string{`keys[0].role`}},
-		{"the key for its hash", []keyring.Key{change(func(k *keyring.Key) { k.SHA256 = keyText("reader") })}, []string{"keys[0].key_sha256 is not the SHA-256 of a key: it must be 64 hex digits"}},
-		{"short", []keyring.Key{change(func(k *keyring.Key) { k.SHA256 = k.SHA256[:62] })}, []string{"keys[0].key_sha256"}},
-		{"long", []keyring.Key{change(func(k *keyring.Key) { k.SHA256 += "00" })}, []string{"keys[0].key_sha256"}},
-		{"rates", []keyring.Key{change(func(k *keyring.Key) { k.RateLimitPerMinute = n(-1) }), change(func(k *keyring.Key) { k.RateLimitPerMinute = n(keyring.RateMax + 1) })}, []string{"keys[0].rate_limit_per_minute is -1", "keys[1].rate_limit_per_minute"}},
-		{"types", []keyring.Key{ofTypes(good, "a", "b c")}, []string{`keys[0].task_types[1] is "b c"`}},
-		{"too many types", []keyring.Key{ofTypes(good, strings.Split(strings.Repeat(strings.Repeat("t", 127)+",", 17)+"t", ",")...)}, []string{"keys[0].task_types are"}},
-		{"too many addresses", []keyring.Key{fromAddresses(good, strings.Split(strings.Repeat("10.0.0.1/32 ", keyring.AddressesMax)+"10.0.0.1/32", " ")...)}, []string{"keys[0].addresses are 65"}},
-		{"two mistakes of one", []keyring.Key{change(func(k *keyring.Key) { k.Name, k.Role = "", "" })}, []string{"keys[0].name", "keys[0].role"}},
-		{"too many", make([]keyring.Key, keyring.Max+1), []string{"at most 10000 are allowed"}},
+		{"right", []door.Key{good, testKey("worker")}, nil},
+		{"upper case", []door.Key{change(func(k *door.Key) { k.SHA256 = strings.ToUpper(k.SHA256) })}, nil},
+		{"names", []door.Key{change(func(k *door.Key) { k.Name = "a b" }), change(func(k *door.Key) { k.Name = "" }), change(func(k *door.Key) { k.Name = strings.Repeat("n", 65) })}, []string{"keys[0].name", "keys[1].name", "keys[2].name"}},
+		{"a name twice", []door.Key{good, change(func(k *door.Key) { k.SHA256 = keyHash("other") })}, []string{`keys[1].name is "reader", the name of keys[0] too`}},
+		{"a hash twice", []door.Key{good, change(func(k *door.Key) { k.Name = "other" })}, []string{"keys[1].key_sha256 is the same as in keys[0]"}},
+		{"roles", []door.Key{good, testKey("producer"), change(func(k *door.Key) { k.Role = "admin" })}, []string{`keys[2].role is "admin": it must be reader, producer, worker or operator`}},
+		{"several roles", []door.Key{ofRoles(good, "reader", "producer", "worker")}, nil},
+		{"a wrong one of several roles", []door.Key{ofRoles(good, "reader", "king")}, []string{`keys[0].roles[1] is "king": it must be`}},
+		{"a role twice", []door.Key{ofRoles(good, "reader", "reader")}, []string{`keys[0].roles[1] is "reader", which is there already`}},
+		{"role and roles", []door.Key{change(func(k *door.Key) { k.Roles = []string{"reader"} })}, []string{"keys[0].role and roles are both given"}},
+		{"no role", []door.Key{change(func(k *door.Key) { k.Role = "" })}, []string{`keys[0].role`}},
+		{"the key for its hash", []door.Key{change(func(k *door.Key) { k.SHA256 = keyText("reader") })}, []string{"keys[0].key_sha256 is not the SHA-256 of a key: it must be 64 hex digits"}},
+		{"short", []door.Key{change(func(k *door.Key) { k.SHA256 = k.SHA256[:62] })}, []string{"keys[0].key_sha256"}},
+		{"long", []door.Key{change(func(k *door.Key) { k.SHA256 += "00" })}, []string{"keys[0].key_sha256"}},
+		{"rates", []door.Key{change(func(k *door.Key) { k.RateLimitPerMinute = n(-1) }), change(func(k *door.Key) { k.RateLimitPerMinute = n(door.KeyRateMax + 1) })}, []string{"keys[0].rate_limit_per_minute is -1", "keys[1].rate_limit_per_minute"}},
+		{"types", []door.Key{ofTypes(good, "a", "b c")}, []string{`keys[0].task_types[1] is "b c"`}},
+		{"too many types", []door.Key{ofTypes(good, strings.Split(strings.Repeat(strings.Repeat("t", 127)+",", 17)+"t", ",")...)}, []string{"keys[0].task_types are"}},
+		{"too many addresses", []door.Key{fromAddresses(good, strings.Split(strings.Repeat("10.0.0.1/32 ", door.KeyAddressesMax)+"10.0.0.1/32", " ")...)}, []string{"keys[0].addresses are 65"}},
+		{"two mistakes of one", []door.Key{change(func(k *door.Key) { k.Name, k.Role = "", "" })}, []string{"keys[0].name", "keys[0].role"}},
+		{"too many", make([]door.Key, door.KeysMax+1), []string{"at most 10000 are allowed"}},
 	} {
 		for i := range c.keys {
 			c.keys[i].Field = fmt.Sprintf("keys[%d]", i)
 		}
-		err := keyring.Check(c.keys)
+		err := door.CheckKeys(c.keys)
 		if (err == nil) != (c.want == nil) {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -237,10 +227,10 @@ func TestKeys_reloadsShare(t *testing.T) {
 		reads, goOn := 0, make(chan struct{})
 		keys := allRoles()
 		s, _ := setup(t, func(c *Config) {
-			c.Keys = func() ([]keyring.Key, error) {
+			c.Keys = func() ([]door.Key, error) {
 				reads++
 				read := slices.Clone(keys)
-				if reads > 1 { // the first is that of the start
+				if reads > 1 { // the first was at the start
 					<-goOn
 				}
 				return read, nil
@@ -272,9 +262,9 @@ func TestKeys_reloadsShare(t *testing.T) {
 func TestKeys_reloadTakesLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		read := make(chan []keyring.Key, 1)
+		read := make(chan []door.Key, 1)
 		read <- allRoles()
-		s, _ := setup(t, func(c *Config) { c.Keys = func() ([]keyring.Key, error) { return <-read, nil } })
+		s, _ := setup(t, func(c *Config) { c.Keys = func() ([]door.Key, error) { return <-read, nil } })
 		s.call(t, "POST /api/reload", "", with("operator")).refused(t, wire.CodeOutcomeUnknown)
 		read <- allRoles()
 		synctest.Wait()
@@ -284,9 +274,9 @@ func TestKeys_reloadTakesLong(t *testing.T) {
 // A reload replaces the keys at once. A configuration with a mistake, or without keys, leaves the existing ones.
 func TestReload(t *testing.T) {
 	t.Parallel()
-	var keys []keyring.Key
+	var keys []door.Key
 	var broken error
-	s, node := setup(t, func(c *Config) { c.Keys = func() ([]keyring.Key, error) { return keys, broken } })
+	s, node := setup(t, func(c *Config) { c.Keys = func() ([]door.Key, error) { return keys, broken } })
 	reload := func(headers ...string) answer { return s.call(t, "POST /api/reload", "", headers...) }
 	if got := reload(); got.body != `{"success":true,"node_id":"n1","keys":0}` || got.status != 200 {
 		t.Fatalf("of an open server: %+v", got)
@@ -308,7 +298,7 @@ func TestReload(t *testing.T) {
 
 	for name, spoil := range map[string]func(){
 		"an unreadable file": func() { broken = errors.New("read config file: line 3 is no YAML") },
-		"a mistake":          func() { keys = []keyring.Key{{Field: "keys[0]", Name: "x", Role: "king", SHA256: keyText("new")}} },
+		"a mistake":          func() { keys = []door.Key{{Field: "keys[0]", Name: "x", Role: "king", SHA256: keyText("new")}} },
 		"no key at all":      func() { keys = nil },
 	} {
 		keys, broken = nil, nil
@@ -350,7 +340,7 @@ func TestReload(t *testing.T) {
 func TestNew_KeysWithMistake(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Node: nodetest.New()}
-	withKeys(keyring.Key{Name: "a", Role: "b", SHA256: "c"})(&cfg)
+	withKeys(door.Key{Name: "a", Role: "b", SHA256: "c"})(&cfg)
 	if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), "keys[0].role") {
 		t.Errorf("New: %v", err)
 	}
@@ -359,8 +349,8 @@ func TestNew_KeysWithMistake(t *testing.T) {
 // A stream ends once its key is removed, before any later event; a stream of another key continues.
 func TestReload_Streams(t *testing.T) {
 	t.Parallel()
-	keys := []keyring.Key{testKey("operator"), testKey("reader"), testKey("reader", "leaver")}
-	s, _ := setup(t, func(c *Config) { c.Keys = func() ([]keyring.Key, error) { return keys, nil } })
+	keys := []door.Key{testKey("operator"), testKey("reader"), testKey("reader", "leaver")}
+	s, _ := setup(t, func(c *Config) { c.Keys = func() ([]door.Key, error) { return keys, nil } })
 	addr := listen(t, s)
 	stays := openStream(t, addr, "/api/events", with("reader"))
 	stays.begin()

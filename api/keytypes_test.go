@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claimq/claimq/api/keyring"
+	"github.com/claimq/claimq/api/door"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
@@ -15,8 +15,8 @@ import (
 )
 
 // typed returns an unrestricted operator's key and one key of each role for the types a and b.
-func typed() []keyring.Key {
-	keys := []keyring.Key{testKey("operator", "root")}
+func typed() []door.Key {
+	keys := []door.Key{testKey("operator", "root")}
 	for _, k := range allRoles() {
 		keys = append(keys, ofTypes(k, "b", "a"))
 	}
@@ -35,7 +35,7 @@ func seed(t *testing.T, s *Server, node *nodetest.Node) {
 	node.Proposed = nil
 }
 
-// What a key with task_types must not touch is refused, naming the type, and is not proposed, at the leader and
+// A request for types outside a key's task_types is refused, naming the type, and not proposed, at the leader and
 // through another node.
 func TestTypes_Refused(t *testing.T) {
 	t.Parallel()
@@ -66,6 +66,7 @@ func TestTypes_Refused(t *testing.T) {
 		{"GET /api/workers", ``, "reader"},
 		{"GET /metrics", ``, "reader"},
 		{"PATCH /api/types/secret", `{"paused":true}`, "operator"},
+		{"PATCH /api/types/a", `{"dead_letter":{"task_type":"secret"}}`, "operator"},
 		{"PUT /api/schedules/new", `{"task":{"task_type":"secret","params":1},"every_ms":60000}`, "operator"},
 		{"PUT /api/schedules/of-secret", `{"task":{"task_type":"a","params":1},"every_ms":60000}`, "operator"},
 		{"GET /api/cluster", ``, "operator"},
@@ -113,7 +114,7 @@ func TestTypes_Allowed(t *testing.T) {
 		{"GET /api/tasks/1/why", ``, "reader"},
 		{"GET /api/tasks/1/finalization", ``, "reader"},
 		{"GET /api/schedules/of-a", ``, "reader"},
-		{"PATCH /api/types/a", `{"paused":true}`, "operator"},
+		{"PATCH /api/types/a", `{"paused":true,"dead_letter":{"task_type":"b"}}`, "operator"},
 		{"PUT /api/schedules/of-a", `{"task":{"task_type":"b","params":1},"every_ms":60000}`, "operator"},
 		{"DELETE /api/schedules/of-a", ``, "operator"},
 	} {
@@ -332,6 +333,13 @@ func TestTypes_ClaimRequestID(t *testing.T) {
 	}
 	leader.call(t, "POST /api/tasks/1/claim", claim, with("worker")).refused(t, wire.CodeInvalidRequest)
 	leader.call(t, "POST /api/tasks/2/claim", claim, with("worker")).refused(t, wire.CodeTaskNotFound)
+	// So does that of a batch.
+	for key, task := range map[string]string{"worker": `"task":{"id":1,`, "other": `"task":{"id":2,`} {
+		batch := leader.call(t, "POST /api/batch", `{"claim_request_id":"r","ops":[{"op":"claim","worker_id":"w"}]}`, with(key))
+		if batch.good(t, 200); !strings.Contains(batch.body, task) || !strings.Contains(batch.body, `"repeated":true`) {
+			t.Errorf("the batch of %s got %s, want %s again", key, batch.body, task)
+		}
+	}
 }
 
 // A key must not act on a task that is connected with tasks of types that it does not have: a parent with its steps,

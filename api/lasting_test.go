@@ -16,11 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/valyala/fasthttp"
-
-	"github.com/claimq/claimq/api/exchange"
-	"github.com/claimq/claimq/api/keyring"
-	"github.com/claimq/claimq/api/lasting"
+	"github.com/claimq/claimq/api/door"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm/command"
@@ -31,17 +27,17 @@ import (
 // changingKeys are keys that a test can remove.
 type changingKeys struct {
 	mu   sync.Mutex
-	keys []keyring.Key
+	keys []door.Key
 }
 
-func (c *changingKeys) set(keys ...keyring.Key) {
+func (c *changingKeys) set(keys ...door.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.keys = keys
 }
 
 func (c *changingKeys) use(cfg *Config) {
-	cfg.Keys = func() ([]keyring.Key, error) {
+	cfg.Keys = func() ([]door.Key, error) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		return slices.Clone(c.keys), nil
@@ -91,15 +87,12 @@ func TestKeyShares_Waits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ through, reread string }{{"leader", "leader"}, {"follower", "follower"}, {"follower", "leader"}} {
 		var keys changingKeys
-		all := []keyring.Key{testKey("worker", "a"), testKey("worker", "b"), testKey("operator")}
+		all := []door.Key{testKey("worker", "a"), testKey("worker", "b"), testKey("operator")}
 		keys.set(all...)
 		leader, node := setup(t, keys.use, func(cfg *Config) { cfg.WaitsPerKey = 2 })
 		follower, followerNode := setup(t, keys.use, func(cfg *Config) { cfg.WaitsPerKey = 2 })
 		followerNode.Follower = true
-		followerNode.OnForwardWaiting = func(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
-			passOn(leader, ctx, req, resp)
-			return nil
-		}
+		passesTo(followerNode, leader)
 		servers := map[string]*Server{"leader": leader, "follower": follower}
 		leader.call(t, "POST /api/tasks", `{"params":1}`, with("operator")).good(t, 201)
 		waiting := waitsForEver(node)
@@ -127,7 +120,7 @@ func TestKeyShares_Waits(t *testing.T) {
 		reread(t, servers[c.reread])
 		arrived(t, answers).refused(t, wire.CodeUnauthorized)
 		for name, s := range servers {
-			if s.host.Shares.Callers() > 0 {
+			if s.core.shares.Callers() > 0 {
 				t.Errorf("%v: the %s still counts what is over", c, name)
 			}
 		}
@@ -138,15 +131,15 @@ func TestKeyShares_Waits(t *testing.T) {
 func TestKeyShares_TakenOutBefore(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t, withKeys(allRoles()...))
-	who := s.host.Keys.Load().FindText([]byte(keyText("worker")))
-	table, err := keyring.New([]keyring.Key{testKey("operator")}, nil)
+	who := s.core.keys.Load().FindText([]byte(keyText("worker")))
+	table, err := door.NewRing([]door.Key{testKey("operator")}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.host.Keys.Store(table)
+	s.core.keys.Store(table)
 	ctx, cancel := context.WithCancelCause(t.Context())
-	leave, bad := s.host.Shares.Hold(lasting.Wait, who, netip.Addr{}, cancel)
-	if ended := (*lasting.Ended)(nil); bad != nil || !errors.As(context.Cause(ctx), &ended) {
+	leave, bad := s.core.shares.Hold(door.ShareWait, who, netip.Addr{}, cancel)
+	if ended := (*door.KeyEnded)(nil); bad != nil || !errors.As(context.Cause(ctx), &ended) {
 		t.Errorf("%v, %v", bad, context.Cause(ctx))
 	}
 	leave()
@@ -156,16 +149,16 @@ func TestKeyShares_TakenOutBefore(t *testing.T) {
 func TestKeyShares_LookedAt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const life = 2*lasting.LookInterval + lasting.LookInterval/2
-		table, err := keyring.New([]keyring.Key{expiring(testKey("worker"), time.Now().Add(life))}, nil)
+		const life = 2*door.KeyLookInterval + door.KeyLookInterval/2
+		table, err := door.NewRing([]door.Key{expiring(testKey("worker"), time.Now().Add(life))}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &Server{host: &exchange.Host{}}
-		s.host.Keys.Store(table)
-		s.host.Shares.Keys, s.host.Shares.Most[lasting.Wait] = &s.host.Keys, 1
+		s := &Server{core: &core{}}
+		s.core.keys.Store(table)
+		s.core.shares.Keys, s.core.shares.Limits[door.ShareWait] = &s.core.keys, 1
 		ctx, cancel := context.WithCancelCause(t.Context())
-		leave, bad := s.host.Shares.Hold(lasting.Wait, table.FindText([]byte(keyText("worker"))), netip.Addr{}, cancel)
+		leave, bad := s.core.shares.Hold(door.ShareWait, table.FindText([]byte(keyText("worker"))), netip.Addr{}, cancel)
 		if bad != nil {
 			t.Fatal(bad)
 		}
@@ -176,7 +169,7 @@ func TestKeyShares_LookedAt(t *testing.T) {
 		}
 		<-time.After(1)
 		synctest.Wait()
-		if ended := (*lasting.Ended)(nil); !errors.As(context.Cause(ctx), &ended) || ended.Why != keyring.FailExpired {
+		if ended := (*door.KeyEnded)(nil); !errors.As(context.Cause(ctx), &ended) || ended.Why != door.FailExpired {
 			t.Errorf("when its key expires: %v", context.Cause(ctx))
 		}
 		leave()
@@ -189,7 +182,7 @@ func TestKeyShares_Streams(t *testing.T) {
 	t.Parallel()
 	var keys changingKeys
 	s, _ := setup(t, keys.use)
-	s.host.Shares.Most[lasting.Stream] = 1
+	s.core.shares.Limits[door.ShareStream] = 1
 	addr := listen(t, s)
 	open := func(key string) *bufio.Reader {
 		conn, err := net.Dial("tcp", addr)
@@ -275,6 +268,6 @@ func TestKeyShares_Connections(t *testing.T) {
 	if err := held[0].Close(); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return s.host.Port.Open() <= 4 })
+	waitFor(t, func() bool { return s.core.port.Open() <= 4 })
 	waitFor(t, func() bool { return raw(t, addr, request("a", small)).status == 201 })
 }

@@ -251,26 +251,27 @@ func TestServer_Types(t *testing.T) {
 		return `"counts":{"pending":` + pending + `,"scheduled":0,"blocked":0,"claimed":0,"running":0,"completed":0,"failed":0,"cancelled":0}`
 	}
 	still := `"submitted_per_s":0,"completed_per_s":0,"failed_per_s":0,` // the submit was more than a minute ago
-	unset := `"paused":false,"max_claimed":null,"rate_limit":null,"lease_ms":null,"max_attempts":null,"backoff":null,"retention_ms":null}`
-	a := `{"task_type":"a:1",` + counts("0") + `,"oldest_pending_age_ms":0,` + still + `"paused":true,"max_claimed":3,"rate_limit":0.016667,"lease_ms":5000,"max_attempts":0,` +
-		`"backoff":{"initial_ms":10,"max_ms":86400000,"factor":2,"jitter":0},"retention_ms":-1}`
+	none := `"oldest_wait_ms":0,"oldest_pending_id":null,`
+	unset := `"paused":false,"max_claimed":null,"rate_limit":null,"delay_ms":null,"dead_letter":null,"lease_ms":null,"max_attempts":null,"backoff":null,"retention_ms":null}`
+	a := `{"task_type":"a:1",` + counts("0") + `,"oldest_pending_age_ms":0,` + still + none + `"paused":true,"max_claimed":3,"rate_limit":0.016667,"delay_ms":7,"dead_letter":{"task_type":"b","max_attempts":4},"lease_ms":5000,"max_attempts":0,` +
+		`"backoff":{"initial_ms":10,"max_ms":3600000,"factor":2,"jitter":0.2},"retention_ms":-1}`
 	all := `"all":{` + counts("1") + `,"oldest_pending_age_ms":90000,` + strings.TrimSuffix(still, ",") + `}`
 	follow(t, s, node, []step{
 		{
 			target: "PATCH /api/types/a%3A1", status: 200, want: `{"success":true,"type":` + a + `}`,
-			body: `{"paused":true,"max_claimed":3,"rate_limit":0.01666666666,"lease_ms":5000,"max_attempts":0,"backoff":{"initial_ms":10},"retention_ms":-1}`,
+			body: `{"paused":true,"max_claimed":3,"rate_limit":0.01666666666,"delay_ms":7,"dead_letter":{"task_type":"b","max_attempts":4},"lease_ms":5000,"max_attempts":0,"backoff":{"initial_ms":10},"retention_ms":-1}`,
 		},
 		{
 			target: "GET /api/types", status: 200, advance: 90000,
-			want: `{"success":true,"types":[` + a + `,{"task_type":"b",` + counts("1") + `,"oldest_pending_age_ms":90000,` + still + unset + `],"total":2,"matched":2,"next":null,` + all + `}`,
+			want: `{"success":true,"types":[` + a + `,{"task_type":"b",` + counts("1") + `,"oldest_pending_age_ms":90000,` + still + `"oldest_wait_ms":90000,"oldest_pending_id":1,` + unset + `],"total":2,"matched":2,"next":null,` + all + `}`,
 		},
 		{
 			target: "GET /api/types?order=pending&limit=1&name=B", status: 200,
-			want: `{"success":true,"types":[{"task_type":"b",` + counts("1") + `,"oldest_pending_age_ms":90000,` + still + unset + `],"total":2,"matched":1,"next":null,` + all + `}`,
+			want: `{"success":true,"types":[{"task_type":"b",` + counts("1") + `,"oldest_pending_age_ms":90000,` + still + `"oldest_wait_ms":90000,"oldest_pending_id":1,` + unset + `],"total":2,"matched":1,"next":null,` + all + `}`,
 		},
 		{
 			target: "GET /api/types?attention=true&order=oldest&limit=1", status: 200,
-			want: `{"success":true,"types":[{"task_type":"b",` + counts("1") + `,"oldest_pending_age_ms":90000,` + still + unset + `],"total":2,"matched":2,"next":null,` + all + `}`,
+			want: `{"success":true,"types":[{"task_type":"b",` + counts("1") + `,"oldest_pending_age_ms":90000,` + still + `"oldest_wait_ms":90000,"oldest_pending_id":1,` + unset + `],"total":2,"matched":2,"next":null,` + all + `}`,
 		},
 		{target: "GET /api/types?attention=false&name=none", status: 200, want: `{"success":true,"types":[],"total":2,"matched":0,"next":null,` + all + `}`},
 		{
@@ -278,8 +279,8 @@ func TestServer_Types(t *testing.T) {
 			want: `{"success":true,"type":` + strings.NewReplacer(`"paused":true,"max_claimed":3,"rate_limit":0.016667`, `"paused":false,"max_claimed":null,"rate_limit":null`, `"retention_ms":-1`, `"retention_ms":0`).Replace(a) + `}`,
 		},
 		{
-			target: "PATCH /api/types/a:1", body: `{"lease_ms":null,"max_attempts":null,"backoff":null,"retention_ms":null}`, status: 200,
-			want: `{"success":true,"type":{"task_type":"a:1",` + counts("0") + `,"oldest_pending_age_ms":0,` + still + unset + `}`,
+			target: "PATCH /api/types/a:1", body: `{"delay_ms":null,"dead_letter":null,"lease_ms":null,"max_attempts":null,"backoff":null,"retention_ms":null}`, status: 200,
+			want: `{"success":true,"type":{"task_type":"a:1",` + counts("0") + `,"oldest_pending_age_ms":0,` + still + none + unset + `}`,
 		},
 	})
 	node.OnPropose = func(context.Context, command.Command) (nodes.Proposed, error) {
@@ -294,15 +295,15 @@ func TestServer_Upgrade(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
 	for _, body := range []string{"", "{}"} {
-		if got := s.call(t, "POST /api/cluster/upgrade", body); got.status != 200 || got.body != `{"success":true,"feature_level":7}` {
+		if got := s.call(t, "POST /api/cluster/upgrade", body); got.status != 200 || got.body != `{"success":true,"feature_level":1}` {
 			t.Errorf("%q: %d %s", body, got.status, got.body)
 		}
 	}
-	node.View = nodes.ClusterView{FeatureLevel: 3, Nodes: []nodes.NodeView{
+	node.View = nodes.ClusterView{FeatureLevel: 1, Nodes: []nodes.NodeView{
 		{NodeRecord: fsm.NodeRecord{NodeID: "n1", Version: "v2", Level: 9}, State: "leader"},
 		{NodeRecord: fsm.NodeRecord{NodeID: "n2", Version: "v1", Level: 4}, State: "unknown"},
 	}}
-	want := `{"success":true,"feature_level":3,"would_be":4,"nodes":[{"node_id":"n1","version":"v2","feature_level":9,"answers":true},{"node_id":"n2","version":"v1","feature_level":4,"answers":false}]}`
+	want := `{"success":true,"feature_level":1,"would_be":1,"nodes":[{"node_id":"n1","version":"v2","feature_level":9,"answers":true},{"node_id":"n2","version":"v1","feature_level":4,"answers":false}]}`
 	if got := s.call(t, "POST /api/cluster/upgrade", `{"dry_run":true}`); got.status != 200 || got.body != want {
 		t.Errorf("dry run: %d %s", got.status, got.body)
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 	"strconv"
@@ -8,18 +9,20 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/claimq/claimq/api/bound"
-	"github.com/claimq/claimq/api/encode"
-	"github.com/claimq/claimq/api/exchange"
+	"github.com/claimq/claimq/api/codec"
+	"github.com/claimq/claimq/api/errorgroup"
 	"github.com/claimq/claimq/api/jsonout"
+	"github.com/claimq/claimq/api/pointer"
 	"github.com/claimq/claimq/api/refuse"
+	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
-	"github.com/claimq/claimq/fsm/errorgroup"
 )
 
 // listRequest is the query of GET /api/tasks.
 type listRequest struct {
 	query          fsm.ListQuery
+	group          errorgroup.ID // 0: all
+	search         search
 	params, result bool // include
 	cursor         string
 }
@@ -32,18 +35,18 @@ const listBytes = 16 << 20
 // dependencies of one step.
 const (
 	stepBytes     = 256
-	stepNameBytes = bound.NameMax + 4
+	stepNameBytes = wire.NameMax + 4
 	dependsBytes  = 1_000 * stepNameBytes
 )
 
-// List answers GET /api/tasks.
-func List(r *exchange.Request) {
+// listTasks answers GET /api/tasks.
+func listTasks(r *request) {
 	req, bad := parseList(r)
 	if bad == nil {
-		bad = r.RefuseFilter("task_type", req.query.Type)
+		bad = r.refuseFilter("task_type", req.query.Type)
 	}
 	if bad != nil {
-		r.Refuse(bad)
+		r.refuse(bad)
 		return
 	}
 	tasks, next, now, ok := req.find(r)
@@ -52,25 +55,25 @@ func List(r *exchange.Request) {
 	}
 	size := 0
 	for i := range tasks {
-		size += exchange.DataBytes(&tasks[i], req.params, req.result)
+		size += dataBytes(&tasks[i], req.params, req.result)
 	}
-	if !r.RoomFor(size) {
+	if !r.roomFor(size) {
 		return
 	}
-	view := encode.View{Now: now, Params: req.params, Result: req.result}
-	b := append(r.Body(), `{"success":true,"tasks":[`...)
+	view := codec.View{Now: now, Params: req.params, Result: req.result}
+	b := append(r.buffer(), `{"success":true,"tasks":[`...)
 	for i := range tasks {
 		if i > 0 && len(b) > listBytes {
 			next = fsm.End{At: tasks[i].CompletedAt, ID: tasks[i].ID}
 			break
 		}
-		if tasks[i].Step() != nil && !r.RoomFor(len(b)+dependsBytes) {
+		if tasks[i].Step() != nil && !r.roomFor(len(b)+dependsBytes) {
 			return
 		}
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = encode.Task(b, &tasks[i], view)
+		b = codec.AppendTask(b, &tasks[i], view)
 	}
 	cursor := ""
 	if next.ID != 0 {
@@ -80,7 +83,7 @@ func List(r *exchange.Request) {
 		return
 	}
 	b = jsonout.StringOrNull(b, `],"next_cursor":`, cursor)
-	r.Send(fasthttp.StatusOK, append(b, '}'))
+	r.send(fasthttp.StatusOK, append(b, '}'))
 }
 
 // listLook is the number of records examined under one lock; each takes about 2 µs if its error is hashed or many of
@@ -89,43 +92,46 @@ const listLook = 500
 
 // find returns the tasks of the page, and the first of the next page, with id 0 if this is the last page. Later looks
 // are as of a later index. ok is false if the request was already answered.
-func (req *listRequest) find(r *exchange.Request) (tasks []fsm.Task, next fsm.End, now fsm.Stamp, ok bool) {
+func (req *listRequest) find(r *request) (tasks []fsm.Task, next fsm.End, now fsm.Stamp, ok bool) {
 	q, full, index := req.query, false, uint64(0)
-	sight := r.Sight()
+	sight := r.sight()
 	q.Look = listLook
 	look := func(m *fsm.Machine, stamp fsm.Stamp) {
 		page := m.List(q)
 		tasks = slices.Grow(tasks, len(page.Tasks))
 		for _, t := range page.Tasks {
-			if sight.Matches(m, &q.Filter, t) {
+			if sight.matches(m, &q, t) {
 				tasks = append(tasks, *t)
-				sight.Task(m, &tasks[len(tasks)-1])
+				sight.redactTask(m, &tasks[len(tasks)-1])
 			}
 		}
 		q.From, q.FromAt, q.Limit, q.Looked, q.Bytes = page.Next, page.NextAt, q.Limit-len(page.Tasks), page.Looked, page.Bytes
+		q.Read = page.Read
 		full, index, now = page.Full, m.Index(), stamp
 	}
-	for ok = r.Read(look); ok && q.From != 0 && !full; ok = r.ReadOn(index, look) {
+	for ok = r.read(look); ok && q.From != 0 && !full; ok = r.readOn(index, look) {
 	}
 	return tasks, fsm.End{At: q.FromAt, ID: q.From}, now, ok
 }
 
 // parseList reads the parameters of a list.
-func parseList(r *exchange.Request) (listRequest, *refuse.Refusal) {
-	limitMax := r.Server.Cfg.Limits.Items
-	req := listRequest{query: fsm.ListQuery{Limit: min(bound.PageDefault, limitMax)}}
-	if bad := r.ReadParams(req.known(limitMax)); bad != nil {
+func parseList(r *request) (listRequest, *refuse.Refusal) {
+	limitMax := r.limits().Items
+	req := listRequest{query: fsm.ListQuery{Limit: min(wire.PageDefault, limitMax)}}
+	if bad := r.readParams(req.known(limitMax)); bad != nil {
 		return req, bad
 	}
 	if labels := &req.query.Labels; len(*labels) > 1 {
 		slices.SortFunc(*labels, compareLabels)
-		if *labels = slices.Compact(*labels); len(*labels) > bound.LabelsMax {
-			return req, badParam("label", "up to "+strconv.Itoa(bound.LabelsMax)+" labels, as many as a task has")
+		if *labels = slices.Compact(*labels); len(*labels) > wire.LabelsMax {
+			return req, badParam("label", "up to "+strconv.Itoa(wire.LabelsMax)+" labels, as many as a task has")
 		}
 	}
 	if req.query.ByEnd && !req.query.Status.Ended() {
 		return req, badParam("order", "ended with status completed, failed or cancelled")
 	}
+	selectGroup(&req.query, req.group)
+	req.search.selectIn(&req.query)
 	cursor, bad := openCursor(r, req.cursor, cursorAllowed)
 	if bad == nil && cursor != "" && !parseCursor(cursor, &req.query) {
 		bad = badParam("cursor", cursorAllowed)
@@ -133,45 +139,54 @@ func parseList(r *exchange.Request) (listRequest, *refuse.Refusal) {
 	return req, bad
 }
 
+// selectGroup makes a list select the failed tasks of a group, if there is one.
+func selectGroup(q *fsm.ListQuery, group errorgroup.ID) {
+	if group != 0 {
+		q.Status, q.Failure = cmp.Or(q.Status, fsm.StatusFailed), group.Has
+	}
+}
+
 // cursorAllowed describes the valid cursors of a list.
 const cursorAllowed = "a next_cursor of a page in the same order"
 
 // known returns the parameters of a list.
-func (req *listRequest) known(limitMax int) exchange.Params {
+func (req *listRequest) known(limitMax int) params {
 	q := &req.query
-	return exchange.Params{
-		"status":            parsedParam(&q.Status, bound.StatusAllowed, fsm.ParseStatus),
-		"task_type":         typeParam(&q.Type),
-		"worker_id":         holderParam(&q.WorkerID),
-		"idempotency_key":   textParam(&q.Key, "1 to 256 bytes without control characters", validKey),
-		"parent_id":         parsedParam(&q.ParentID, "an integer from 1 to 9007199254740991", func(text string) (uint64, bool) { return exchange.ParseID([]byte(text)) }),
-		exchange.ParamLabel: req.addLabel,
-		"created_after":     createdParam(&q.CreatedAfter, false),
-		"created_before":    createdParam(&q.CreatedBefore, true),
-		"order":             req.setOrder,
-		"error_group":       parsedParam(&q.ErrorGroup, errorgroup.IDAllowed, errorgroup.ParseID),
-		"limit":             countParam(&q.Limit, limitMax),
-		"cursor":            textParam(&req.cursor, cursorAllowed, func(text string) bool { return text != "" }),
-		"include":           req.setInclude,
+	return params{
+		"status":          parsedParam(&q.Status, wire.StatusAllowed, fsm.ParseStatus),
+		"task_type":       typeParam(&q.Type),
+		"worker_id":       holderParam(&q.WorkerID),
+		"idempotency_key": textParam(&q.Key, "1 to 256 bytes without control characters", validKey),
+		"parent_id":       parsedParam(&q.ParentID, "an integer from 1 to 9007199254740991", func(text string) (uint64, bool) { return parseID([]byte(text)) }),
+		paramLabel:        req.addLabel,
+		"created_after":   createdParam(&q.CreatedAfter, false),
+		"created_before":  createdParam(&q.CreatedBefore, true),
+		"order":           req.setOrder,
+		"contains":        req.search.setText,
+		paramParam:        req.search.addParam,
+		"error_group":     parsedParam(&req.group, errorgroup.IDAllowed, errorgroup.ParseID),
+		"limit":           countParam(&q.Limit, limitMax),
+		"cursor":          textParam(&req.cursor, cursorAllowed, func(text string) bool { return text != "" }),
+		"include":         req.setInclude,
 	}
 }
 
-func validKey(text string) bool { return bound.ValidKey(text, bound.KeyMax) }
+func validKey(text string) bool { return wire.ValidKey(text, wire.KeyMax) }
 
-func (req *listRequest) setOrder(p exchange.Param) *refuse.Refusal {
+func (req *listRequest) setOrder(p param) *refuse.Refusal {
 	q := &req.query
-	q.Descending, q.ByEnd = p.Value == "desc", p.Value == "ended"
-	if !q.Descending && !q.ByEnd && p.Value != "asc" {
-		return badParam(p.Name, "asc, desc or ended")
+	q.Descending, q.ByEnd = p.value == "desc", p.value == "ended"
+	if !q.Descending && !q.ByEnd && p.value != "asc" {
+		return badParam(p.name, "asc, desc or ended")
 	}
 	return nil
 }
 
 // addLabel reads one label: name and value, cut at the first colon.
-func (req *listRequest) addLabel(p exchange.Param) *refuse.Refusal {
-	name, value, ok := strings.Cut(p.Value, ":")
-	if !ok || !bound.ValidKey(name, bound.LabelBytes) || value != "" && !bound.ValidKey(value, bound.LabelBytes) {
-		return badParam(p.Name, "NAME:VALUE, a name of 1 to 64 and a value of up to 64 bytes without control characters")
+func (req *listRequest) addLabel(p param) *refuse.Refusal {
+	name, value, ok := strings.Cut(p.value, ":")
+	if !ok || !wire.ValidKey(name, wire.LabelBytes) || value != "" && !wire.ValidKey(value, wire.LabelBytes) {
+		return badParam(p.name, "NAME:VALUE, a name of 1 to 64 and a value of up to 64 bytes without control characters")
 	}
 	req.query.Labels = append(req.query.Labels, fsm.Label{Name: name, Value: value})
 	return nil
@@ -181,15 +196,15 @@ func compareLabels(a, b fsm.Label) int {
 	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Value, b.Value))
 }
 
-func (req *listRequest) setInclude(p exchange.Param) *refuse.Refusal {
-	for what := range strings.SplitSeq(p.Value, ",") {
+func (req *listRequest) setInclude(p param) *refuse.Refusal {
+	for what := range strings.SplitSeq(p.value, ",") {
 		switch what {
 		case "params":
 			req.params = true
 		case "result":
 			req.result = true
 		default:
-			return badParam(p.Name, "params, result or both, separated by a comma")
+			return badParam(p.name, "params, result or both, separated by a comma")
 		}
 	}
 	return nil
@@ -216,7 +231,7 @@ func parseCursor(cursor string, q *fsm.ListQuery) (ok bool) {
 		return ok
 	}
 	from, err := strconv.ParseUint(cursor[1:], 36, 64)
-	if err != nil || from == 0 || from > bound.IDMax {
+	if err != nil || from == 0 || from > wire.IDMax {
 		return false
 	}
 	q.From = from
@@ -235,8 +250,62 @@ func parseEnd(cursor string) (end fsm.End, ok bool) {
 	if end.At, err = strconv.ParseInt(at, 36, 64); err != nil {
 		return fsm.End{}, false
 	}
-	if end.ID, err = strconv.ParseUint(id, 36, 64); err != nil || end.ID == 0 || end.ID > bound.IDMax {
+	if end.ID, err = strconv.ParseUint(id, 36, 64); err != nil || end.ID == 0 || end.ID > wire.IDMax {
 		return fsm.End{}, false
 	}
 	return end, cursor == formatEnd(end)
+}
+
+// search selects tasks by their params and payload.
+type search struct {
+	text   []byte // that they contain; nil: any
+	params []paramValue
+}
+
+// paramValue is a value in the params of a task.
+type paramValue struct {
+	at   pointer.Pointer
+	text string
+}
+
+// selectIn makes a list select what is searched for, if anything is.
+func (s *search) selectIn(q *fsm.ListQuery) {
+	if s.text != nil || s.params != nil {
+		q.Data = s.has
+	}
+}
+
+// has reports whether a task with these is searched for.
+func (s *search) has(params, payload []byte) bool {
+	if s.text != nil && !bytes.Contains(params, s.text) && !bytes.Contains(payload, s.text) {
+		return false
+	}
+	for _, p := range s.params {
+		if value := p.at.Find(params); value == nil || !pointer.Equal(value, p.text) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *search) setText(p param) *refuse.Refusal {
+	if p.value == "" || len(p.value) > wire.ContainsMax {
+		return badParam(p.name, "1 to "+strconv.Itoa(wire.ContainsMax)+" bytes")
+	}
+	s.text = []byte(p.value)
+	return nil
+}
+
+// addParam reads one pointer with its value, cut at the first colon.
+func (s *search) addParam(p param) *refuse.Refusal {
+	at, text, ok := strings.Cut(p.value, ":")
+	path, err := pointer.Parse(at)
+	if !ok || err != nil || len(p.value) > wire.ContainsMax {
+		return badParam(p.name, "/NAME:VALUE or /NAME/NAME:VALUE, with a JSON pointer before the first colon, of up to "+strconv.Itoa(wire.ContainsMax)+" bytes in all")
+	}
+	if len(s.params) == wire.LabelsMax {
+		return badParam(p.name, "given up to "+strconv.Itoa(wire.LabelsMax)+" times")
+	}
+	s.params = append(s.params, paramValue{path, text})
+	return nil
 }

@@ -18,7 +18,7 @@ import (
 func TestMembership(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
-	if _, err := node.Apply(command.SetLevel{Level: fsm.FeatureLevel}); err != nil {
+	if _, err := node.Apply(command.SetLevel{Level: fsm.FeatureLevel()}); err != nil {
 		t.Fatal(err)
 	}
 	node.View = nodes.ClusterView{Leader: "n1", Nodes: []nodes.NodeView{

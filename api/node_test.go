@@ -5,11 +5,10 @@ import (
 	"os"
 	"testing"
 
-	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/nodetest"
 )
 
-var _ exchange.Node = (*nodetest.Node)(nil)
+var _ Node = (*nodetest.Node)(nil)
 
 // setup returns a server over a fake node.
 func setup(t testing.TB, options ...func(*Config)) (*Server, *nodetest.Node) {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/openapitest"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
@@ -36,9 +35,7 @@ func described(t testing.TB, method, target, sent string, a answer) {
 	}
 	header := http.Header{}
 	for name, value := range a.header {
-		if name != exchange.HeaderHolds && name != exchange.HeaderGivenUp { // sent only between nodes
-			header.Set(name, value)
-		}
+		header.Set(name, value)
 	}
 	if err := c.Check(openapitest.Exchange{Method: method, Target: target, Sent: []byte(sent), Status: a.status, Header: header, Body: []byte(a.body)}); err != nil {
 		t.Error(err)
@@ -82,7 +79,7 @@ func TestOpenAPI_Operations(t *testing.T) {
 		got[op.Method+" "+op.Path] = op.ID
 	}
 	for _, r := range new(Server).calls() {
-		want[r.Pattern] = r.Name
+		want[r.pattern] = r.name
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("routes and operations (-routes +operations):\n%s", diff)

@@ -13,7 +13,7 @@ func TestOrigin_Allowed(t *testing.T) {
 	t.Parallel()
 	leader, follower, _ := setupKeys(t, allRoles()...)
 	for _, s := range []*Server{leader, follower} {
-		s.host.Origins = map[string]bool{"https://board.example": true}
+		s.core.origins = map[string]bool{"https://board.example": true}
 		for _, c := range []struct {
 			target  string
 			headers []string

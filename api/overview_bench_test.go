@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/claimq/claimq/api/conntest"
-	"github.com/claimq/claimq/api/history"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
@@ -60,7 +59,7 @@ func largeServer(b *testing.B, claimed int) (*Server, *timedNode) {
 		}
 		return applied.Results
 	}
-	apply(command.SetLevel{Level: fsm.FeatureLevel, Defaults: fsm.FirstDefaults(fsm.FeatureLevel)})
+	apply(command.SetLevel{Level: fsm.FeatureLevel(), Defaults: fsm.FirstDefaults()})
 	for i := range largeSchedules {
 		apply(command.SetSchedule{Schedule: fsm.Schedule{Name: fmt.Sprint("schedule-", i), EveryMS: 3_600_000, Task: fsm.NewTask{Type: "type-0000", Params: []byte("1")}}})
 	}
@@ -113,7 +112,7 @@ func (n *timedNode) times(b *testing.B, s *Server, path string) {
 	for b.Loop() {
 		ctx.Response.Reset()
 		begun := threadTime()
-		s.host.Handle(&ctx, false)
+		s.core.handle(&ctx, false)
 		took = append(took, threadTime()-begun)
 	}
 	if ctx.Response.StatusCode() != fasthttp.StatusOK {
@@ -157,12 +156,12 @@ func BenchmarkFailures(b *testing.B) {
 
 // BenchmarkHistory measures the answer of GET /api/history for an hour, which the overview also requests.
 func BenchmarkHistory(b *testing.B) {
-	v := history.View{Since: time.UnixMilli(nodetest.Start), From: time.UnixMilli(nodetest.Start), Kept: true}
+	v := historyView{Since: time.UnixMilli(nodetest.Start), From: time.UnixMilli(nodetest.Start), Kept: true}
 	for i := range historyMinutes * historyPointsInMinute {
 		n := uint32(i * 1000)
-		v.Points = append(v.Points, history.Point{
+		v.Points = append(v.Points, historyPoint{
 			Submitted: n, Completed: n, Failed: n, Pending: n, Claimed: n, Known: true, OldestPendingAgeMS: int64(n),
-			Waited: history.Quantiles{P50: 10, P99: 20}, Ran: history.Quantiles{P50: 10, P99: 20},
+			Waited: percentiles{P50: 10, P99: 20}, Ran: percentiles{P50: 10, P99: 20},
 		})
 	}
 	var answer []byte

@@ -9,9 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claimq/claimq/api/exchange"
-	"github.com/claimq/claimq/api/keyring"
-	"github.com/claimq/claimq/api/login"
+	"github.com/claimq/claimq/api/door"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
@@ -60,13 +58,13 @@ func logIn(t *testing.T, s *Server, name string) halves {
 }
 
 // setupLogin returns a leader and a follower of one state, with keys of all roles.
-func setupLogin(t *testing.T, keys ...keyring.Key) (leader, follower *Server, node *nodetest.Node) {
+func setupLogin(t *testing.T, keys ...door.Key) (leader, follower *Server, node *nodetest.Node) {
 	t.Helper()
 	if len(keys) == 0 {
 		keys = allRoles()
 	}
 	leader, follower, node = setupKeys(t, keys...)
-	follower.host.Node.(*nodetest.Node).Machine = node.Machine
+	follower.core.node.(*nodetest.Node).Machine = node.Machine
 	return leader, follower, node
 }
 
@@ -103,7 +101,7 @@ func TestLogin(t *testing.T) {
 	// Actions that a node performs itself are recorded with the name, too, because the leader recognizes the
 	// forwarded login.
 	in := logIn(t, leader, "operator")
-	if name, ok := leader.Operator(string(login.AppendText(nil, []byte(strings.TrimPrefix(in.cookie, "claimq=")), []byte(in.number)))); !ok || name != "operator" {
+	if name, ok := leader.Operator(string(door.AppendLogin(nil, []byte(strings.TrimPrefix(in.cookie, "claimq=")), []byte(in.number)))); !ok || name != "operator" {
 		t.Errorf("the leader takes it for %q, %v", name, ok)
 	}
 }
@@ -143,7 +141,7 @@ func TestLogin_OtherOrigins(t *testing.T) {
 	t.Parallel()
 	leader, follower, node := setupLogin(t)
 	shared := followerOf(t, leader, withKeys(allRoles()...), func(c *Config) { c.AllowedOrigins = []string{"https://board.example"} })
-	shared.host.Node.(*nodetest.Node).Machine = node.Machine
+	shared.core.node.(*nodetest.Node).Machine = node.Machine
 	in := logIn(t, leader, "operator")
 	before := len(node.Proposed)
 	for _, s := range []*Server{leader, follower, shared} {
@@ -188,10 +186,10 @@ func TestLogin_OtherOrigins(t *testing.T) {
 func TestLogin_Ends(t *testing.T) {
 	t.Parallel()
 	keys := allRoles()
-	s, node := setup(t, func(c *Config) { c.Keys = func() ([]keyring.Key, error) { return keys, nil } })
+	s, node := setup(t, func(c *Config) { c.Keys = func() ([]door.Key, error) { return keys, nil } })
 	in := logIn(t, s, "operator")
 	see := func() answer { return s.call(t, "GET /api/types", "", in.headers()...) }
-	reload := func(changed []keyring.Key) {
+	reload := func(changed []door.Key) {
 		t.Helper()
 		keys = changed
 		if _, _, err := s.readKeys(); err != nil {
@@ -222,7 +220,7 @@ func TestLogin_Ends(t *testing.T) {
 	reload(allRoles())
 
 	sum, secret := sha256.Sum256([]byte(keyText("operator"))), node.Machine.PageSecret()
-	before := login.New("operator", time.Now().Add(-exchange.SecretWait))
+	before := door.NewLogin("operator", time.Now().Add(-secretWait))
 	old := halves{"claimq=" + before.Cookie(secret, &sum), before.Number}
 	s.call(t, "GET /api/types", "", old.headers()...).good(t, 200)
 	node.Machine = fsm.New() // as after a restore, or before the secret has reached this node
@@ -261,7 +259,7 @@ func TestLogin_Time(t *testing.T) {
 		{-23 * time.Hour, time.Hour, 200, false},
 		{-13 * time.Hour, -time.Second, 401, false},
 	} {
-		in := login.New("operator", time.Now().Add(c.begun))
+		in := door.NewLogin("operator", time.Now().Add(c.begun))
 		in.Expires = time.Now().Add(c.expires).Truncate(time.Second)
 		h := halves{"claimq=" + in.Cookie(node.Machine.PageSecret(), &sum), in.Number}
 		for _, s := range []*Server{leader, follower} {
@@ -293,7 +291,7 @@ func TestLogin_Wrong(t *testing.T) {
 			t.Errorf("%s: %v", body, f)
 		}
 	}
-	for range keyring.TriesPerMinute {
+	for range door.TriesPerMinute {
 		logIn(t, s, "reader") // right ones do not count
 		begun := time.Now()
 		got := s.call(t, "POST /ui/login", `{"key":"claimq_wrong"}`, own)
@@ -306,7 +304,7 @@ func TestLogin_Wrong(t *testing.T) {
 		t.Errorf("the eleventh: %d %v", got.status, got.header)
 	}
 	logIn(t, s, "operator")
-	if n := scrape(t, s, `claimq_auth_failures_total{reason="unknown"}`); n != keyring.TriesPerMinute {
+	if n := scrape(t, s, `claimq_auth_failures_total{reason="unknown"}`); n != door.TriesPerMinute {
 		t.Errorf("%v are counted", n)
 	}
 	open, _ := setup(t)
@@ -338,7 +336,7 @@ func TestLogin_ReadOnly(t *testing.T) {
 func TestLogin_ReadOnlyLeader(t *testing.T) {
 	t.Parallel()
 	leader, follower, _ := setupLogin(t)
-	leader.host.Cfg.Page.ReadOnly = true
+	leader.core.cfg.Page.ReadOnly = true
 	in := logIn(t, follower, "operator")
 	follower.call(t, "POST /api/tasks", `{"params":1}`, in.headers(own)...).good(t, 201)
 	leader.call(t, "POST /api/tasks", `{"params":1}`, in.headers(own)...).refused(t, wire.CodeForbidden)
@@ -351,12 +349,12 @@ func TestLogin_Cookies(t *testing.T) {
 	leader, follower, _ := setupLogin(t)
 	in, foreign := logIn(t, leader, "operator"), "claimq=v1.operator.1.99999999999.AAAA; "
 	for _, s := range []*Server{leader, follower} {
-		for _, cookies := range []string{foreign + in.cookie, in.cookie + "; " + foreign, "claimq=; " + in.cookie, foreign + foreign + foreign + in.cookie, "__Host-" + foreign + in.cookie, strings.Repeat(foreign, exchange.CookiesMax) + "__Host-" + in.cookie} {
+		for _, cookies := range []string{foreign + in.cookie, in.cookie + "; " + foreign, "claimq=; " + in.cookie, foreign + foreign + foreign + in.cookie, "__Host-" + foreign + in.cookie, strings.Repeat(foreign, cookiesMax) + "__Host-" + in.cookie} {
 			h := halves{cookies, in.number}
 			s.call(t, "GET /api/types", "", h.headers()...).good(t, 200)
 			s.call(t, "PATCH /api/types/mail", `{"paused":true}`, h.headers(own)...).good(t, 200)
 		}
-		h := halves{strings.Repeat(foreign, exchange.CookiesMax) + in.cookie, in.number}
+		h := halves{strings.Repeat(foreign, cookiesMax) + in.cookie, in.number}
 		s.call(t, "GET /api/types", "", h.headers()...).refused(t, wire.CodeUnauthorized)
 	}
 }

@@ -8,8 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/claimq/claimq/api/exchange"
-	"github.com/claimq/claimq/api/keyring"
+	"github.com/claimq/claimq/api/door"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
@@ -24,7 +23,7 @@ func TestRate_Calls(t *testing.T) {
 	t.Parallel()
 	for _, c := range allCalls(t) {
 		target := targetOf(c)
-		if c.Roles.Has(keyring.RoleNone) {
+		if c.roles.Has(door.RoleNone) {
 			continue
 		}
 		leader, follower, _ := setupKeys(t, limited(testKey("operator"), 1))
@@ -40,7 +39,7 @@ func TestRate_Calls(t *testing.T) {
 	}
 }
 
-// A batch counts once, or not at all if it only settles and nothing of it is refused.
+// A batch counts once; it does not count if it only settles and nothing of it is refused.
 func TestRate_Batch(t *testing.T) {
 	t.Parallel()
 	leader, follower, node := setupKeys(t, limited(testKey("operator"), 3))
@@ -118,7 +117,7 @@ func TestRate_RefusedSettles(t *testing.T) {
 			}
 			left--
 			got := s.call(t, c.target, c.bad, with("worker"))
-			if got.status != c.status || got.header["Ratelimit-Remaining"] != strconv.Itoa(left) || got.header[exchange.HeaderOpRefused] != "" {
+			if got.status != c.status || got.header["Ratelimit-Remaining"] != strconv.Itoa(left) {
 				t.Errorf("%s %s of the %s: %+v, want %d, and %d left", c.target, c.bad, of, got, c.status, left)
 			}
 		}
@@ -135,15 +134,15 @@ func TestRate_RefusedSettles(t *testing.T) {
 // A reload does not refill the bucket, but a new rate starts afresh.
 func TestRate_Reload(t *testing.T) {
 	t.Parallel()
-	keys := []keyring.Key{limited(testKey("operator"), 2), limited(testKey("reader"), 2)}
-	s, _ := setup(t, func(c *Config) { c.Keys = func() ([]keyring.Key, error) { return keys, nil } })
+	keys := []door.Key{limited(testKey("operator"), 2), limited(testKey("reader"), 2)}
+	s, _ := setup(t, func(c *Config) { c.Keys = func() ([]door.Key, error) { return keys, nil } })
 	get := func() answer { return s.call(t, "GET /api/stats", "", with("reader")) }
 	get().good(t, 200)
 	get().good(t, 200)
 	get().refused(t, wire.CodeRateLimited)
 	s.HangUp()
 	get().refused(t, wire.CodeRateLimited)
-	keys = []keyring.Key{keys[0], limited(testKey("reader"), 3)}
+	keys = []door.Key{keys[0], limited(testKey("reader"), 3)}
 	s.HangUp()
 	get().good(t, 200)
 	if text := s.call(t, "GET /metrics", "", with("reader")).body; !strings.Contains(text, `claimq_rate_limited_total{key="reader"} 2`) {
@@ -165,10 +164,10 @@ func TestMetrics_AuthFailures(t *testing.T) {
 	s.call(t, "POST /api/tasks", `{"params":1}`, with("typed"))
 	s.call(t, "GET /api/stats", "", with("reader"), "Origin: http://evil.example")
 	text := s.call(t, "GET /metrics", "", with("reader")).body
-	for why, reason := range keyring.FailureNames {
+	for why, reason := range door.FailureNames {
 		count := 1
 		// These need a forwarding node, or tokens, which TestTokens_Refused covers.
-		if f := keyring.Failure(why); f == keyring.FailDiffer || f >= keyring.FailIssuer {
+		if f := door.Failure(why); f == door.FailDiffer || f >= door.FailIssuer {
 			count = 0
 		}
 		if want := fmt.Sprintf("claimq_auth_failures_total{reason=%q} %d\n", reason, count); !strings.Contains(text, want) {

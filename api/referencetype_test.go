@@ -22,7 +22,7 @@ func (r *reference) typeOf(n *yaml.Node, sent bool) string {
 	return words
 }
 
-// isObject reports whether a schema has fields of its own, or is one of several that have.
+// isObject reports whether a schema has fields, or is one of several that have.
 func (r *reference) isObject(n *yaml.Node) bool {
 	return r.get(n, "properties") != nil || r.get(n, "oneOf") != nil || r.get(n, "anyOf") != nil || r.get(n, "allOf") != nil
 }

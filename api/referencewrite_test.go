@@ -320,7 +320,7 @@ func (o *operation) answers(b *strings.Builder) {
 			if media != "application/json" {
 				fmt.Fprintf(&part, "\nAnswer: `%s`.\n", media)
 			} else if schema := r.get(content, "schema"); r.get(r.resolve(schema), "properties") != nil || r.get(r.resolve(schema), "oneOf") != nil {
-				r.shape(&part, "Answer, beside `success`", schema, false)
+				r.shape(&part, "Answer, in addition to `success`", schema, false)
 			} else {
 				part.WriteString("\nAnswer: a JSON object.\n")
 			}

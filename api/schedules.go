@@ -8,9 +8,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/claimq/claimq/api/callbody"
-	"github.com/claimq/claimq/api/encode"
-	"github.com/claimq/claimq/api/exchange"
+	"github.com/claimq/claimq/api/codec"
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
@@ -25,24 +23,24 @@ const schedulesBytes = 8 << 20
 // scheduleBytes is the approximate size of a schedule in an answer, without its users' own data.
 const scheduleBytes = 1 << 10
 
-// Schedules answers GET /api/schedules: a page of them, by name.
-func Schedules(r *exchange.Request) {
-	after, limit := "", r.Server.Cfg.Limits.Items
-	bad := r.ReadParams(exchange.Params{
+// listSchedules answers GET /api/schedules: a page of them, by name.
+func listSchedules(r *request) {
+	after, limit := "", r.limits().Items
+	bad := r.readParams(params{
 		"after": typeParam(&after),
-		"limit": countParam(&limit, r.Server.Cfg.Limits.Items),
+		"limit": countParam(&limit, r.limits().Items),
 	})
 	if bad != nil {
-		r.Refuse(bad)
+		r.refuse(bad)
 		return
 	}
 	var all []*fsm.ScheduleView
-	if !r.Read(func(m *fsm.Machine, _ fsm.Stamp) { all = slices.Clone(m.Schedules()) }) {
+	if !r.read(func(m *fsm.Machine, _ fsm.Stamp) { all = slices.Clone(m.Schedules()) }) {
 		return
 	}
 	page, size, next := all[:0], 0, ""
 	for _, v := range all {
-		if v.Name <= after || !r.MaySee(v.Task.Type) {
+		if v.Name <= after || !r.maySee(v.Task.Type) {
 			continue
 		}
 		n := sizeOfSchedule(v)
@@ -52,8 +50,8 @@ func Schedules(r *exchange.Request) {
 		}
 		page, size = append(page, v), size+n
 	}
-	if r.RoomFor(size) {
-		r.Send(fasthttp.StatusOK, encode.Schedules(r.Body(), page, next))
+	if r.roomFor(size) {
+		r.send(fasthttp.StatusOK, codec.AppendSchedules(r.buffer(), page, next))
 	}
 }
 
@@ -66,22 +64,22 @@ func sizeOfSchedule(v *fsm.ScheduleView) int {
 	return n
 }
 
-// Schedule answers GET /api/schedules/{name}.
-func Schedule(r *exchange.Request) {
+// getSchedule answers GET /api/schedules/{name}.
+func getSchedule(r *request) {
 	name, ok := pathType(r, "name")
 	if !ok {
 		return
 	}
-	if !r.NoParams() {
+	if !r.noParams() {
 		return
 	}
 	var view *fsm.ScheduleView
-	switch ok := r.Read(func(m *fsm.Machine, _ fsm.Stamp) { view = m.Schedule(name) }); {
+	switch ok := r.read(func(m *fsm.Machine, _ fsm.Stamp) { view = m.Schedule(name) }); {
 	case !ok:
-	case view == nil, !r.MaySee(view.Task.Type):
-		r.Refuse(refuse.Because(wire.CodeScheduleNotFound))
+	case view == nil, !r.maySee(view.Task.Type):
+		r.refuse(refuse.Because(wire.CodeScheduleNotFound))
 	default:
-		r.Send(fasthttp.StatusOK, encode.ScheduleAnswer(r.Body(), view))
+		r.send(fasthttp.StatusOK, codec.AppendSchedule(r.buffer(), view))
 	}
 }
 
@@ -91,18 +89,18 @@ const (
 	slotsLimitMax = 100
 )
 
-// Slots answers GET /api/slots with the next times of a plan, which need not belong to a schedule.
-func Slots(r *exchange.Request) {
+// listSlots answers GET /api/slots with the next times of a plan, which need not belong to a schedule.
+func listSlots(r *request) {
 	after, limit := time.Now().UnixMilli(), slotsLimit
 	times, bad := parseSlots(r, &after, &limit)
 	if bad != nil {
-		r.Refuse(bad)
+		r.refuse(bad)
 		return
 	}
-	if !r.TakeTurn() {
+	if !r.takeTurn() {
 		return
 	}
-	b := append(r.Body(), `{"success":true,"slots":[`...)
+	b := append(r.buffer(), `{"success":true,"slots":[`...)
 	for i := range limit {
 		var ok bool
 		if after, ok = times.Next(after); !ok {
@@ -113,44 +111,44 @@ func Slots(r *exchange.Request) {
 		}
 		b = jsonout.Time(b, after)
 	}
-	r.Send(fasthttp.StatusOK, append(b, "]}"...))
+	r.send(fasthttp.StatusOK, append(b, "]}"...))
 }
 
 // parseSlots reads the query of GET /api/slots.
-func parseSlots(r *exchange.Request, after *int64, limit *int) (*cron.Times, *refuse.Refusal) {
+func parseSlots(r *request, after *int64, limit *int) (*cron.Times, *refuse.Refusal) {
 	var plan cron.Plan
-	planned := func(p exchange.Param) *refuse.Refusal { return callbody.PlanField(&plan, p.Name, p.Value) }
-	bad := r.ReadParams(exchange.Params{
+	planned := func(p param) *refuse.Refusal { return codec.PlanField(&plan, p.name, p.value) }
+	bad := r.readParams(params{
 		"cron": planned, "timezone": planned, "every_ms": planned,
 		"after": createdParam(after, false), "limit": countParam(limit, slotsLimitMax),
 	})
 	if bad != nil {
 		return nil, bad
 	}
-	return callbody.ReadPlan(plan, r.Server.Cfg.Zones.Current())
+	return codec.ReadPlan(plan, r.zones())
 }
 
-// SetSchedule answers PUT /api/schedules/{name}.
-func SetSchedule(r *exchange.Request) {
+// setSchedule answers PUT /api/schedules/{name}.
+func setSchedule(r *request) {
 	name, ok := pathType(r, "name")
 	if !ok {
 		return
 	}
-	c, bad := callbody.DecodeSchedule(r.HTTP.Request.Body(), &r.Server.Cfg.Limits, r.Server.Cfg.Zones.Current())
+	c, bad := codec.DecodeSchedule(r.input(), r.limits(), r.zones())
 	if bad != nil {
-		r.Refuse(bad)
+		r.refuse(bad)
 		return
 	}
 	c.Name = name
-	now, before, level, ok := readSchedule(r, name)
+	now, before, ok := readSchedule(r, name)
 	if !ok {
 		return
 	}
-	if bad := c.SetNext(now, before, level); bad != nil {
-		r.Refuse(bad)
+	if bad := c.SetNext(now, before); bad != nil {
+		r.refuse(bad)
 		return
 	}
-	p, ok := r.ProposeTask(command.SetSchedule{Schedule: c.Schedule, By: r.By()})
+	p, ok := r.proposeTask(command.SetSchedule{Schedule: c.Schedule, By: r.by()})
 	if !ok {
 		return
 	}
@@ -158,31 +156,31 @@ func SetSchedule(r *exchange.Request) {
 	if p.Result.Created {
 		status = fasthttp.StatusCreated
 	}
-	r.Send(status, encode.ScheduleAnswer(r.Body(), p.Result.Schedule))
+	r.send(status, codec.AppendSchedule(r.buffer(), p.Result.Schedule))
 }
 
-// DeleteSchedule answers DELETE /api/schedules/{name}.
-func DeleteSchedule(r *exchange.Request) {
+// deleteSchedule answers DELETE /api/schedules/{name}.
+func deleteSchedule(r *request) {
 	name, ok := pathType(r, "name")
 	if !ok {
 		return
 	}
-	if _, ok := r.ProposeTask(command.DeleteSchedule{Name: name, By: r.By()}); ok {
-		r.Send(fasthttp.StatusOK, append(r.Body(), `{"success":true,"deleted":1}`...))
+	if _, ok := r.proposeTask(command.DeleteSchedule{Name: name, By: r.by()}); ok {
+		r.send(fasthttp.StatusOK, append(r.buffer(), `{"success":true,"deleted":1}`...))
 	}
 }
 
-// readSchedule returns the leader's clocks, the schedule before the change (nil if there was none), and the feature
-// level. ok is false if the request was already answered; then nothing was written.
-func readSchedule(r *exchange.Request, name string) (now fsm.Stamp, before *fsm.ScheduleView, level uint32, ok bool) {
-	_, err := r.Server.Node.ReadLinearizable(r.Wait(), 0, func(m *fsm.Machine, stamp fsm.Stamp) {
-		now, before, level = stamp, m.Schedule(name), m.Level()
+// readSchedule returns the leader's clocks, and the schedule before the change (nil: it is new). ok is
+// false if the request was already answered; then nothing was written.
+func readSchedule(r *request, name string) (now fsm.Stamp, before *fsm.ScheduleView, ok bool) {
+	_, err := r.node().ReadLinearizable(r.ctx(), 0, func(m *fsm.Machine, stamp fsm.Stamp) {
+		now, before = stamp, m.Schedule(name)
 	})
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		r.Refuse(refuse.Because(wire.CodeOverloaded))
+		r.refuse(refuse.Because(wire.CodeOverloaded))
 	case err != nil:
-		r.RefuseError(err)
+		r.refuseError(err)
 	}
-	return now, before, level, err == nil
+	return now, before, err == nil
 }

@@ -133,6 +133,34 @@ func TestServer_Malformed(t *testing.T) {
 	}
 }
 
+// A client that sends everything before it reads gets its answer, whatever was wrong with the beginning: a
+// connection that is closed while something is unread is reset, and proxies then lose the answer.
+func TestServer_RefusedWhileSending(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t)
+	addr := listen(t, s)
+	rest := strings.Repeat("x", 1<<20) + "\r\n\r\n"
+	for name, start := range map[string]string{
+		"garbage":       "\x16\x03\x01",
+		"no version":    "GET /api/stats\r\nHost: localhost\r\n\r\n",
+		"a bad length":  "POST /api/tasks HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",
+		"large headers": "GET /api/stats HTTP/1.1\r\nHost: localhost\r\nX: ",
+		"a long query":  "GET /api/tasks?x=",
+		"bad chunks":    "POST /api/tasks HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := dialServer(t, addr)
+			if _, err := io.WriteString(conn, start+rest); err != nil {
+				t.Errorf("send: %v", err)
+			}
+			if a := receive(t, bufio.NewReader(conn)); a.status < 400 || a.status > 499 {
+				t.Errorf("%d: %s", a.status, a.body)
+			}
+		})
+	}
+}
+
 // TestServer_Protocol sends HTTP as clients do.
 func TestServer_Protocol(t *testing.T) {
 	t.Parallel()
@@ -225,7 +253,7 @@ func TestServer_Connections(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return s.host.Port.Open() == 0 })
+	waitFor(t, func() bool { return s.core.port.Open() == 0 })
 	if got := raw(t, addr, request); got.status != 200 {
 		t.Errorf("after the first has gone: %+v", got)
 	}
@@ -249,7 +277,7 @@ func TestServer_ShutdownFinishes(t *testing.T) {
 	<-began
 	stopped := make(chan error, 1)
 	go func() { stopped <- s.Shutdown(context.Background()) }()
-	waitFor(t, s.host.Draining.Load)
+	waitFor(t, s.core.draining.Load)
 	close(finish)
 	if a := <-got; a.status != 201 {
 		t.Errorf("in flight: %d %s", a.status, a.body)

@@ -6,6 +6,8 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"github.com/claimq/claimq/internal/testwait"
 )
 
 // TestShutdown_unusedConnection ensures that a stop does not wait for unused connections, which some clients open,
@@ -27,5 +29,28 @@ func TestShutdown_unusedConnection(t *testing.T) {
 	}
 	if b, err := io.ReadAll(conn); len(b) > 0 || err != nil {
 		t.Errorf("the connection ends with %q, %v", b, err)
+	}
+}
+
+// TestShutdown_beforeServe ensures that Serve returns although its goroutine came late, after Shutdown.
+func TestShutdown_beforeServe(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t)
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ln) }()
+	select {
+	case err := <-served:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(testwait.Patience):
+		t.Error("it serves")
 	}
 }

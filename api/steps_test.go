@@ -48,7 +48,7 @@ func TestServer_StepCommands(t *testing.T) {
 			`"steps":[{"step":"a","params":1}],"task_type":"t","payload":"AA==","priority":3,"max_attempts":7,"lease_ms":100,"backoff":{"initial_ms":1},"idempotency_key":"k","unique":"active","labels":{"a":"b"},"retention_ms":0,` +
 				`"run_at":null,"delay_ms":null,"expires_at":null,"group":null`,
 			fsm.NewTask{
-				Type: "t", Payload: []byte{0}, Priority: 3, MaxAttempts: 7, LeaseMS: 100, Backoff: &fsm.Backoff{InitialMS: 1, MaxMS: 86_400_000, Factor: 2_000_000},
+				Type: "t", Payload: []byte{0}, Priority: 3, MaxAttempts: 7, LeaseMS: 100, Backoff: &fsm.Backoff{InitialMS: 1, MaxMS: 3_600_000, Factor: 2_000_000, Jitter: 200_000},
 				Key: "k", UniqueActive: true, Labels: []fsm.Label{{Name: "a", Value: "b"}}, RetentionMS: fsm.KeepNone, Parent: &fsm.NewParent{Steps: []fsm.NewStep{plainStep("a")}},
 			},
 		},
@@ -58,7 +58,7 @@ func TestServer_StepCommands(t *testing.T) {
 			parent(fsm.NewParent{
 				Steps: []fsm.NewStep{
 					{Name: "a", Task: fsm.NewTask{
-						Type: "t", Payload: []byte{0}, Priority: -3, LeaseMS: 100, Backoff: &fsm.Backoff{InitialMS: 1, MaxMS: 86_400_000, Factor: 2_000_000},
+						Type: "t", Payload: []byte{0}, Priority: -3, LeaseMS: 100, Backoff: &fsm.Backoff{InitialMS: 1, MaxMS: 3_600_000, Factor: 2_000_000, Jitter: 200_000},
 						Labels: []fsm.Label{{Name: "a", Value: "b"}}, Group: "g", DelayMS: 5, ExpiresAt: nodetest.Start,
 					}},
 					{Name: "b", Task: fsm.NewTask{Type: "default", Params: []byte("1"), MaxAttempts: fsm.DefaultAttempts, RunAt: nodetest.Start}},
@@ -224,7 +224,7 @@ func TestServer_StepsAtTheLimit(t *testing.T) {
 		{"POST /api/batch", `{"ops":[` + strings.ReplaceAll(nine, `{"steps"`, `{"op":"submit","steps"`) + `{"op":"claim","worker_id":"w","limit":991}]}`, 200},
 	} {
 		s, _ := setup(t)
-		if got := s.call(t, c.target, c.body); got.status != c.status {
+		if got := s.call(undescribed{t}, c.target, c.body); got.status != c.status {
 			t.Errorf("%s %.60s: %d %.300s", c.target, c.body, got.status, got.body)
 		}
 	}

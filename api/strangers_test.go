@@ -9,9 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claimq/claimq/api/exchange"
-	"github.com/claimq/claimq/api/keyring"
-	"github.com/claimq/claimq/api/port"
+	"github.com/claimq/claimq/api/door"
 	"github.com/claimq/claimq/api/wire"
 )
 
@@ -57,7 +55,7 @@ func TestServer_Strangers(t *testing.T) {
 	probe := dial(t, addr, "")
 	silent := dial(t, addr, "GET /api/stats HTTP/1.1\r\nHost: a\r\nX-")
 	unknown := dial(t, addr, "")
-	waitFor(t, func() bool { return s.host.Port.Strangers() == 3 })
+	waitFor(t, func() bool { return s.core.port.Strangers() == 3 })
 	for _, c := range []net.Conn{probe, unknown} { // they were answered, so they have waited less than the silent one
 		if _, err := io.WriteString(c, healthy); err != nil {
 			t.Fatal(err)
@@ -79,8 +77,8 @@ func TestServer_Strangers(t *testing.T) {
 	if got := receive(t, reader); got.status != 200 {
 		t.Errorf("the first one, with a key: %+v", got)
 	}
-	if n := s.host.Port.Open(); n != 4 || s.host.Port.Strangers() != 0 {
-		t.Errorf("%d connections, %d of strangers, want 4 and 0", n, s.host.Port.Strangers())
+	if n := s.core.port.Open(); n != 4 || s.core.port.Strangers() != 0 {
+		t.Errorf("%d connections, %d of strangers, want 4 and 0", n, s.core.port.Strangers())
 	}
 	got := receive(t, bufio.NewReader(dial(t, addr, "")))
 	if f := got.refused(t, wire.CodeOverloaded); f["reason"] != "connections" {
@@ -99,7 +97,7 @@ func TestServer_StrangersPerAddress(t *testing.T) {
 		dial(t, addr, "")
 	}
 	ended(t, first)
-	if n := s.host.Port.Strangers(); n != 2 {
+	if n := s.core.port.Strangers(); n != 2 {
 		t.Errorf("%d strangers, want 2", n)
 	}
 }
@@ -113,7 +111,7 @@ func TestServer_StrangersBody(t *testing.T) {
 	head := func(framing string, headers ...string) string {
 		return "POST /api/tasks HTTP/1.1\r\nHost: localhost\r\n" + strings.Join(append(headers, framing, "\r\n"), "\r\n")
 	}
-	big := fmt.Sprintf("Content-Length: %d", port.StrangerBodyBytes+1)
+	big := fmt.Sprintf("Content-Length: %d", door.StrangerBodyBytes+1)
 	for name, request := range map[string]string{
 		"no key":        head(big),
 		"unknown key":   head(big, "X-API-Key: claimq_nobody"),
@@ -122,14 +120,14 @@ func TestServer_StrangersBody(t *testing.T) {
 	} {
 		got := raw(t, addr, request)
 		got.refused(t, wire.CodeUnauthorized)
-		if got.header["Www-Authenticate"] != keyring.Challenge {
+		if got.header["Www-Authenticate"] != door.Challenge {
 			t.Errorf("%s: WWW-Authenticate %q", name, got.header["Www-Authenticate"])
 		}
 	}
-	if n := s.host.Port.BodyBytes(); n != 0 {
+	if n := s.core.port.BodyBytes(); n != 0 {
 		t.Errorf("%d bytes of bodies are counted", n)
 	}
-	body := `{"params":"` + strings.Repeat("x", port.StrangerBodyBytes) + `"}`
+	body := `{"params":"` + strings.Repeat("x", door.StrangerBodyBytes) + `"}`
 	if got := raw(t, addr, head(fmt.Sprintf("Content-Length: %d", len(body)), with("operator"))+body); got.status != 201 {
 		t.Errorf("with a key: %d %.200s", got.status, got.body)
 	}
@@ -143,19 +141,19 @@ func TestServer_StrangersBody(t *testing.T) {
 func TestServer_ExpectedBody(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t, func(c *Config) {
-		c.Limits.BodyBytes, c.BodiesBytes = 1<<20, port.BodyCopies*(1<<20+exchange.HeaderBytes)
+		c.Limits.BodyBytes, c.BodiesBytes = 1<<20, door.BodyCopies*(1<<20+headerBytes)
 	})
 	addr := listen(t, s)
 	head := "POST /api/tasks HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1048576\r\n\r\n"
 	first := dial(t, addr, head)
-	waitFor(t, func() bool { return s.host.Port.BodyBytes() == port.BodyCopies<<20 })
+	waitFor(t, func() bool { return s.core.port.BodyBytes() == door.BodyCopies<<20 })
 	if f := raw(t, addr, head).refused(t, wire.CodeOverloaded); f["reason"] != "bodies" {
 		t.Errorf("another: %v", f)
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return s.host.Port.BodyBytes() == 0 })
+	waitFor(t, func() bool { return s.core.port.BodyBytes() == 0 })
 }
 
 // TestServer_ExpectedBodyAskedFor ensures that a body still counts after the 100 Continue, which is not an answer,
@@ -164,7 +162,7 @@ func TestServer_ExpectedBodyAskedFor(t *testing.T) {
 	t.Parallel()
 	const length = 1 << 20
 	s, _ := setup(t, func(c *Config) {
-		c.Limits.BodyBytes, c.BodiesBytes = length, port.BodyCopies*(length+exchange.HeaderBytes)
+		c.Limits.BodyBytes, c.BodiesBytes = length, door.BodyCopies*(length+headerBytes)
 	})
 	addr := listen(t, s)
 	head := func(more string) string {
@@ -175,8 +173,8 @@ func TestServer_ExpectedBodyAskedFor(t *testing.T) {
 	if got := receive(t, from); got.status != 100 {
 		t.Fatalf("%+v", got)
 	}
-	if n := s.host.Port.BodyBytes(); n < port.BodyCopies*length {
-		t.Errorf("%d bytes of bodies are counted, want %d", n, port.BodyCopies*length)
+	if n := s.core.port.BodyBytes(); n < door.BodyCopies*length {
+		t.Errorf("%d bytes of bodies are counted, want %d", n, door.BodyCopies*length)
 	}
 	if f := raw(t, addr, head("")).refused(t, wire.CodeOverloaded); f["reason"] != "bodies" {
 		t.Errorf("another: %v", f)
@@ -188,7 +186,7 @@ func TestServer_ExpectedBodyAskedFor(t *testing.T) {
 	if got := receive(t, from); got.status != 201 {
 		t.Errorf("%d %.200s", got.status, got.body)
 	}
-	waitFor(t, func() bool { return s.host.Port.BodyBytes() == 0 })
+	waitFor(t, func() bool { return s.core.port.BodyBytes() == 0 })
 }
 
 // TestServer_ExpectedChunk ensures that a chunk counts with its announced length, because its memory is allocated
@@ -197,17 +195,17 @@ func TestServer_ExpectedChunk(t *testing.T) {
 	t.Parallel()
 	const length = 1 << 20
 	s, _ := setup(t, func(c *Config) {
-		c.Limits.BodyBytes, c.BodiesBytes = length, port.BodyCopies*(length+exchange.HeaderBytes)
+		c.Limits.BodyBytes, c.BodiesBytes = length, door.BodyCopies*(length+headerBytes)
 	})
 	addr := listen(t, s)
 	head := "POST /api/tasks HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + strconv.FormatInt(length, 16) + "\r\n"
 	conn := dial(t, addr, head)
-	waitFor(t, func() bool { return s.host.Port.BodyBytes() >= length })
+	waitFor(t, func() bool { return s.core.port.BodyBytes() >= length })
 	another := dial(t, addr, head)
 	if f := receive(t, bufio.NewReader(another)).refused(t, wire.CodeOverloaded); f["reason"] != "bodies" {
 		t.Errorf("another: %v", f)
 	}
-	if n := s.host.Port.BodyBytes(); n >= 2*port.BodyCopies*length { // it is still open, and may continue
+	if n := s.core.port.BodyBytes(); n >= 2*door.BodyCopies*length { // it is still open, and may continue
 		t.Errorf("%d bytes of bodies are counted, those of the refused one too", n)
 	}
 	body := `{"params":"` + strings.Repeat("x", 1<<19) + `"}`
@@ -217,7 +215,7 @@ func TestServer_ExpectedChunk(t *testing.T) {
 	if got := receive(t, bufio.NewReader(conn)); got.status != 201 {
 		t.Errorf("%d %.200s", got.status, got.body)
 	}
-	waitFor(t, func() bool { return s.host.Port.BodyBytes() == 0 })
+	waitFor(t, func() bool { return s.core.port.BodyBytes() == 0 })
 }
 
 // TestServer_ctxOf ensures that a header leads to its own connection, whichever of several requests it belongs to.
@@ -231,7 +229,7 @@ func TestServer_ctxOf(t *testing.T) {
 			t.Fatalf("%+v", got)
 		}
 		dial(t, addr, "")
-		waitFor(t, func() bool { return s.host.Port.Strangers() == n+1 })
+		waitFor(t, func() bool { return s.core.port.Strangers() == n+1 })
 	}
 }
 

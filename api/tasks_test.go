@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/wire"
 )
 
@@ -225,7 +224,7 @@ func TestServer_ListLabels(t *testing.T) {
 		}
 	}
 	many := ""
-	for i := range bound.LabelsMax {
+	for i := range wire.LabelsMax {
 		many += fmt.Sprintf("&label=n%d:", i)
 	}
 	s.call(t, "GET /api/tasks?"+many[1:], "").good(t, 200)

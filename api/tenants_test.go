@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claimq/claimq/api/keyring"
+	"github.com/claimq/claimq/api/door"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 )
@@ -75,7 +75,7 @@ func tenants(t *testing.T, s *Server, node *nodetest.Node) map[string]uint64 {
 	root("PUT /api/schedules/m4rk-schedule", `{"task":{"task_type":"m4rk",`+whole+`},"every_ms":86400000}`)
 	node.Advance(86_400_000)
 
-	// Families of both types: parents of our own type with others' steps, and the other way round.
+	// Families of both types: parents of our type with others' steps, and the other way round.
 	parent := func(name, rest string) {
 		t.Helper()
 		submit(name, own(name)+rest+`,"steps":[{"step":"m4rk-step","task_type":"m4rk","params":"m4rk-params","max_attempts":1}]}`)
@@ -290,7 +290,7 @@ func TestTenants_Table(t *testing.T) {
 	t.Parallel()
 	var calls, tried []string
 	for _, c := range allCalls(t) {
-		calls = append(calls, c.Name)
+		calls = append(calls, c.name)
 	}
 	for name := range tenantCalls {
 		tried = append(tried, name)
@@ -312,11 +312,11 @@ func TestTenants_Table(t *testing.T) {
 func TestTenants(t *testing.T) {
 	t.Parallel()
 	for _, c := range allCalls(t) {
-		if c.Roles.Has(keyring.RoleNone) {
+		if c.roles.Has(door.RoleNone) {
 			continue // it gives every client the same answer, with a key or without
 		}
-		requests := tenantCalls[c.Name]
-		t.Run(c.Name, func(t *testing.T) {
+		requests := tenantCalls[c.name]
+		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			leader, follower, node := setupKeys(t, typed()...)
 			ids := tenants(t, leader, node)

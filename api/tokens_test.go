@@ -19,8 +19,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/conntest"
-	"github.com/claimq/claimq/api/keyring"
-	"github.com/claimq/claimq/api/lasting"
+	"github.com/claimq/claimq/api/door"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/internal/oidc"
@@ -29,14 +28,14 @@ import (
 )
 
 // tokensOf returns the settings that accept tokens of the issuer.
-func tokensOf(issuer *oidctest.Issuer) *keyring.Tokens {
-	roles := []keyring.TokenRole{
-		{Group: "ops", Key: keyring.Key{Role: "operator"}},
-		{Group: "senders", Key: keyring.Key{Role: "producer"}},
-		{Group: "mail", Key: keyring.Key{Roles: []string{"producer", "worker"}, TaskTypes: []string{"mail"}}},
-		{Group: "bills", Key: keyring.Key{Roles: []string{"producer", "worker"}, TaskTypes: []string{"bill"}}},
-		{Group: "workers", Key: keyring.Key{Role: "worker"}},
-		{Group: "inside", Key: keyring.Key{Role: "operator", Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}},
+func tokensOf(issuer *oidctest.Issuer) *door.Tokens {
+	roles := []door.TokenRole{
+		{Group: "ops", Key: door.Key{Role: "operator"}},
+		{Group: "senders", Key: door.Key{Role: "producer"}},
+		{Group: "mail", Key: door.Key{Roles: []string{"producer", "worker"}, TaskTypes: []string{"mail"}}},
+		{Group: "bills", Key: door.Key{Roles: []string{"producer", "worker"}, TaskTypes: []string{"bill"}}},
+		{Group: "workers", Key: door.Key{Role: "worker"}},
+		{Group: "inside", Key: door.Key{Role: "operator", Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}},
 	}
 	for i := range roles {
 		roles[i].Field = fmt.Sprintf("oidc.roles[%d]", i)
@@ -44,40 +43,40 @@ func tokensOf(issuer *oidctest.Issuer) *keyring.Tokens {
 			roles[i].RateLimitPerMinute = new(int64)
 		}
 	}
-	return &keyring.Tokens{
+	return &door.Tokens{
 		Issuer:      oidc.Config{URL: issuer.URL, Audience: oidctest.Audience, Algorithms: []string{"ES256"}, LifetimeMax: time.Hour},
 		GroupsClaim: "groups", NameClaim: "sub", Roles: roles,
 	}
 }
 
 // withTokens makes a server accept tokens.
-func withTokens(tokens *keyring.Tokens) func(*Config) {
+func withTokens(tokens *door.Tokens) func(*Config) {
 	return func(c *Config) {
-		c.Tokens = func() (*keyring.Tokens, error) { copied := *tokens; return &copied, nil }
+		c.Tokens = func() (*door.Tokens, error) { copied := *tokens; return &copied, nil }
 	}
 }
 
 // changingTokens are settings that a test can change.
 type changingTokens struct {
 	mu     sync.Mutex
-	tokens *keyring.Tokens
+	tokens *door.Tokens
 }
 
-func (c *changingTokens) set(tokens *keyring.Tokens) {
+func (c *changingTokens) set(tokens *door.Tokens) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tokens = tokens
 }
 
 func (c *changingTokens) use(cfg *Config) {
-	cfg.Tokens = func() (*keyring.Tokens, error) { c.mu.Lock(); defer c.mu.Unlock(); return c.tokens, nil }
+	cfg.Tokens = func() (*door.Tokens, error) { c.mu.Lock(); defer c.mu.Unlock(); return c.tokens, nil }
 }
 
 // awaitIssuer waits until the server can check tokens.
 func awaitIssuer(t *testing.T, servers ...*Server) {
 	t.Helper()
 	for _, s := range servers {
-		waitFor(t, func() bool { return s.host.Keys.Load().Tokens.Issuer.Stats(time.Now()).Fetched > 0 })
+		waitFor(t, func() bool { return s.core.keys.Load().Tokens.Issuer.Stats(time.Now()).Fetched > 0 })
 	}
 }
 
@@ -228,7 +227,7 @@ func TestTokens_IssuerDown(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	s.call(t, "GET /api/tasks", "", with("operator")).good(t, 200)
-	waitFor(t, func() bool { return s.host.Keys.Load().Tokens.Issuer.Stats(time.Now()).Failed > 0 })
+	waitFor(t, func() bool { return s.core.keys.Load().Tokens.Issuer.Stats(time.Now()).Failed > 0 })
 	issuer.SetDown(false)
 	waitFor(t, func() bool { return s.call(t, "GET /api/tasks", "", token).status == 200 })
 	issuer.SetDown(true)
@@ -260,7 +259,7 @@ func TestTokens_Differ(t *testing.T) {
 		leader, _ := setup(t, c.leader...)
 		follower := followerOf(t, leader, c.follower...)
 		for _, s := range []*Server{leader, follower} {
-			if keys := s.host.Keys.Load(); keys != nil && keys.Tokens != nil {
+			if keys := s.core.keys.Load(); keys != nil && keys.Tokens != nil {
 				awaitIssuer(t, s)
 			}
 		}
@@ -275,7 +274,7 @@ func TestTokens_Differ(t *testing.T) {
 	}
 }
 
-func fewer(tokens *keyring.Tokens) *keyring.Tokens {
+func fewer(tokens *door.Tokens) *door.Tokens {
 	tokens.Roles = tokens.Roles[1:]
 	return tokens
 }
@@ -289,7 +288,7 @@ func TestTokens_Told(t *testing.T) {
 	follower := followerOf(t, leader, withTokens(tokensOf(issuer)), func(c *Config) { c.Logger = hclog.New(&hclog.LoggerOptions{Output: &log, Mutex: new(sync.Mutex)}) })
 	awaitIssuer(t, leader, follower)
 	path := filepath.Join(t.TempDir(), "audit")
-	follower.host.Cfg.Audit = openAudit(t, path, node)
+	follower.core.cfg.Audit = openAudit(t, path, node)
 	var by []string
 	node.ProposeTo(func(cmd command.Command) {
 		if c, ok := cmd.(command.SetType); ok {
@@ -357,7 +356,7 @@ func TestTokens_Subject(t *testing.T) {
 	if f["reason"] != "key_waits" {
 		t.Errorf("%v", f)
 	}
-	s.host.Leave(nodes.ErrShuttingDown)
+	s.core.leave(nodes.ErrShuttingDown)
 	<-answers
 }
 
@@ -367,21 +366,21 @@ func TestTokens_WaitEnds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		lifetime time.Duration
-		then     func(issuer *oidctest.Issuer, s *Server, tokens *keyring.Tokens)
+		then     func(issuer *oidctest.Issuer, s *Server, tokens *door.Tokens)
 		want     string
 	}{
 		"it expires": {1100 * time.Millisecond, nil, "The token has expired"},
-		"its group may something else": {time.Minute, func(_ *oidctest.Issuer, _ *Server, tokens *keyring.Tokens) {
+		"its group may something else": {time.Minute, func(_ *oidctest.Issuer, _ *Server, tokens *door.Tokens) {
 			tokens.Roles[4].Roles, tokens.Roles[4].Role = []string{"producer", "worker"}, ""
 		}, "known no more"},
-		"its group is none": {time.Minute, func(_ *oidctest.Issuer, _ *Server, tokens *keyring.Tokens) { tokens.Roles = tokens.Roles[:4] }, "known no more"},
-		"its key is gone": {time.Minute, func(issuer *oidctest.Issuer, s *Server, _ *keyring.Tokens) {
+		"its group is none": {time.Minute, func(_ *oidctest.Issuer, _ *Server, tokens *door.Tokens) { tokens.Roles = tokens.Roles[:4] }, "known no more"},
+		"its key is gone": {time.Minute, func(issuer *oidctest.Issuer, s *Server, _ *door.Tokens) {
 			issuer.Rotate()
 			s.call(t, "GET /api/tasks", "", bearerOf(issuer.Token("x", "ops")))
-			waitFor(t, func() bool { return s.host.Keys.Load().Tokens.Issuer.Stats(time.Now()).Fetched == 2 })
+			waitFor(t, func() bool { return s.core.keys.Load().Tokens.Issuer.Stats(time.Now()).Fetched == 2 })
 		}, "not signed with a key"},
-		"its groups are another claim": {time.Minute, func(_ *oidctest.Issuer, _ *Server, tokens *keyring.Tokens) { tokens.GroupsClaim = "roles" }, "known no more"},
-		"another issuer":               {time.Minute, func(_ *oidctest.Issuer, _ *Server, tokens *keyring.Tokens) { tokens.Issuer.Audience = "others" }, "cannot be checked"},
+		"its groups are another claim": {time.Minute, func(_ *oidctest.Issuer, _ *Server, tokens *door.Tokens) { tokens.GroupsClaim = "roles" }, "known no more"},
+		"another issuer":               {time.Minute, func(_ *oidctest.Issuer, _ *Server, tokens *door.Tokens) { tokens.Issuer.Audience = "others" }, "cannot be checked"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -401,7 +400,7 @@ func TestTokens_WaitEnds(t *testing.T) {
 			<-waiting
 			if c.then != nil {
 				same := tokensOf(issuer)
-				same.Roles = append(same.Roles, keyring.TokenRole{Group: "new", Key: keyring.Key{Field: "oidc.roles[6]", Role: "reader"}})
+				same.Roles = append(same.Roles, door.TokenRole{Group: "new", Key: door.Key{Field: "oidc.roles[6]", Role: "reader"}})
 				settings.set(same)
 				reread(t, s)
 				select {
@@ -430,7 +429,7 @@ func TestTokens_WaitBegins(t *testing.T) {
 	settings.set(tokensOf(issuer))
 	s, _ := setup(t, settings.use)
 	awaitIssuer(t, s)
-	k, err := s.host.Keys.Load().Tokens.Find([]byte(issuer.Token("bob", "workers")), time.Now())
+	k, err := s.core.keys.Load().Tokens.Find([]byte(issuer.Token("bob", "workers")), time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -441,7 +440,7 @@ func TestTokens_WaitBegins(t *testing.T) {
 	awaitIssuer(t, s)
 	ctx, end := context.WithCancelCause(t.Context())
 	defer end(nil)
-	leave, bad := s.host.Shares.Hold(lasting.Wait, k, netip.Addr{}, end)
+	leave, bad := s.core.shares.Hold(door.ShareWait, k, netip.Addr{}, end)
 	if bad != nil {
 		t.Fatal(bad.Text)
 	}
@@ -501,7 +500,7 @@ func TestTokens_Mistakes(t *testing.T) {
 	s, _ := setup(t, settings.use)
 	awaitIssuer(t, s)
 	wrong := tokensOf(issuer)
-	wrong.Roles = []keyring.TokenRole{{Key: keyring.Key{Field: "oidc.roles[0]"}}, {Group: "g", Key: keyring.Key{Field: "oidc.roles[1]", Role: "boss", TaskTypes: []string{"a b"}}}}
+	wrong.Roles = []door.TokenRole{{Key: door.Key{Field: "oidc.roles[0]"}}, {Group: "g", Key: door.Key{Field: "oidc.roles[1]", Role: "boss", TaskTypes: []string{"a b"}}}}
 	settings.set(wrong)
 	_, _, err := s.readKeys()
 	for _, want := range []string{"oidc.roles[0].group", "oidc.roles[0].role", `oidc.roles[1].role is "boss"`, "oidc.roles[1].task_types[0]"} {

@@ -1,16 +1,12 @@
 package api
 
 import (
-	"context"
 	"strings"
 	"testing"
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/fsm"
-	"github.com/claimq/claimq/fsm/command"
-	"github.com/claimq/claimq/nodes"
 )
 
 const testTrace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -51,32 +47,12 @@ func TestServer_Traceparent(t *testing.T) {
 	}
 }
 
-// TestServer_TraceparentBelowLevel checks that a cluster whose feature level has
-// no trace contexts takes the tasks all the same.
-func TestServer_TraceparentBelowLevel(t *testing.T) {
-	t.Parallel()
-	s, node := setup(t)
-	node.OnPropose = func(_ context.Context, cmd command.Command) (nodes.Proposed, error) {
-		if command.LevelOf(cmd) >= 3 {
-			return nodes.Proposed{}, nodes.ErrLevel
-		}
-		return node.Apply(cmd)
-	}
-	const trace = "traceparent: " + testTrace
-	s.call(t, "POST /api/tasks", `{"params":1}`, trace).good(t, 201)
-	id, token := claimOne(t, s, "w")
-	s.call(t, "POST /api/tasks/"+id+"/complete", `{"worker_id":"w","claim_token":`+token+`,"submit":[{"params":1}]}`, trace).good(t, 200)
-	if a := s.call(t, "POST /api/batch", `{"ops":[{"op":"submit","params":1},{"op":"submit","params":1}]}`, trace).good(t, 200); a.Failed != 0 {
-		t.Errorf("the batch: %+v", a)
-	}
-}
-
 func TestTraceparent_AllocFree(t *testing.T) {
 	s, _ := setup(t)
-	r := &exchange.Request{Server: s.host, HTTP: new(fasthttp.RequestCtx)}
-	r.HTTP.Request.Header.Set("X-Request-Id", "r")
+	r := &request{core: s.core, http: new(fasthttp.RequestCtx)}
+	r.http.Request.Header.Set("X-Request-Id", "r")
 	tasks := make([]fsm.NewTask, 1)
-	if n := testing.AllocsPerRun(100, func() { r.Trace(tasks) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { r.trace(tasks) }); n != 0 {
 		t.Errorf("%v allocations without a header", n)
 	}
 }

@@ -3,30 +3,29 @@ package api
 import (
 	"github.com/valyala/fasthttp"
 
-	"github.com/claimq/claimq/api/bound"
-	"github.com/claimq/claimq/api/callbody"
-	"github.com/claimq/claimq/api/exchange"
+	"github.com/claimq/claimq/api/codec"
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/refuse"
+	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
 
-// Types answers GET /api/types.
-func Types(r *exchange.Request) {
+// listTypes answers GET /api/types.
+func listTypes(r *request) {
 	q, bad := parseTypes(r)
 	if bad != nil {
-		r.Refuse(bad)
+		r.refuse(bad)
 		return
 	}
-	if r.Narrowed() {
-		q.See = r.MaySee
+	if r.narrowed() {
+		q.See = r.maySee
 	}
 	found, _, ok := findTypes(r, q)
 	if !ok {
 		return
 	}
-	b := jsonout.List(r.Body(), `{"success":true,"types":`, len(found.Types), func(b []byte, i int) []byte {
-		return callbody.AppendType(b, &found.Types[i])
+	b := jsonout.List(r.buffer(), `{"success":true,"types":`, len(found.Types), func(b []byte, i int) []byte {
+		return codec.AppendType(b, &found.Types[i])
 	})
 	b = jsonout.IntField(b, `,"total":`, int64(found.Total))
 	b = jsonout.IntField(b, `,"matched":`, int64(found.Matched))
@@ -35,8 +34,8 @@ func Types(r *exchange.Request) {
 		next = found.Types[n-1].Type
 	}
 	b = jsonout.StringOrNull(b, `,"next":`, next)
-	b = callbody.AppendTallies(append(b, `,"all":{`...), &found.All)
-	r.Send(fasthttp.StatusOK, append(b, "}}"...))
+	b = codec.AppendTallies(append(b, `,"all":{`...), &found.All)
+	r.send(fasthttp.StatusOK, append(b, "}}"...))
 }
 
 // typesLook is the number of types examined and read under one lock; each takes about 1 µs.
@@ -53,7 +52,7 @@ type typesAt struct {
 
 // findTypes finds the types that q asks for. If there are more than typesLook, later ones are as of a later index. ok
 // is false if the request was already answered.
-func findTypes(r *exchange.Request, q fsm.TypesQuery) (found fsm.TypesFound, at typesAt, ok bool) {
+func findTypes(r *request, q fsm.TypesQuery) (found fsm.TypesFound, at typesAt, ok bool) {
 	q.Look = typesLook
 	index, more := uint64(0), false
 	look := func(m *fsm.Machine, now fsm.Stamp) {
@@ -62,18 +61,18 @@ func findTypes(r *exchange.Request, q fsm.TypesQuery) (found fsm.TypesFound, at 
 			at = typesAt{index, m.Bytes()}
 		}
 	}
-	ok = r.Read(look)
+	ok = r.read(look)
 	for ok && more {
-		ok = r.RoomFor(min(found.Matched, q.Limit)*typeBytes) && r.ReadOn(index, look)
+		ok = r.roomFor(min(found.Matched, q.Limit)*typeBytes) && r.readOn(index, look)
 	}
 	return found, at, ok
 }
 
 // parseTypes reads the query of GET /api/types.
-func parseTypes(r *exchange.Request) (q fsm.TypesQuery, bad *refuse.Refusal) {
-	limitMax := r.Server.Cfg.Limits.Items
+func parseTypes(r *request) (q fsm.TypesQuery, bad *refuse.Refusal) {
+	limitMax := r.limits().Items
 	q.Limit = limitMax
-	bad = r.ReadParams(exchange.Params{
+	bad = r.readParams(params{
 		"order": parsedParam(&q.Order, "name, oldest, submitted_per_s, completed_per_s, failed_per_s or a status", func(text string) (fsm.TypeOrder, bool) {
 			return fsm.TypeOrder(text), text != "" && fsm.TypeOrder(text).Valid()
 		}),
@@ -90,56 +89,88 @@ func parseTypes(r *exchange.Request) (q fsm.TypesQuery, bad *refuse.Refusal) {
 	return q, bad
 }
 
-// Defaults answers GET /api/defaults.
-func Defaults(r *exchange.Request) {
+// getDefaults answers GET /api/defaults.
+func getDefaults(r *request) {
 	var v fsm.InForce
-	if r.Read(func(m *fsm.Machine, _ fsm.Stamp) { v = m.DefaultsInForce() }) {
-		r.Send(fasthttp.StatusOK, callbody.AppendDefaultsWithLimits(r.Body(), &v, &r.Server.Cfg.Limits))
+	if r.read(func(m *fsm.Machine, _ fsm.Stamp) { v = m.DefaultsInForce() }) {
+		r.send(fasthttp.StatusOK, codec.AppendDefaultsWithLimits(r.buffer(), &v, r.limits()))
 	}
 }
 
-// SetDefaults answers PATCH /api/defaults.
-func SetDefaults(r *exchange.Request) { act(r, callbody.NewDefaults(r.By())) }
+// changeDefaults answers PATCH /api/defaults.
+func changeDefaults(r *request) { act(r, codec.NewDefaults(r.by())) }
 
-// Type answers GET /api/types/{type}, even for a type with neither tasks nor settings.
-func Type(r *exchange.Request) {
+// getType answers GET /api/types/{type}, even for a type with neither tasks nor settings.
+func getType(r *request) {
 	name, ok := pathType(r, "task_type")
 	if !ok {
 		return
 	}
-	if !r.NoParams() {
+	if !r.noParams() {
 		return
 	}
-	if bad := r.RefuseFilter("task_type", name); bad != nil {
-		r.Refuse(bad)
+	if bad := r.refuseFilter("task_type", name); bad != nil {
+		r.refuse(bad)
 		return
 	}
 	v := fsm.TypeView{Type: name}
-	if !r.Read(func(m *fsm.Machine, now fsm.Stamp) {
+	if !r.read(func(m *fsm.Machine, now fsm.Stamp) {
 		if seen, ok := m.Type(name, now); ok {
 			v = seen
 		}
 	}) {
 		return
 	}
-	b := callbody.AppendType(append(r.Body(), `{"success":true,"type":`...), &v)
-	r.Send(fasthttp.StatusOK, append(b, '}'))
+	b := codec.AppendType(append(r.buffer(), `{"success":true,"type":`...), &v)
+	r.send(fasthttp.StatusOK, append(b, '}'))
 }
 
-// SetType answers PATCH /api/types/{type}.
-func SetType(r *exchange.Request) {
+// changeType answers PATCH /api/types/{type}.
+func changeType(r *request) {
 	if name, ok := pathType(r, "task_type"); ok {
-		act(r, callbody.NewType(name, r.By()))
+		act(r, codec.NewType(name, r.by()))
 	}
 }
 
 // pathType returns the name in the path, which must have the form of a task type. If it is invalid, the request is
 // refused, naming the parameter called, and ok is false.
-func pathType(r *exchange.Request, called string) (name string, ok bool) {
-	name, ok = exchange.Unescape(r.Target.Rest, false)
-	if !ok || !bound.ValidTaskType(name) {
-		r.Refuse(badParam(called, bound.TaskTypeAllowed))
+func pathType(r *request, called string) (name string, ok bool) {
+	name, ok = unescape(r.rest(), false)
+	if !ok || !wire.ValidTaskType(name) {
+		r.refuse(badParam(called, wire.TaskTypeAllowed))
 		return "", false
 	}
 	return name, true
+}
+
+// statsTypesMax bounds the types in the answer of GET /api/stats to 1.4 MB, because answers from the leader to a
+// follower are bounded.
+const statsTypesMax = 10_000
+
+// getStats answers GET /api/stats. The bytes are the whole cluster's; everything else covers only the key's types.
+func getStats(r *request) {
+	q := fsm.TypesQuery{Limit: statsTypesMax}
+	if r.narrowed() {
+		q.See = r.maySee
+	}
+	if found, at, ok := findTypes(r, q); ok {
+		r.send(fasthttp.StatusOK, appendStats(r.buffer(), &found, at))
+	}
+}
+
+func appendStats(b []byte, found *fsm.TypesFound, at typesAt) []byte {
+	b = jsonout.UintField(b, `{"success":true,"index":`, at.index)
+	b = codec.AppendCounts(b, `,"counts":`, &found.All.Counts)
+	b = append(b, `,"types":{`...)
+	start := len(b)
+	for i := range found.Types {
+		if t := &found.Types[i]; t.Counts != (fsm.TypeView{}).Counts {
+			b = jsonout.String(jsonout.Comma(b, start), t.Type)
+			b = codec.AppendCounts(b, ":", &t.Counts)
+		}
+	}
+	b = jsonout.IntField(b, `},"types_left_out":`, int64(max(found.Matched-len(found.Types), 0)))
+	b = jsonout.IntField(b, `,"bytes":`, at.bytes)
+	b = jsonout.IntField(b, `,"oldest_pending_age_ms":`, found.All.OldestPendingAgeMS)
+	return append(b, '}')
 }

@@ -6,19 +6,13 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/valyala/fasthttp"
-	"pgregory.net/rapid"
 
-	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/conntest"
-	"github.com/claimq/claimq/api/exchange"
-	"github.com/claimq/claimq/api/keyring"
+	"github.com/claimq/claimq/api/door"
 	"github.com/claimq/claimq/api/nodetest"
-	"github.com/claimq/claimq/api/port"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/internal/testwait"
@@ -64,7 +58,7 @@ func TestServer_UnsentClaim(t *testing.T) {
 			t.Fatal(err)
 		}
 		close(gone)
-		waitFor(t, func() bool { return s.host.Port.Open() == 0 })
+		waitFor(t, func() bool { return s.core.port.Open() == 0 })
 		node.Mu.Lock()
 		if got := node.Machine.Get(1).Status; len(node.Proposed) != c.want || got != c.status {
 			t.Errorf("%s %s: %d commands, task %s, want %d, %s", c.path, c.body, len(node.Proposed), got, c.want, c.status)
@@ -82,7 +76,7 @@ func TestServer_SentClaim(t *testing.T) {
 	addr := listen(t, s)
 	got := raw(t, addr, "POST /api/tasks/claim HTTP/1.1\r\nHost: localhost\r\nContent-Length: 17\r\n\r\n{\"worker_id\":\"w\"}")
 	got.good(t, 200)
-	waitFor(t, func() bool { return s.host.Port.Open() == 0 })
+	waitFor(t, func() bool { return s.core.port.Open() == 0 })
 	if len(node.Proposed) != 2 {
 		t.Errorf("%d commands, want 2", len(node.Proposed))
 	}
@@ -106,7 +100,11 @@ func TestServer_SentClaimBeforeRead(t *testing.T) {
 	}
 	hold := command.Hold{ID: 1, WorkerID: "w", Token: p.Result.Claims[0].Token}
 	conn := accepted(t, s, brokenConn{})
-	conn.Unsent().Holds = []command.Hold{hold}
+	conn.OnDelivered(func(ok bool) {
+		if !ok {
+			s.core.releaseUnsent([]command.Hold{hold})
+		}
+	})
 	// The server reads on: so it has written the claim's answer.
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
 		t.Fatal("a broken connection was read from")
@@ -132,13 +130,13 @@ type oneConn struct {
 func (l oneConn) Accept() (net.Conn, error) { return l.conn, nil }
 
 // accepted returns a connection of the server's port.
-func accepted(t *testing.T, s *Server, inner net.Conn) *port.Conn {
+func accepted(t *testing.T, s *Server, inner net.Conn) *door.Conn {
 	t.Helper()
-	conn, err := s.host.Port.Listen(oneConn{conn: inner}).Accept()
+	conn, err := s.core.port.Listen(oneConn{conn: inner}).Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return conn.(*port.Conn)
+	return conn.(*door.Conn)
 }
 
 // waitFor waits until cond holds.
@@ -166,12 +164,10 @@ func TestServer_UnsentThere(t *testing.T) {
 		submitOne(t, leader, `{"params":0}`)
 		began, gone := make(chan struct{}), make(chan struct{})
 		pass := followerNode.OnForward
-		followerNode.OnForward = func(req *fasthttp.Request, resp *fasthttp.Response) error {
-			if string(req.Header.Peek(exchange.HeaderTarget)) == c.path && string(req.Body()) == c.body {
-				close(began)
-				<-gone
-			}
-			return pass(req, resp)
+		followerNode.OnForward = func(ctx context.Context, says nodes.Passing, req *fasthttp.Request, resp *fasthttp.Response) (nodes.Passed, error) {
+			close(began)
+			<-gone
+			return pass(ctx, says, req, resp)
 		}
 		conn := dialServer(t, listen(t, follower))
 		if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", c.path, len(c.body), c.body); err != nil {
@@ -182,7 +178,7 @@ func TestServer_UnsentThere(t *testing.T) {
 			t.Fatal(err)
 		}
 		close(gone)
-		waitFor(t, func() bool { return follower.host.Port.Open() == 0 })
+		waitFor(t, func() bool { return follower.core.port.Open() == 0 })
 		for _, id := range []uint64{1, 2} {
 			if got := leaderNode.Machine.Get(id).Status; got != fsm.StatusPending && id == 2 || got != c.want && id == 1 {
 				t.Errorf("%s %s: task %d is %s", c.path, c.body, id, got)
@@ -191,19 +187,20 @@ func TestServer_UnsentThere(t *testing.T) {
 	}
 }
 
-// TestServer_UnsentPeer checks that the leader releases what it could not write
-// to a follower, once it is sure of that, and that the follower is told what to
-// release itself.
+// TestServer_UnsentPeer checks that the leader releases what did not reach the
+// client of a follower, and nothing that did.
 func TestServer_UnsentPeer(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		path, body string
+		delivered  bool
 		held       []command.Hold
 	}{
-		{"/api/tasks/claim", `{"worker_id":"w","limit":2}`, []command.Hold{{ID: 2, WorkerID: "w", Token: 2}, {ID: 3, WorkerID: "w", Token: 3}}},
-		{"/api/tasks/1/complete", `{"worker_id":"w","claim":{}}`, []command.Hold{{ID: 2, WorkerID: "w", Token: 2}}},
-		{"/api/tasks/1/complete", `{"worker_id":"w","claim":{"claim_request_id":"r"}}`, nil},
-		{"/api/batch", `{"ops":[{"op":"claim","worker_id":"v"},{"op":"claim","worker_id":"u","claim_request_id":"r"},{"op":"complete","id":1,"worker_id":"w","claim":{"limit":3}}]}`, []command.Hold{{ID: 2, WorkerID: "v", Token: 2}, {ID: 4, WorkerID: "w", Token: 4}}},
+		{"/api/tasks/claim", `{"worker_id":"w","limit":2}`, false, []command.Hold{{ID: 2, WorkerID: "w", Token: 2}, {ID: 3, WorkerID: "w", Token: 3}}},
+		{"/api/tasks/1/complete", `{"worker_id":"w","claim":{}}`, true, []command.Hold{{ID: 2, WorkerID: "w", Token: 2}}},
+		{"/api/tasks/1/complete", `{"worker_id":"w","claim":{"claim_request_id":"r"}}`, false, nil},
+		{"/api/batch", `{"ops":[{"op":"claim","worker_id":"v"},{"op":"claim","worker_id":"u","claim_request_id":"r"},{"op":"complete","id":1,"worker_id":"w","claim":{"limit":3}}]}`, false, []command.Hold{{ID: 2, WorkerID: "v", Token: 2}, {ID: 4, WorkerID: "w", Token: 4}}},
+		{"/api/batch", `{"claim_request_id":"r","ops":[{"op":"claim","worker_id":"v"},{"op":"complete","id":1,"worker_id":"w","claim":{}}]}`, false, nil},
 	} {
 		s, node := setup(t)
 		for range 4 {
@@ -212,24 +209,24 @@ func TestServer_UnsentPeer(t *testing.T) {
 		s.call(t, "POST /api/tasks/1/claim", `{"worker_id":"w"}`).good(t, 200)
 		var req fasthttp.Request
 		var resp fasthttp.Response
-		exchange.SetForward(&req, []byte("POST"), []byte(c.path))
-		req.SetBodyString(c.body)
-		conn := passOn(s, context.Background(), &req, &resp)
-		if resp.StatusCode() != 200 {
-			t.Fatalf("%s %s: %s", c.path, c.body, resp.Body())
+		setPost(&req, c.path, c.body)
+		says, err := passOn(s, nodes.Passing{}, &req, &resp)
+		if err != nil || resp.StatusCode() != 200 {
+			t.Fatalf("%s %s: %s, %v", c.path, c.body, resp.Body(), err)
 		}
-		if diff := cmp.Diff(c.held, exchange.ParseHolds(resp.Header.Peek(exchange.HeaderHolds))); diff != "" {
-			t.Errorf("%s %s: (-want +got)\n%s", c.path, c.body, diff)
+		if (says.Delivered != nil) != (c.held != nil) {
+			t.Errorf("%s %s: asks whether it was delivered: %v", c.path, c.body, says.Delivered != nil)
 		}
-		if (conn.unsent != nil) != (c.held != nil) {
-			t.Errorf("%s %s: told of an answer that is not written: %v", c.path, c.body, conn.unsent != nil)
+		if says.Delivered != nil {
+			says.Delivered(c.delivered)
 		}
-		if conn.unsent != nil {
-			conn.unsent()
+		want := fsm.StatusPending
+		if c.delivered {
+			want = fsm.StatusClaimed
 		}
 		for _, h := range c.held {
-			if got := node.Machine.Get(h.ID).Status; got != fsm.StatusPending {
-				t.Errorf("%s %s: task %d is %s", c.path, c.body, h.ID, got)
+			if got := node.Machine.Get(h.ID).Status; got != want {
+				t.Errorf("%s %s: task %d is %s, want %s", c.path, c.body, h.ID, got, want)
 			}
 		}
 	}
@@ -269,20 +266,22 @@ func TestServer_UnsentRepeated(t *testing.T) {
 			case "peer port":
 				var req fasthttp.Request
 				var resp fasthttp.Response
-				exchange.SetForward(&req, []byte("POST"), []byte(c.path))
-				req.SetBodyString(c.body)
-				conn := passOn(leader, context.Background(), &req, &resp)
+				setPost(&req, c.path, c.body)
+				says, err := passOn(leader, nodes.Passing{}, &req, &resp)
+				if err != nil {
+					t.Fatal(err)
+				}
 				repeat()
-				conn.unsent()
+				says.Delivered(false)
 			case "follower":
 				resetAtAnswer(t, follower, c.path, c.body, func(answer func()) {
 					pass := followerNode.OnForward
-					followerNode.OnForward = func(req *fasthttp.Request, resp *fasthttp.Response) error {
+					followerNode.OnForward = func(ctx context.Context, says nodes.Passing, req *fasthttp.Request, resp *fasthttp.Response) (nodes.Passed, error) {
 						followerNode.OnForward = pass
-						err := pass(req, resp)
+						told, err := pass(ctx, says, req, resp)
 						repeat()
 						answer()
-						return err
+						return told, err
 					}
 				})
 			}
@@ -310,30 +309,14 @@ func resetAtAnswer(t *testing.T, s *Server, path, body string, prepare func(answ
 		t.Fatal(err)
 	}
 	<-answering
-	waitFor(t, func() bool { return s.host.Port.Open() == 0 })
+	waitFor(t, func() bool { return s.core.port.Open() == 0 })
 }
 
-// TestHolds checks that the header says what was held, and that it fits.
-func TestHolds(t *testing.T) {
-	t.Parallel()
-	number := rapid.Uint64Range(1, 1<<53-1)
-	hold := rapid.Custom(func(t *rapid.T) command.Hold {
-		return command.Hold{ID: number.Draw(t, "id"), WorkerID: rapid.StringMatching(`[a-zA-Z0-9_-]{1,4}`).Draw(t, "worker"), Token: number.Draw(t, "token")}
-	})
-	rapid.Check(t, func(t *rapid.T) {
-		holds := rapid.SliceOfN(hold, 1, 20).Draw(t, "holds")
-		if diff := cmp.Diff(holds, exchange.ParseHolds(exchange.AppendHolds(nil, holds))); diff != "" {
-			t.Errorf("(-want +got)\n%s", diff)
-		}
-		_ = exchange.ParseHolds([]byte(rapid.String().Draw(t, "text"))) // does not panic
-	})
-	most := make([]command.Hold, 1_000)
-	for i := range most {
-		most[i] = command.Hold{ID: 1<<53 - 1 - uint64(i%2)<<52, WorkerID: strings.Repeat("w", bound.NameMax), Token: 1<<53 - 2_000 + uint64(i)}
-	}
-	if n := len(exchange.AppendHolds(nil, most)); n > exchange.HoldsHeaderMax {
-		t.Errorf("a thousand claims take %d bytes, more than %d", n, exchange.HoldsHeaderMax)
-	}
+// setPost makes req a POST.
+func setPost(req *fasthttp.Request, path, body string) {
+	req.Header.SetMethod(fasthttp.MethodPost)
+	req.SetRequestURI(path)
+	req.SetBodyString(body)
 }
 
 // TestServer_UnsentKeyed checks that a node that only passes on releases claims at a
@@ -341,20 +324,18 @@ func TestHolds(t *testing.T) {
 // node has keys itself.
 func TestServer_UnsentKeyed(t *testing.T) {
 	t.Parallel()
-	for name, ofFollower := range map[string][]keyring.Key{"with keys": allRoles(), "without keys": nil} {
-		leader, follower := setupBoth(t, []keyring.Key{testKey("producer"), fromAddresses(testKey("worker"), "127.0.0.0/8")}, ofFollower)
+	for name, ofFollower := range map[string][]door.Key{"with keys": allRoles(), "without keys": nil} {
+		leader, follower := setupBoth(t, []door.Key{testKey("producer"), fromAddresses(testKey("worker"), "127.0.0.0/8")}, ofFollower)
 		leader.call(t, "POST /api/tasks", `{"params":0}`, with("producer")).good(t, 201)
 		addr := listen(t, follower)
 		claimed, gone := make(chan struct{}), make(chan struct{})
-		other := follower.host.Node.(*nodetest.Node)
+		other := follower.core.node.(*nodetest.Node)
 		forward := other.OnForward
-		other.OnForward = func(req *fasthttp.Request, resp *fasthttp.Response) error {
-			err := forward(req, resp)
-			if len(resp.Header.Peek(exchange.HeaderHolds)) > 0 {
-				close(claimed)
-				<-gone
-			}
-			return err
+		other.OnForward = func(ctx context.Context, says nodes.Passing, req *fasthttp.Request, resp *fasthttp.Response) (nodes.Passed, error) {
+			told, err := forward(ctx, says, req, resp)
+			close(claimed)
+			<-gone
+			return told, err
 		}
 		const body = `{"worker_id":"w"}`
 		conn := dial(t, addr, fmt.Sprintf("POST /api/tasks/claim HTTP/1.1\r\nHost: localhost\r\n%s\r\nContent-Length: %d\r\n\r\n%s", with("worker"), len(body), body))
@@ -363,8 +344,8 @@ func TestServer_UnsentKeyed(t *testing.T) {
 			t.Fatal(err)
 		}
 		close(gone)
-		waitFor(t, func() bool { return follower.host.Port.Open() == 0 })
-		node := leader.host.Node.(*nodetest.Node)
+		waitFor(t, func() bool { return follower.core.port.Open() == 0 })
+		node := leader.core.node.(*nodetest.Node)
 		node.Mu.Lock()
 		if got := node.Machine.Get(1).Status; got != fsm.StatusPending {
 			t.Errorf("a follower %s: the task is %s", name, got)

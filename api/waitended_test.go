@@ -11,7 +11,6 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm/command"
@@ -33,8 +32,8 @@ func endsTask(t *testing.T, node *nodetest.Node) func(context.Context, uint64, t
 	}
 }
 
-// TestServer_WaitEnded checks that a GET with wait_ms answers with the task as
-// it is after the wait, and when it does not wait at all.
+// TestServer_WaitEnded checks that a GET with wait_ms answers with the
+// task after the wait, and when it does not wait.
 func TestServer_WaitEnded(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -130,11 +129,7 @@ func TestServer_WaitEndedLate(t *testing.T) {
 func TestServer_WaitEndedGone(t *testing.T) {
 	t.Parallel()
 	for _, through := range []string{"leader", "follower"} {
-		follower, leader, followerNode, leaderNode := setupPair(t)
-		followerNode.OnForwardWaiting = func(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
-			passOn(leader, ctx, req, resp)
-			return nil
-		}
+		follower, leader, _, leaderNode := setupPair(t)
 		submitOne(t, leader, `{"params":1}`)
 		began, ended := make(chan struct{}), make(chan struct{})
 		leaderNode.OnWaitEnded = func(caller context.Context, _ uint64, _ time.Duration) error {
@@ -157,7 +152,7 @@ func TestServer_WaitEndedGone(t *testing.T) {
 		if _, err := io.ReadAll(conn); err != nil {
 			t.Errorf("%s: %v", through, err)
 		}
-		waitFor(t, func() bool { return s.host.Port.Open() == 0 })
+		waitFor(t, func() bool { return s.core.port.Open() == 0 })
 	}
 }
 
@@ -189,22 +184,22 @@ func TestServer_WaitEndedThere(t *testing.T) {
 	for _, target := range []string{"GET /api/tasks/1?wait_ms=60000", "GET /api/tasks/by-key/k?wait_ms=60000"} {
 		follower, leader, followerNode, leaderNode := setupPair(t)
 		submitOne(t, leader, `{"params":1,"idempotency_key":"k"}`)
-		passed := 0
-		followerNode.OnForwardWaiting = func(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
-			passed++
-			if req.Header.Peek(exchange.HeaderWaited) == nil {
-				t.Error("the leader does not learn how long it has waited")
+		waits := 0
+		followerNode.OnForward = func(_ context.Context, pass nodes.Passing, req *fasthttp.Request, resp *fasthttp.Response) (nodes.Passed, error) {
+			held := pass.Held
+			pass.Held = func(wait time.Duration) context.Context {
+				waits++
+				return held(wait)
 			}
-			passOn(leader, ctx, req, resp)
-			return nil
+			return passOn(leader, pass, req, resp)
 		}
 		leaderNode.OnWaitEnded = endsTask(t, leaderNode)
 		task := follower.call(t, target, "").good(t, 200).Task
-		if passed != 1 || task.Status != "completed" {
-			t.Errorf("%s: passed on %d times, %+v", target, passed, task)
+		if waits != 1 || task.Status != "completed" {
+			t.Errorf("%s: it waits %d times, %+v", target, waits, task)
 		}
-		if follower.call(t, "GET /api/tasks/1", "").good(t, 200); passed != 1 {
-			t.Error("a GET without wait_ms was passed on as one that waits")
+		if follower.call(t, "GET /api/tasks/1", "").good(t, 200); waits != 1 {
+			t.Error("a GET without wait_ms waits")
 		}
 		follower.call(t, "GET /api/tasks/1?wait_ms=x", "").refused(t, wire.CodeInvalidRequest)
 	}

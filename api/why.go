@@ -5,7 +5,6 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/fsm"
@@ -25,34 +24,34 @@ type whyAnswer struct {
 	lastAskedAt int64
 }
 
-// Why answers GET /api/tasks/{id}/why.
-func Why(r *exchange.Request) {
+// explainTask answers GET /api/tasks/{id}/why.
+func explainTask(r *request) {
 	var a whyAnswer
 	var bad *refuse.Refusal
-	ok := r.Read(func(m *fsm.Machine, now fsm.Stamp) {
-		t := m.Get(r.Target.ID)
-		if bad = r.RefuseTask(m, t); bad == nil {
+	ok := r.read(func(m *fsm.Machine, now fsm.Stamp) {
+		t := m.Get(r.taskID())
+		if bad = r.refuseTask(m, t); bad == nil {
 			a.Why, _ = m.Why(t.ID, now)
-			r.Sight().Why(m, t, &a.Why)
+			r.sight().redactWhy(m, t, &a.Why)
 			a.taskType, a.now = t.Type, now
 		}
 	})
 	switch {
 	case !ok:
 	case bad != nil:
-		r.Refuse(bad)
+		r.refuse(bad)
 	default:
 		askedFor(r, &a)
-		r.Send(fasthttp.StatusOK, a.append(r.Body()))
+		r.send(fasthttp.StatusOK, a.append(r.buffer()))
 	}
 }
 
 // askedFor sets whether a worker asks for the type. Only the leader knows, because all claims go there.
-func askedFor(r *exchange.Request, a *whyAnswer) {
-	if a.Status != fsm.StatusPending || !r.Server.Node.IsLeader() {
+func askedFor(r *request, a *whyAnswer) {
+	if a.Status != fsm.StatusPending || !r.node().IsLeader() {
 		return
 	}
-	agoMS, known, lately := r.Server.AtWork.Asked(a.taskType, r.Asks)
+	agoMS, known, lately := r.core.atWork.Asked(a.taskType, r.timing.asks)
 	if known {
 		a.lastAskedAt = a.now.T - agoMS
 	}

@@ -1,15 +1,20 @@
 package api
 
 import (
+	"container/list"
+	"hash/maphash"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/jsonout"
-	"github.com/claimq/claimq/api/presence"
+	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 const (
@@ -22,25 +27,25 @@ const (
 	workerBytes = 3 << 10
 )
 
-// Workers answers GET /api/workers.
-func Workers(r *exchange.Request) {
+// listWorkers answers GET /api/workers.
+func listWorkers(r *request) {
 	holders, now, ok := holders(r)
 	if !ok {
 		return
 	}
-	r.Send(fasthttp.StatusOK, appendWorkers(r.Body(), atWork(r, holders, now)))
+	r.send(fasthttp.StatusOK, appendWorkers(r.buffer(), atWork(r, holders, now)))
 }
 
 // holders returns the workers that hold claims, at most workersMax. Later pages are as of a later index. ok is false
 // if the request was already answered.
-func holders(r *exchange.Request) (holders []fsm.WorkerView, now fsm.Stamp, ok bool) {
+func holders(r *request) (holders []fsm.WorkerView, now fsm.Stamp, ok bool) {
 	var page []fsm.WorkerView
 	after, index := "", uint64(0)
 	look := func(m *fsm.Machine, stamp fsm.Stamp) {
 		page = m.Workers(after, min(workersPage, workersMax-len(holders)))
 		now, index = stamp, m.Index()
 	}
-	for ok = r.Read(look); ok && len(page) > 0 && len(holders) < workersMax; ok = r.RoomFor(len(holders)*workerBytes) && r.ReadOn(index, look) {
+	for ok = r.read(look); ok && len(page) > 0 && len(holders) < workersMax; ok = r.roomFor(len(holders)*workerBytes) && r.readOn(index, look) {
 		holders = append(holders, page...)
 		after = holders[len(holders)-1].WorkerID
 	}
@@ -49,8 +54,8 @@ func holders(r *exchange.Request) (holders []fsm.WorkerView, now fsm.Stamp, ok b
 
 // atWork returns the workers that hold claims or made a call lately, sorted by id, at most workersMax. SeenT is the
 // later of the times that the state and this node know.
-func atWork(r *exchange.Request, holders []fsm.WorkerView, now fsm.Stamp) []fsm.WorkerView {
-	heard := r.Server.AtWork.Workers(r.Asks)
+func atWork(r *request, holders []fsm.WorkerView, now fsm.Stamp) []fsm.WorkerView {
+	heard := r.core.atWork.Workers(r.timing.asks)
 	for i := range holders {
 		w := &holders[i]
 		if agoMS, ok := heard[w.WorkerID]; ok {
@@ -59,7 +64,7 @@ func atWork(r *exchange.Request, holders []fsm.WorkerView, now fsm.Stamp) []fsm.
 		}
 	}
 	for id, agoMS := range heard {
-		if agoMS <= presence.HeardWindow.Milliseconds() {
+		if agoMS <= heardWindow.Milliseconds() {
 			holders = append(holders, fsm.WorkerView{WorkerID: id, SeenT: now.T - agoMS})
 		}
 	}
@@ -76,4 +81,183 @@ func appendWorkers(b []byte, workers []fsm.WorkerView) []byte {
 		return append(jsonout.TimeField(b, `,"last_seen_at":`, w.SeenT), '}')
 	})
 	return append(b, '}')
+}
+
+const (
+	// askedWindowMS is the time within which a worker must have asked for a type to count as one that takes its tasks.
+	// Claims do not wait longer than that, and count once more when their wait ends.
+	askedWindowMS = wire.WaitMSMax
+	// heardWindow is the time for which a worker without claims is shown after its last request.
+	heardWindow = 10 * time.Minute
+)
+
+// presence is one node's memory of workers: when it last heard from each, and when claims last asked for each type. It
+// is bounded, kept in memory, and goes by a monotonic clock; a new leader begins with nothing. Every claim passes
+// through it, so recording a known name costs only a hash and a map write under a lock that few share, and no
+// allocation. It is safe for concurrent use.
+type presence struct {
+	begun   time.Time
+	workers *times
+	types   *times
+	anyType atomic.Int64 // when a claim last asked for any type, 0 = never
+	// elsewhere is the time at which this node last forwarded a request, 0 = never; before that, other nodes may have
+	// been asked.
+	elsewhere atomic.Int64
+}
+
+// newPresence returns an empty board. begun must not be after the first note.
+func newPresence(begun time.Time) *presence {
+	return &presence{begun: begun, workers: newTimes(), types: newTimes()}
+}
+
+// clock returns the board's own clock: milliseconds since begun, above 0. It is monotonic.
+func (b *presence) clock(t time.Time) int64 { return t.Sub(b.begun).Milliseconds() + 1 }
+
+// Note records, before a command is proposed, which worker sent it and which types it asks for.
+func (b *presence) Note(cmd command.Command, at time.Time) { b.note(cmd, b.clock(at)) }
+
+func (b *presence) note(cmd command.Command, now int64) {
+	about := command.AboutOf(cmd)
+	if about.WorkerID != "" {
+		b.workers.note(about.WorkerID, now)
+	}
+	if about.Claims {
+		b.noteClaim(about.Claimer, about.Types, now)
+	}
+	for _, op := range about.Ops {
+		b.note(op, now)
+	}
+}
+
+// NoteClaim is Note for a worker's claim of those types; no types mean any.
+func (b *presence) NoteClaim(workerID string, types []string, at time.Time) {
+	b.noteClaim(workerID, types, b.clock(at))
+}
+
+func (b *presence) noteClaim(workerID string, types []string, now int64) {
+	b.noteAsked(types, now)
+	b.workers.note(workerID, now)
+}
+
+// NoteAsked records that a claim asked for those types until at; no types mean any.
+func (b *presence) NoteAsked(types []string, at time.Time) { b.noteAsked(types, b.clock(at)) }
+
+func (b *presence) noteAsked(types []string, now int64) {
+	if len(types) == 0 {
+		b.anyType.Store(now)
+		return
+	}
+	for _, t := range types {
+		b.types.note(t, now)
+	}
+}
+
+// NoteElsewhere records that a request was forwarded to another node.
+func (b *presence) NoteElsewhere(at time.Time) { b.elsewhere.Store(b.clock(at)) }
+
+// Asked returns how long ago, in milliseconds, a claim last asked for tasks of that type. known is false if no claim
+// did since this node became the node that workers ask; lately says whether that is recent enough to count. Only the
+// leader is asked, so only its board is meaningful.
+func (b *presence) Asked(taskType string, now time.Time) (agoMS int64, known, lately bool) {
+	last := max(b.types.last(taskType), b.anyType.Load())
+	ago := b.clock(now) - last
+	return max(ago, 0), last > b.elsewhere.Load(), last != 0 && ago <= askedWindowMS
+}
+
+// Workers returns how long ago, in milliseconds, each worker was heard from.
+func (b *presence) Workers(now time.Time) (agoMS map[string]int64) {
+	clock := b.clock(now)
+	agoMS = b.workers.all()
+	for id, last := range agoMS {
+		agoMS[id] = max(clock-last, 0)
+	}
+	return agoMS
+}
+
+// Bounds of a table of names; each shard holds its part.
+const (
+	namesMax = 16_384
+	shards   = 64
+	shardMax = namesMax / shards
+)
+
+// times remembers when each of many names was last seen, by its owner's clock. Beyond its bound the name is forgotten
+// that was not seen for longest, among those in the same shard.
+type times struct {
+	seed   maphash.Seed
+	shards [shards]shard
+}
+
+type shard struct {
+	mu sync.Mutex
+	at map[string]*list.Element // guarded by mu
+	// order has a *seen for each name, the least recent first. Guarded by mu.
+	order list.List
+}
+
+// seen is a name and when it was last seen.
+type seen struct {
+	name string
+	at   int64
+}
+
+func newTimes() *times {
+	l := &times{seed: maphash.MakeSeed()}
+	for i := range l.shards {
+		l.shards[i].at = make(map[string]*list.Element)
+	}
+	return l
+}
+
+func (l *times) shard(name string) *shard {
+	return &l.shards[maphash.String(l.seed, name)%shards]
+}
+
+// note records that name was seen at at. It keeps name if it is new. Its cost does not depend on the number of names,
+// because one claim may list 1,000 new ones.
+func (l *times) note(name string, at int64) {
+	s := l.shard(name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.at[name]
+	switch {
+	case e != nil:
+		last := e.Value.(*seen)
+		last.at = max(last.at, at)
+	case s.order.Len() < shardMax:
+		e = s.order.PushBack(&seen{name, at})
+		s.at[name] = e
+	default: // the oldest makes room
+		e = s.order.Front()
+		oldest := e.Value.(*seen)
+		delete(s.at, oldest.name)
+		*oldest = seen{name, at}
+		s.at[name] = e
+	}
+	s.order.MoveToBack(e)
+}
+
+// last returns when name was last seen, 0 if unknown.
+func (l *times) last(name string) int64 {
+	s := l.shard(name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.at[name]; e != nil {
+		return e.Value.(*seen).at
+	}
+	return 0
+}
+
+// all returns all names and when each was last seen.
+func (l *times) all() map[string]int64 {
+	all := make(map[string]int64)
+	for i := range l.shards {
+		s := &l.shards[i]
+		s.mu.Lock()
+		for name, e := range s.at {
+			all[name] = e.Value.(*seen).at
+		}
+		s.mu.Unlock()
+	}
+	return all
 }

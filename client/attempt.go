@@ -10,19 +10,19 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/claimq/claimq/client/internal/lines"
 	"github.com/claimq/claimq/client/internal/slots"
 )
 
 // attempt handles one claim.
 type attempt struct {
-	r       *shift
+	r       *workerRun
 	handler *handler
 	cl      *Claim
-	work    context.Context // the handler's context, without its timeout
+	work    context.Context // the handler's context, without its timeout and its lease
 	cancel  context.CancelCauseFunc
 
-	state     lines.State
+	lease     leaseContext // the handler's context
+	state     slots.State
 	extends   extends
 	leaseLost atomic.Bool // an extend was refused for the claim, or none got through in time
 	letGo     atomic.Bool // the claim must no longer be extended
@@ -37,7 +37,7 @@ type attempt struct {
 }
 
 // begin starts a goroutine for each claim. A claim of a type that has no free slot is released.
-func (r *shift) begin(claims []*Claim, free *slots.Room) {
+func (r *workerRun) begin(claims []*Claim, free *slots.Room) {
 	r.w.counts.claimed.Add(int64(len(claims)))
 	for _, cl := range claims {
 		if !r.w.slots.Fill(free, cl.Task.TaskType) {
@@ -50,7 +50,7 @@ func (r *shift) begin(claims []*Claim, free *slots.Room) {
 }
 
 // work handles a claim, and then each next claim that comes with the completion of the last one.
-func (r *shift) work(cl *Claim) {
+func (r *workerRun) work(cl *Claim) {
 	last := cl
 	for cl != nil {
 		last = cl
@@ -60,7 +60,7 @@ func (r *shift) work(cl *Claim) {
 		}
 		err, there := a.run()
 		if !there {
-			return // leaveBehind has ended the line
+			return // abandon has ended the line
 		}
 		cl = a.finish(err)
 	}
@@ -68,13 +68,13 @@ func (r *shift) work(cl *Claim) {
 }
 
 // endLine frees the slot that the line's last claim holds.
-func (r *shift) endLine(last *Claim) {
+func (r *workerRun) endLine(last *Claim) {
 	r.w.slots.Done(last.Task.TaskType)
 	r.lines.Done()
 }
 
 // attempt begins the attempt of a claim. It returns nil if the claim was given back or lost.
-func (r *shift) attempt(cl *Claim) *attempt {
+func (r *workerRun) attempt(cl *Claim) *attempt {
 	if r.claiming.Err() != nil {
 		r.giveBack(cl)
 		return nil
@@ -98,16 +98,16 @@ func (r *shift) attempt(cl *Claim) *attempt {
 }
 
 // State implements lines.Attempt.
-func (a *attempt) State() *lines.State { return &a.state }
+func (a *attempt) State() *slots.State { return &a.state }
 
-// Hurry cancels the handler's context with ErrShutdown.
-func (a *attempt) Hurry() { a.cancel(ErrShutdown) }
+// Interrupt cancels the handler's context with ErrShutdown.
+func (a *attempt) Interrupt() { a.cancel(ErrShutdown) }
 
 // Extend starts extending the claim, in a goroutine that stop waits for.
 func (a *attempt) Extend() { a.r.lines.Go(a.extend) }
 
-// LetGo stops extending the claim.
-func (a *attempt) LetGo() {
+// StopExtending stops extending the claim.
+func (a *attempt) StopExtending() {
 	a.letGo.Store(true)
 	a.extends.stop()
 }
@@ -123,19 +123,19 @@ func (a *attempt) finish(err error) (next *Claim) {
 // end ends the attempt and waits until nothing extends its claim.
 func (a *attempt) end() {
 	a.r.lines.End(a)
-	a.LetGo()
+	a.StopExtending()
 	a.extends.wait()
 	a.cancel(context.Canceled)
 }
 
-// leaveBehind gives up on the handlers that have not returned, and ends their lines.
-func (r *shift) leaveBehind() {
-	for _, a := range r.lines.Leave() {
+// abandon gives up on the handlers that have not returned, and ends their lines.
+func (r *workerRun) abandon() {
+	for _, a := range r.lines.Abandon() {
 		r.w.counts.running.Add(-1)
 		r.mu.Lock()
 		r.left = append(r.left, nameOf(a.cl))
 		r.mu.Unlock()
-		r.tellOf(a.cl, slog.LevelWarn, "handler left behind", errLeftBehind)
+		r.tellOf(a.cl, slog.LevelWarn, "handler left behind", errAbandoned)
 		a.end()
 		r.endLine(a.cl)
 	}
@@ -154,7 +154,7 @@ func nameOf(cl *Claim) string {
 	return fmt.Sprintf("%s (%s, attempt %d)", cl.Task.ID, cl.Task.TaskType, cl.Task.Attempts)
 }
 
-// run calls the handler in this goroutine. there is false if the attempt was left behind meanwhile; then leaveBehind
+// run calls the handler in this goroutine. there is false if the attempt was left behind meanwhile; then abandon
 // has ended it and its line. If the handler ends the goroutine, the line continues in a new one.
 func (a *attempt) run() (err error, there bool) {
 	ctx := a.work
@@ -162,15 +162,16 @@ func (a *attempt) run() (err error, there bool) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, timeout, timeoutError(timeout))
 		defer cancel()
-		defer time.AfterFunc(min(timeout, waitMax)+min(a.r.w.cfg.StopWait, waitMax), a.goesOn).Stop()
+		defer time.AfterFunc(min(timeout, waitMax)+min(a.r.w.cfg.StopWait, waitMax), a.overstays).Stop()
 	}
 	ended := true // by the handler
 	defer func() {
 		if ended && a.returned() {
-			go a.goOn(timedOut(ctx, errNoReturn))
+			go a.continueLine(timedOut(ctx, errNoReturn))
 		}
 	}()
-	err = a.invoke(&holding{ctx, a.cl, a.cancel})
+	a.lease = leaseContext{ctx, a.cl, a.cancel}
+	err = a.invoke(&a.lease)
 	ended = false
 	return timedOut(ctx, err), a.returned()
 }
@@ -184,8 +185,8 @@ func (a *attempt) returned() bool {
 	return true
 }
 
-// goOn continues the line of a handler that has ended its goroutine.
-func (a *attempt) goOn(err error) {
+// continueLine continues the line of a handler that has ended its goroutine.
+func (a *attempt) continueLine(err error) {
 	if next := a.finish(err); next != nil {
 		a.r.work(next)
 		return
@@ -193,9 +194,9 @@ func (a *attempt) goOn(err error) {
 	a.r.endLine(a.cl)
 }
 
-// goesOn stops extending the claim of a handler that is still running long after its timeout.
-func (a *attempt) goesOn() {
-	if a.r.lines.LetGo(a) {
+// overstays stops extending the claim of a handler that is still running long after its timeout.
+func (a *attempt) overstays() {
+	if a.r.lines.StopExtending(a) {
 		defer a.r.lines.Done()
 		a.r.tellOf(a.cl, slog.LevelWarn, "handler goes on, its claim is let go", timeoutError(a.handler.timeout))
 	}
@@ -222,19 +223,19 @@ func timedOut(ctx context.Context, err error) error {
 }
 
 // giveBack releases a claim whose handler has not started.
-func (r *shift) giveBack(cl *Claim) {
+func (r *workerRun) giveBack(cl *Claim) {
 	a := &attempt{r: r, cl: cl}
 	a.report(&r.w.counts.released, a.release(0))
 }
 
 // giveBackUnasked releases a claim that the worker has no handler or no free slot for.
-func (r *shift) giveBackUnasked(cl *Claim) {
-	r.tellOf(cl, slog.LevelWarn, "task given back", errUnasked)
+func (r *workerRun) giveBackUnasked(cl *Claim) {
+	r.tellOf(cl, slog.LevelWarn, "task given back", errNotRequested)
 	r.giveBack(cl)
 }
 
 // lost counts and reports a claim that is over; what its handler did does not count.
-func (r *shift) lost(cl *Claim, why error) {
+func (r *workerRun) lost(cl *Claim, why error) {
 	r.w.counts.lost.Add(1)
 	r.tellOf(cl, slog.LevelWarn, "claim lost", why)
 }

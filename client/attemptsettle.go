@@ -12,7 +12,6 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client/internal/hotjson"
-	"github.com/claimq/claimq/client/internal/hotwire"
 	"github.com/claimq/claimq/client/internal/slots"
 	"github.com/claimq/claimq/internal/repeat"
 )
@@ -39,7 +38,7 @@ func (a *attempt) settle(ctx context.Context, err error) (next *Claim) {
 	switch {
 	case snoozed:
 		a.report(&a.r.w.counts.released, a.release(delay))
-	case errors.Is(cause, ErrShutdown) && !saysWhatNext(err):
+	case errors.Is(cause, ErrShutdown) && !decidesRetry(err):
 		a.report(&a.r.w.counts.released, a.release(0))
 	default:
 		a.fail(err)
@@ -55,15 +54,15 @@ func (a *attempt) tellPanic(err error) {
 	}
 }
 
-// saysWhatNext reports whether a handler's error is Permanent or RetryAfter.
-func saysWhatNext(err error) bool {
+// decidesRetry reports whether a handler's error is Permanent or RetryAfter.
+func decidesRetry(err error) bool {
 	var permanent *permanentError
 	var later *retryError
 	return errors.As(err, &permanent) || errors.As(err, &later)
 }
 
 // rooms reuses memory for decoding claimed tasks, because each is copied into a Claim at once.
-var rooms = sync.Pool{New: func() any { return &hotwire.Room{} }}
+var rooms = sync.Pool{New: func() any { return &hotjson.Room{} }}
 
 // complete completes the task, and in the same request claims the next one for the slot. If the server refuses the
 // result or the follow-ups, the task fails for good, because another attempt would do the work again and be refused
@@ -83,7 +82,9 @@ func (a *attempt) complete() (next *Claim) {
 	if a.r.claiming.Err() == nil {
 		if free = w.slots.Widen(a.cl.Task.TaskType); free.N > 0 {
 			req = a.r.request(free.Types)
-			s.Claim = new(req.wire())
+			if s.Claim = a.r.claimOfAny; len(free.Types) < len(w.slots.Names()) {
+				s.Claim = within(req)
+			}
 		}
 	}
 	var body []byte
@@ -99,9 +100,9 @@ func (a *attempt) complete() (next *Claim) {
 		a.fail(Permanent(fmt.Errorf("the handler succeeded, but its result or follow-up tasks are no good: %w", resultErr)))
 		return nil
 	}
-	room := rooms.Get().(*hotwire.Room)
+	room := rooms.Get().(*hotjson.Room)
 	defer rooms.Put(room)
-	decoded, ans, err := a.send(settling{kind: repeat.OpComplete, submits: len(then) > 0 || submit != nil, body: body, room: room})
+	decoded, ans, err := a.send(settling{kind: repeat.OpComplete, submits: len(then) > 0 || submit != nil, claims: s.Claim != nil, body: body, room: room})
 	if err == nil && decoded.Claimed != nil {
 		next = a.withSlot(w.c.claimOf(&req, decoded.Claimed.Task, decoded.Repeated, &ans), &free)
 	}
@@ -152,7 +153,7 @@ func isRefusal(err error) bool {
 func (a *attempt) fail(cause error) {
 	t := a.cl.Task
 	lastAttempt := t.MaxAttempts > 0 && t.Attempts >= t.MaxAttempts
-	if !saysWhatNext(cause) && !lastAttempt && t.Backoff == nil && !a.r.w.backoffs.has(a.r.life, t.TaskType) {
+	if !decidesRetry(cause) && !lastAttempt && t.Backoff == nil && !a.r.w.backoffs.has(a.r.life, t.TaskType) {
 		cause = RetryAfter(a.r.retryOf(a.cl, cause), cause)
 	}
 	body, err := failure(a.cl.hold(), cause)

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,10 +18,13 @@ import (
 // of task and attempt.
 type Backoff struct {
 	Initial time.Duration // required, 1 ms to 365 days; 0 only in NoBackoff
-	Max     time.Duration // 0: 24 h, or Initial if that is longer
+	Max     time.Duration // 0: 1 h, or Initial if that is longer
 	Factor  float64       // 1 to 1,000, six decimals. 0: 2
-	Jitter  float64       // 0 to 1, six decimals
+	Jitter  float64       // up to 1, six decimals. 0: 0.2; NoJitter: none
 }
+
+// NoJitter in Backoff.Jitter makes all waits of a kind equally long.
+const NoJitter = -1
 
 // NoBackoff makes a task claimable again at once, whatever its type and the server's defaults say.
 var NoBackoff = Backoff{Factor: 1}
@@ -33,7 +37,7 @@ func (b *Backoff) check() error {
 		return errors.New("the backoff has no Initial: NoBackoff lets the task be claimed again at once")
 	case b.Initial < 0 || b.Max < 0:
 		return fmt.Errorf("backoff waits from %v to %v", b.Initial, b.Max)
-	case !(b.Factor >= 0 && b.Factor <= math.MaxInt32 && b.Jitter >= 0 && b.Jitter <= math.MaxInt32): // NaN is refused, too
+	case !(b.Factor >= 0 && b.Factor <= math.MaxInt32 && (b.Jitter >= 0 || b.Jitter == NoJitter) && b.Jitter <= math.MaxInt32): // NaN is refused, too
 		return fmt.Errorf("backoff has factor %v and jitter %v", b.Factor, b.Jitter)
 	}
 	return nil
@@ -45,9 +49,12 @@ func (b *Backoff) wire() *wire.Backoff {
 		return nil
 	}
 	six := func(f float64) float64 { return math.Round(f*1e6) / 1e6 }
-	return &wire.Backoff{
-		InitialMS: milliseconds(b.Initial), MaxMS: milliseconds(b.Max), Factor: six(b.Factor), Jitter: six(b.Jitter),
+	w := &wire.Backoff{InitialMS: milliseconds(b.Initial), MaxMS: milliseconds(b.Max), Factor: six(b.Factor)}
+	if b.Jitter != 0 {
+		jitter := six(max(b.Jitter, 0))
+		w.Jitter = &jitter
 	}
+	return w
 }
 
 func backoffFromWire(w *wire.Backoff) *Backoff {
@@ -55,7 +62,11 @@ func backoffFromWire(w *wire.Backoff) *Backoff {
 		return nil
 	}
 	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
-	return &Backoff{Initial: ms(w.InitialMS), Max: ms(w.MaxMS), Factor: w.Factor, Jitter: w.Jitter}
+	b := &Backoff{Initial: ms(w.InitialMS), Max: ms(w.MaxMS), Factor: w.Factor}
+	if w.Jitter != nil {
+		b.Jitter = cmp.Or(*w.Jitter, NoJitter)
+	}
+	return b
 }
 
 const (
@@ -77,7 +88,7 @@ func defaultRetry(task *Task, _ error) time.Duration {
 	return d*4/5 + rand.N(d*2/5+1)
 }
 
-// typeBackoffs caches which types have a backoff, of their own or by the server's defaults, because a claimed task
+// typeBackoffs caches which types have a backoff, directly or by the server's defaults, because a claimed task
 // does not tell. It is safe for concurrent use.
 type typeBackoffs struct {
 	c *Client
@@ -92,7 +103,7 @@ type typeBackoffs struct {
 type typeBackoff struct {
 	mu      sync.Mutex // held while asking, so that only attempts of this type wait for the answer
 	askedAt time.Time
-	is      bool
+	value   bool
 }
 
 // of returns the entry of a type.
@@ -116,12 +127,12 @@ func (b *typeBackoffs) has(ctx context.Context, taskType string) bool {
 	if of.askedAt.IsZero() || time.Since(of.askedAt) >= backoffsAge {
 		is, err := b.ask(ctx, taskType)
 		if err != nil {
-			is = of.is
+			is = of.value
 			b.c.logger.DebugContext(ctx, "claimq: the type's backoff is not known", "task_type", taskType, "err", err)
 		}
-		of.askedAt, of.is = time.Now(), is
+		of.askedAt, of.value = time.Now(), is
 	}
-	return of.is
+	return of.value
 }
 
 // ask asks the server.

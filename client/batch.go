@@ -24,6 +24,9 @@ type Op struct {
 	ownedKey bool          // of a submit: its key is random, so no other task can have it
 	request  *ClaimRequest // of a claim
 	claim    *Claim        // the claim that the op settles or extends
+
+	requestID string // of the batch, for claims without a RequestID
+	place     int    // among the ops of the batch that are sent
 }
 
 // OpResult is the outcome of one Op, as its own call would return it.
@@ -52,9 +55,6 @@ func ClaimOp(req ClaimRequest, limit int) Op {
 	}
 	w := req.wire()
 	w.Limit = limit
-	if w.ClaimRequestID == "" {
-		w.ClaimRequestID = rand.Text()
-	}
 	fields, err := json.Marshal(w)
 	return Op{kind: repeat.OpClaim, fields: fields, err: err, request: &req}
 }
@@ -146,7 +146,7 @@ func (c *Client) Atomically(ctx context.Context, ops ...Op) ([]OpResult, error) 
 	case err == nil:
 		return results, nil
 	case errors.As(err, &refusal) && repeats.Doubted && !errors.Is(err, ErrOutcomeUnknown):
-		// What is refused now may be so because an earlier try was done.
+		// An operation may be refused because an earlier try was done.
 		err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 	}
 	if refusal != nil {
@@ -170,7 +170,7 @@ func (c *Client) batch(ctx context.Context, ops []Op, atomic bool) ([]OpResult, 
 			return nil, repeat.Call{}, fmt.Errorf("op %d of %d, %s: %w", i+1, len(ops), ops[i].kind, ops[i].err)
 		}
 	}
-	body, sent, safe := encodeBatch(ops, atomic)
+	body, sent, safe := encodeBatch(ops, atomic, rand.Text())
 	if len(sent) == 0 {
 		return results, repeat.Call{}, nil
 	}
@@ -186,7 +186,7 @@ func (c *Client) batch(ctx context.Context, ops []Op, atomic bool) ([]OpResult, 
 	}
 	for n, i := range sent {
 		results[i] = c.opResult(&ops[i], bodies[n], &a)
-		if ops[i].fallsShort(&results[i], len(a.body), atomic) {
+		if ops[i].cutShort(&results[i], len(a.body), atomic) {
 			c.claimAgain(ctx, &ops[i], &results[i])
 		}
 	}
@@ -194,10 +194,14 @@ func (c *Client) batch(ctx context.Context, ops []Op, atomic bool) ([]OpResult, 
 }
 
 // encodeBatch returns the request's body, the indexes of the ops in it (those without an error), and whether it may
-// be repeated.
-func encodeBatch(ops []Op, atomic bool) (body []byte, sent []int, safe bool) {
+// be repeated. requestID is for the claims that have no RequestID.
+func encodeBatch(ops []Op, atomic bool, requestID string) (body []byte, sent []int, safe bool) {
 	safe = true
-	body = fmt.Appendf(nil, `{"atomic":%t,"ops":[`, atomic)
+	body = fmt.Appendf(nil, `{"atomic":%t,`, atomic)
+	if slices.ContainsFunc(ops, func(o Op) bool { return o.isUnnamed() }) {
+		body = fmt.Appendf(body, `"claim_request_id":%q,`, requestID)
+	}
+	body = append(body, `"ops":[`...)
 	for i := range ops {
 		if ops[i].err != nil {
 			continue
@@ -205,6 +209,7 @@ func encodeBatch(ops []Op, atomic bool) (body []byte, sent []int, safe bool) {
 		if len(sent) > 0 {
 			body = append(body, ',')
 		}
+		ops[i].requestID, ops[i].place = requestID, len(sent)
 		sent = append(sent, i)
 		body = append(body, hotjson.WithField("op", strconv.AppendQuote(nil, string(ops[i].kind)), ops[i].fields)...)
 		safe = safe && ops[i].kind.BatchSafe(true)
@@ -212,19 +217,24 @@ func encodeBatch(ops []Op, atomic bool) (body []byte, sent []int, safe bool) {
 	return append(body, "]}"...), sent, safe
 }
 
-// fallsShort reports whether a claim may have got less than it claimed, because the answer had no room: no tasks, or
+// cutShort reports whether a claim may have got less than it claimed, because the answer had no room: no tasks, or
 // tasks without their payloads, in an answer of this size. An atomic batch refuses a claim that finds nothing.
-func (o *Op) fallsShort(r *OpResult, size int, atomic bool) bool {
+func (o *Op) cutShort(r *OpResult, size int, atomic bool) bool {
 	if o.request == nil || r.Err != nil || size < fullAnswerMin {
 		return false
 	}
 	return len(r.Claims) == 0 && !atomic || slices.ContainsFunc(r.Claims, func(cl *Claim) bool { return len(cl.Task.Payload) == 0 })
 }
 
-// claimAgain makes a claim of a batch by itself. Because it has the same request id, it gets the tasks that it
-// claimed before, if any.
+// claimAgain makes a claim of a batch by itself. Because it has the same request id and place, it gets the tasks that
+// it claimed before, if any.
 func (c *Client) claimAgain(ctx context.Context, o *Op, r *OpResult) {
-	decoded, a, err := c.post(ctx, claimPath, o.fields)
+	body := o.fields
+	if o.isUnnamed() {
+		body = hotjson.WithField("claim_request_place", strconv.AppendInt(nil, int64(o.place), 10), body)
+		body = hotjson.WithField("claim_request_id", strconv.AppendQuote(nil, o.requestID), body)
+	}
+	decoded, a, err := c.post(ctx, claimPath, body)
 	switch {
 	case err == nil:
 		r.Claims = c.claimsOf(o.request, decoded.Tasks, decoded.Repeated, &a)
@@ -232,6 +242,9 @@ func (c *Client) claimAgain(ctx context.Context, o *Op, r *OpResult) {
 		r.Err = fmt.Errorf("the batch's answer had no room for what it claimed: %w", err)
 	}
 }
+
+// isUnnamed reports whether the op is a claim without a RequestID, which is known by the batch's and by its place.
+func (o *Op) isUnnamed() bool { return o.request != nil && o.request.RequestID == "" }
 
 // settles reports whether the op ends its claim.
 func (o *Op) settles() bool { return o.claim != nil && o.kind != repeat.OpExtend }
@@ -256,7 +269,7 @@ func (c *Client) opResult(o *Op, body []byte, a *answer) OpResult {
 	case o.settles():
 		o.claim.settledHere()
 	case o.claim != nil:
-		o.claim.extended(&w, a)
+		o.claim.extended(&w, a, false)
 	}
 	return r
 }

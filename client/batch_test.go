@@ -48,6 +48,32 @@ func TestClient_Batch(t *testing.T) {
 	}
 }
 
+// Claims without a RequestID share one, and each is known by its place among the ops that are sent.
+func TestClient_Batch_claimsShareAnID(t *testing.T) {
+	t.Parallel()
+	task := `{"id":20,"claim_token":9,"lease_remaining_ms":30000}`
+	s, cl := claimFor(t, says(200, `{"success":true,"failed":0,"results":[{"success":true,"tasks":[]},{"success":true,"tasks":[]},{"success":true,"tasks":[]}],"rest":"`+
+		strings.Repeat("x", fullAnswerMin)+`"}`), says(200, `{"success":true,"tasks":[`+task+`]}`))
+	results, err := cl.c.Batch(t.Context(), CancelOp("malformed"), ClaimOp(ClaimRequest{WorkerID: "w1"}, 1),
+		ClaimOp(ClaimRequest{WorkerID: "w1", RequestID: "own"}, 1), ClaimOp(ClaimRequest{WorkerID: "w1"}, 2))
+	if len(results) != 4 || len(results[3].Claims) != 1 || !errors.Is(err, ErrTaskNotFound) {
+		t.Errorf("got %+v, %v", results, err)
+	}
+	id, _, _ := strings.Cut(strings.SplitAfter(s.requests()[1].body, `{"atomic":false,"claim_request_id":"`)[1], `"`)
+	want := []string{
+		`{"atomic":false,"claim_request_id":"` + id + `","ops":[{"op":"claim","worker_id":"w1","limit":1},{"op":"claim","worker_id":"w1","limit":1,"claim_request_id":"own"},` +
+			`{"op":"claim","worker_id":"w1","limit":2}]}`,
+		`{"claim_request_id":"` + id + `","claim_request_place":0,"worker_id":"w1","limit":1}`,
+		`{"worker_id":"w1","limit":1,"claim_request_id":"own"}`,
+		`{"claim_request_id":"` + id + `","claim_request_place":2,"worker_id":"w1","limit":2}`,
+	}
+	for i, got := range s.requests()[1:] {
+		if i >= len(want) || got.body != want[i] {
+			t.Errorf("request %d is %s, want %s", i, got.body, want[i])
+		}
+	}
+}
+
 // A batch may be repeated only if each of its ops may be.
 func TestClient_Batch_repeats(t *testing.T) {
 	t.Parallel()

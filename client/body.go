@@ -12,7 +12,6 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client/internal/hotjson"
-	"github.com/claimq/claimq/client/internal/hotwire"
 )
 
 // marshal is json.Marshal without the escaping of <, > and &.
@@ -35,16 +34,16 @@ func withRaw(name string, raw []byte, v any) ([]byte, error) {
 	return hotjson.WithField(name, raw, object), nil
 }
 
-// completion returns the body of a complete. If s has a ResultPayload, there is no result beside it.
+// completion returns the body of a complete. A body with a ResultPayload has no result.
 func completion(s wire.Settle, result []byte, then []Task) ([]byte, error) {
 	switch {
 	case len(s.ResultPayload) > 0:
-	case hotjson.Travels(result):
+	case hotjson.RoundTrips(result):
 		s.Result = result
 	default:
 		s.ResultPayload = result
 	}
-	body, err := hotwire.Settle(&s)
+	body, err := hotjson.Settle(&s)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +75,7 @@ func encodeAll(tasks []Task) ([]byte, error) {
 
 // failure returns the body of a fail.
 func failure(s wire.Settle, cause error) ([]byte, error) {
-	cause = sound(cause)
+	cause = safeError(cause)
 	s.Error = "no reason given"
 	if cause != nil && cause.Error() != "" {
 		s.Error = failureText(cause.Error())
@@ -89,7 +88,7 @@ func failure(s wire.Settle, cause error) ([]byte, error) {
 		ms := milliseconds(min(max(later.after, 0), delayMax))
 		s.RetryInMS = &ms
 	}
-	return hotwire.Settle(&s)
+	return hotjson.Settle(&s)
 }
 
 // failureText cuts a failure's text to what the server takes, at a whole character. Zero bytes and invalid UTF-8,
@@ -112,12 +111,12 @@ func releasing(s wire.Settle, delay time.Duration) ([]byte, error) {
 		return nil, fmt.Errorf("delay is %v, it must not be negative", delay)
 	}
 	s.DelayMS = milliseconds(min(delay, delayMax))
-	return hotwire.Settle(&s)
+	return hotjson.Settle(&s)
 }
 
 // extension returns the body of an extend, with progress unless it is nil.
 func extension(s wire.Settle, progress json.RawMessage) ([]byte, error) {
-	body, err := hotwire.Settle(&s)
+	body, err := hotjson.Settle(&s)
 	if err != nil || progress == nil {
 		return body, err
 	}

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/client/internal/bodies"
+	"github.com/claimq/claimq/client/internal/lane"
 	"github.com/claimq/claimq/client/internal/nodes"
 	"github.com/claimq/claimq/internal/repeat"
 )
@@ -47,8 +47,8 @@ type Request struct {
 	// acts is the number of operations in the request; 0: one.
 	acts int
 	// joined, if not nil, replaces Body in a request that several calls share. Each of these calls counts its own
-	// outcome and reads its part of the answer, whose body is lent.
-	joined *bodies.Joined
+	// outcome and reads its part of the answer, whose body is pooled.
+	joined *lane.Joined
 	// prepare, if not nil, makes Body and Wait again for each try.
 	prepare func() (body []byte, wait time.Duration, err error)
 	// take, if not nil, decodes the body of a successful answer, and reports whether it is whole and says success. It
@@ -74,7 +74,7 @@ func (r *Request) isSuccess(body []byte) bool {
 	return json.Unmarshal(body, &head) == nil && head.Success
 }
 
-// Do makes a call that has no method of its own, or whose JSON is wanted as the server sent it. It returns the body
+// Do makes a call without a method in this package, or whose JSON is wanted as the server sent it. It returns the body
 // of the successful answer. The call is repeated like any other. Like every call it returns an *Error for a refusal.
 func (c *Client) Do(ctx context.Context, r Request) (json.RawMessage, error) {
 	a, err := c.call(ctx, r)
@@ -142,7 +142,7 @@ func (c *Client) call(ctx context.Context, r Request) (a answer, err error) {
 		}
 		if errors.Is(o.err, ErrUnauthorized) {
 			c.distrust() // there may be several nodes behind one address
-			if way.isNews(c.nodes, base) {
+			if way.noteUnknownKey(c.nodes, base) {
 				o.verdict = repeat.Unwritten // another node may know the key already
 			}
 		}
@@ -191,7 +191,7 @@ func (c *Client) leave(base string, o *outcome) {
 		c.nodes.Shun(now)
 		o.err = fmt.Errorf("%s redirects to %q", base, o.location)
 		return
-	case errors.Is(o.err, ErrRateLimited), errors.Is(o.err, ErrOverloaded) && !lacksIssuer(o.err):
+	case errors.Is(o.err, ErrRateLimited), errors.Is(o.err, ErrOverloaded) && !lacksIssuerKeys(o.err):
 		return // another node would count the same, or forward to the same leader
 	case !o.heard:
 		c.nodes.Silent(base, now)
@@ -230,17 +230,17 @@ func (w *route) follow(n *nodes.Nodes, base, location string) (ok bool) {
 	return ok
 }
 
-// isNews notes that the node at base does not know the key. It returns false once every endpoint has said so.
-func (w *route) isNews(n *nodes.Nodes, base string) bool {
+// noteUnknownKey notes that the node at base does not know the key. It returns false once every endpoint has said so.
+func (w *route) noteUnknownKey(n *nodes.Nodes, base string) bool {
 	if slices.Contains(n.Endpoints(), base) && !slices.Contains(w.unknowns, base) {
 		w.unknowns = append(w.unknowns, base)
 	}
 	return len(w.unknowns) < len(n.Endpoints())
 }
 
-// lacksIssuer reports whether a node could not check a token because it does not have the issuer's keys. Each node
+// lacksIssuerKeys reports whether a node could not check a token because it does not have the issuer's keys. Each node
 // fetches them by itself, so another node may have them.
-func lacksIssuer(err error) bool {
+func lacksIssuerKeys(err error) bool {
 	var refusal *Error
 	var details struct {
 		Reason string `json:"reason"`
@@ -295,12 +295,12 @@ func ended(ctx context.Context) error {
 }
 
 // readAnswer reads the body, or enough of it to show that it is larger than answerBytesMax. A body of known length is
-// read into memory of that size, which may be lent.
-func readAnswer(resp *http.Response, lent bool) ([]byte, error) {
+// read into memory of that size, which may be pooled.
+func readAnswer(resp *http.Response, pooled bool) ([]byte, error) {
 	if n := resp.ContentLength; n >= 0 && n <= answerBytesMax {
 		var body []byte
-		if lent {
-			body = bodies.Lend(int(n))
+		if pooled {
+			body = lane.Alloc(int(n))
 		} else {
 			body = make([]byte, n)
 		}

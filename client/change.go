@@ -16,7 +16,7 @@ import (
 
 // Cancel cancels a task. A task that is not claimed ends at once. For a claimed task the worker is asked to stop and
 // learns of it at its next extend; its Complete still counts. A task with steps is cancelled with all of its steps
-// and ends when none of them is claimed. Cancel returns the task as it is then: with StatusCancelled, or with
+// and ends when none of them is claimed. Cancel returns the task after the change: with StatusCancelled, or with
 // CancelRequested. Cancelling twice is not an error. Errors: ErrTaskNotFound, ErrTaskCompleted, ErrTaskFailed, ...
 func (c *Client) Cancel(ctx context.Context, taskID string) (*Task, error) {
 	id, err := parseID(taskID)
@@ -32,7 +32,7 @@ func (c *Client) Cancel(ctx context.Context, taskID string) (*Task, error) {
 	return t, nil
 }
 
-// Patch says which fields of a task to change. nil leaves a field as it is.
+// Patch says which fields of a task to change. A nil field does not change.
 type Patch struct {
 	Priority *int       // int32
 	RunAt    *time.Time // the zero time: claimable at once
@@ -40,7 +40,7 @@ type Patch struct {
 	Labels map[string]string
 }
 
-// Patch changes a task that is not claimed and has not ended, and returns it as it is then. If its answer is lost, it
+// Patch changes a task that is not claimed and has not ended, and returns it after the change. If its answer is lost, it
 // is repeated with the same values. Errors: ErrTaskNotFound, ErrTaskAlreadyClaimed, the error of the task's end, ...;
 // after a lost answer these also are ErrOutcomeUnknown.
 func (c *Client) Patch(ctx context.Context, taskID string, p Patch) (*Task, error) {
@@ -61,7 +61,7 @@ func (c *Client) Patch(ctx context.Context, taskID string, p Patch) (*Task, erro
 	return t, nil
 }
 
-// encode uses a map so that absent fields stay as they are, and null clears one.
+// encode uses a map so that absent fields do not change, and null clears one.
 func (p *Patch) encode() ([]byte, error) {
 	fields := map[string]any{}
 	if p.Priority != nil {
@@ -134,7 +134,7 @@ type Action struct {
 type Acted struct {
 	Matched int64 // tasks that the filter selected
 	Done    int64 // tasks that were changed; the others refused it
-	// For a DryRun: how many tasks the action could change now, and how many it would leave as they are, by reason. A
+	// For a DryRun: how many tasks the action could change now, and how many it would not change, by reason. A
 	// reason is the Code of the error that a task would be refused with, or NothingToDo.
 	Can    int64
 	Cannot map[string]int64

@@ -141,12 +141,12 @@ func TestClient_SetType(t *testing.T) {
 	}{
 		"nothing": {TypeSettings{}, `{}`},
 		"all": {
-			TypeSettings{new(false), new(5), new(0.1 + 0.2), new(time.Minute), new(UnlimitedAttempts), &Backoff{Initial: time.Second}, new(KeepNone)},
-			`{"backoff":{"initial_ms":1000},"lease_ms":60000,"max_attempts":0,"max_claimed":5,"paused":false,"rate_limit":0.3,"retention_ms":0}`,
+			TypeSettings{new(false), new(5), new(0.1 + 0.2), new(time.Minute), new(UnlimitedAttempts), &Backoff{Initial: time.Second}, new(KeepNone), new(time.Hour), &DeadLetter{"dead", 3}},
+			`{"backoff":{"initial_ms":1000},"dead_letter":{"task_type":"dead","max_attempts":3},"delay_ms":3600000,"lease_ms":60000,"max_attempts":0,"max_claimed":5,"paused":false,"rate_limit":0.3,"retention_ms":0}`,
 		},
 		"cleared": {
-			TypeSettings{nil, new(0), new(0.0), new(time.Duration(0)), new(0), &Backoff{}, new(time.Duration(0))},
-			`{"backoff":null,"lease_ms":null,"max_attempts":null,"max_claimed":null,"rate_limit":null,"retention_ms":null}`,
+			TypeSettings{nil, new(0), new(0.0), new(time.Duration(0)), new(0), &Backoff{}, new(time.Duration(0)), new(time.Duration(0)), &DeadLetter{}},
+			`{"backoff":null,"dead_letter":null,"delay_ms":null,"lease_ms":null,"max_attempts":null,"max_claimed":null,"rate_limit":null,"retention_ms":null}`,
 		},
 	} {
 		s, c := talk(t, says(200, `{"success":true,"type":{"task_type":"a/b"}}`))
@@ -171,7 +171,7 @@ func TestClient_Defaults(t *testing.T) {
 		t.Errorf("%v, -want +got\n%s", err, diff)
 	}
 	got, err = c.SetDefaults(t.Context(), TypeSettings{MaxAttempts: new(UnlimitedAttempts), Backoff: &Backoff{}, Retention: new(KeepForever)})
-	want := &ServerDefaults{Lease: time.Minute, MaxAttempts: UnlimitedAttempts, Backoff: &Backoff{Initial: time.Second, Max: 2 * time.Second, Factor: 2}, Retention: KeepForever, FailedRetention: KeepNone}
+	want := &ServerDefaults{Lease: time.Minute, MaxAttempts: UnlimitedAttempts, Backoff: &Backoff{Initial: time.Second, Max: 2 * time.Second, Factor: 2, Jitter: NoJitter}, Retention: KeepForever, FailedRetention: KeepNone}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v, -want +got\n%s", err, diff)
 	}
@@ -215,7 +215,10 @@ func TestClient_Types(t *testing.T) {
 	want := &TaskTypes{Total: 9, Matched: 4, Next: "mail", Types: []TaskType{
 		{
 			Name: "mail", TypeTallies: TypeTallies{map[TaskStatus]int64{StatusPending: 2, StatusFailed: 1}, 1500 * time.Millisecond, 1.5, 2, 0.5},
-			Settings: TypeSettings{new(true), new(3), new(0.5), new(time.Second), new(UnlimitedAttempts), &Backoff{Initial: time.Second, Max: 2 * time.Second, Factor: 2}, new(KeepForever)},
+			Settings: TypeSettings{
+				Paused: new(true), MaxClaimed: new(3), RateLimit: new(0.5), Lease: new(time.Second), MaxAttempts: new(UnlimitedAttempts),
+				Backoff: &Backoff{Initial: time.Second, Max: 2 * time.Second, Factor: 2, Jitter: NoJitter}, Retention: new(KeepForever),
+			},
 		},
 		{Name: "sms", TypeTallies: TypeTallies{Counts: map[TaskStatus]int64{}}, Settings: TypeSettings{Paused: new(false)}},
 	}, All: TypeTallies{map[TaskStatus]int64{StatusPending: 7}, 2500 * time.Millisecond, 3, 4, 5}}

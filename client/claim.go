@@ -15,7 +15,7 @@ import (
 
 // ClaimRequest says what to claim.
 type ClaimRequest struct {
-	WorkerID string   // required; 1 to 128 of A-Z a-z 0-9 _ -
+	WorkerID string   // required; 1 to 128 of A-Z a-z 0-9 _ . : @ -
 	Types    []string // empty: any
 	// MaxAttemptsRemaining, 0 to 1,000, restricts the claim to tasks that have more attempts left than this, or no
 	// limit. 0: any task.
@@ -41,7 +41,7 @@ func (r *ClaimRequest) wire() wire.Claim {
 	}
 }
 
-// check refuses values that would not reach the server as they are meant.
+// check refuses values that the encoding would change.
 func (r *ClaimRequest) check() error {
 	switch {
 	case r.WorkerID == "":
@@ -107,7 +107,7 @@ func (c *Client) ClaimNext(ctx context.Context, req ClaimRequest) (*Claim, error
 	return claims[0], nil
 }
 
-// ClaimMany claims up to limit tasks, 1 to 1,000, at once. If there are none, it waits for up to req.Wait, and then
+// ClaimMany claims up to limit tasks, 1 to 1,000, at once. If no task is ready, it waits for up to req.Wait, and then
 // returns no tasks and no error. It may return fewer tasks than there are, because an answer stops at 8 MiB. Errors:
 // as ClaimNext, without ErrNoTasks.
 func (c *Client) ClaimMany(ctx context.Context, req ClaimRequest, limit int) ([]*Claim, error) {
@@ -139,10 +139,14 @@ func (c *Client) claimOf(req *ClaimRequest, t *wire.Task, repeated bool, a *answ
 		return nil
 	}
 	repeated = repeated || t.ClaimState != "" // by a complete that is not a repeat itself
-	cl := &Claim{
-		Task: fromWire(t), Token: int64(*t.ClaimToken), Repeated: repeated,
-		c: c, taskID: t.ID, workerID: req.WorkerID,
+	var both struct {                         // in one piece of memory
+		Claim
+		task Task
 	}
+	cl := &both.Claim
+	setFromWire(&both.task, t)
+	cl.Task, cl.Token, cl.Repeated = &both.task, int64(*t.ClaimToken), repeated
+	cl.c, cl.taskID, cl.workerID = c, t.ID, req.WorkerID
 	if t.LeaseRemainingMS != nil {
 		cl.lease = time.Duration(*t.LeaseRemainingMS) * time.Millisecond
 	}

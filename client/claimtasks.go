@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/client/internal/hotwire"
+	"github.com/claimq/claimq/client/internal/hotjson"
 	"github.com/claimq/claimq/internal/repeat"
 )
 
@@ -24,7 +24,7 @@ const (
 	// endedClaimMax limits how long a claim may still take after its wait was ended; a working cluster answers in
 	// milliseconds. It also bounds releasing what the claim got.
 	endedClaimMax = time.Second
-	// emptyPause prevents a tight loop of claims with a server that does not wait as long as it was asked to.
+	// emptyPause prevents a tight loop of claims with a server that answers a waiting claim too early.
 	emptyPause = 100 * time.Millisecond
 )
 
@@ -54,7 +54,7 @@ func (c *Client) claimNext(ctx context.Context, req ClaimRequest, limit int) ([]
 	if req.Wait <= 0 || ctx.Err() != nil {
 		return c.claimTasks(ctx, claimPath, req, limit)
 	}
-	calls, end := outlasting(ctx)
+	calls, end := withLaterDeadline(ctx)
 	defer end()
 	claims, err := c.claimWhile(calls, ctx, claimPath, req, limit)
 	if ctx.Err() == nil || err != nil && !errors.Is(err, ErrNoTasks) {
@@ -66,9 +66,9 @@ func (c *Client) claimNext(ctx context.Context, req ClaimRequest, limit int) ([]
 	return nil, ended(ctx)
 }
 
-// outlasting returns a copy of ctx that a cancel does not end and whose deadline is later, so that claimWhile can end
+// withLaterDeadline returns a copy of ctx that a cancel does not end and whose deadline is later, so that claimWhile can end
 // it.
-func outlasting(ctx context.Context) (context.Context, context.CancelFunc) {
+func withLaterDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	longer := context.WithoutCancel(ctx)
 	if deadline, ok := ctx.Deadline(); ok {
 		return context.WithDeadline(longer, deadline.Add(endedClaimMax))
@@ -153,9 +153,6 @@ func (k *claimCall) left() time.Duration {
 func (k *claimCall) ask(ctx context.Context) (claims []*Claim, over bool, err error) {
 	w := k.req.wire()
 	w.Limit = k.limit
-	if w.ClaimRequestID == "" {
-		w.ClaimRequestID = rand.Text()
-	}
 	decoded, a, err := k.call(ctx, w)
 	if err != nil {
 		return nil, false, err
@@ -173,17 +170,24 @@ func (k *claimCall) ask(ctx context.Context) (claims []*Claim, over bool, err er
 // call makes the request. A claim of one task that does not wait may share its request with others.
 func (k *claimCall) call(ctx context.Context, w wire.Claim) (decoded wire.Answer, a answer, err error) {
 	if k.path == claimPath && k.req.Wait == 0 && k.limit <= 1 {
-		body, err := hotwire.Claim(&w)
+		body, err := hotjson.Claim(&w)
 		if err != nil {
 			return decoded, a, fmt.Errorf("encode request: %w", err)
 		}
-		return k.c.op(ctx, k.c.lanes.claims, opCall{kind: repeat.OpClaim, body: body})
+		o := opCall{kind: repeat.OpClaim, body: body}
+		if w.ClaimRequestID == "" {
+			o.claimAt = len("{")
+		}
+		return k.c.op(ctx, k.c.lanes.claims, o)
+	}
+	if w.ClaimRequestID == "" {
+		w.ClaimRequestID = rand.Text()
 	}
 	r := Request{Method: http.MethodPost, Path: k.path, Repeatable: repeat.OpClaim.Safe(true), take: takeAnswer(&decoded, true)}
 	r.prepare = func() ([]byte, time.Duration, error) {
 		d := repeat.PollWait(k.left(), k.req.Lease)
 		w.WaitMS = milliseconds(d)
-		body, err := hotwire.Claim(&w)
+		body, err := hotjson.Claim(&w)
 		return body, d, err
 	}
 	waits, giveUp := context.WithCancel(ctx)
@@ -209,15 +213,15 @@ type waitEnd struct {
 
 // endWait ends the wait of request w on the leader once waiting has ended, by sending the same request without a
 // wait. If that arrives before w, it is sent again. If it is answered with claims, giveUp is called, because w gets
-// the same claims or none. end waits for the answers and returns the claims, which may be told nowhere else; nil:
-// there are none.
+// the same claims or none. end waits for the answers and returns the claims, which may be told nowhere else; nil
+// without any.
 func (k *claimCall) endWait(ctx context.Context, w wire.Claim, giveUp func()) (end func() *waitEnd) {
 	over, ended := make(chan struct{}), make(chan struct{})
 	var outcome *waitEnd
 	unhook := context.AfterFunc(k.waiting, func() {
 		defer close(ended)
 		w.WaitMS = 0
-		body, err := hotwire.Claim(&w)
+		body, err := hotjson.Claim(&w)
 		for pause := endWaitPause; err == nil; pause *= 2 {
 			var e waitEnd
 			r := Request{Method: http.MethodPost, Path: k.path, Body: body, Repeatable: repeat.OpClaim.Safe(true), take: takeAnswer(&e.decoded, true)}
@@ -255,7 +259,7 @@ func refresh(ctx context.Context, claims []*Claim) []*Claim {
 	live := claims[:0]
 	for _, cl := range claims {
 		if repeat.Scarce(time.Until(cl.Deadline), cl.lease) {
-			if _, err := cl.extend(ctx, 0, nil); errors.Is(err, ErrStaleClaim) {
+			if _, err := cl.extend(ctx, wire.Settle{}, nil); errors.Is(err, ErrStaleClaim) {
 				continue
 			}
 			cl.Deadline = cl.LeaseEndsAt()

@@ -58,8 +58,6 @@ type Client struct {
 	nodes   *nodes.Nodes
 	claims  remember.Claims
 	lanes   lanes
-	// wholeAnswers is set once a server has refused to shorten the answer to a batch.
-	wholeAnswers atomic.Bool
 
 	counts clientCounts
 

@@ -57,9 +57,9 @@ func newTransport(cfg Config, secure *tls.Config, conns int, header time.Duratio
 func bounded(dial dialFunc) dialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		ctx, cancel := context.WithTimeoutCause(ctx, ownDialTimeout, fmt.Errorf("Config.Dial took over %v", ownDialTimeout))
+		defer cancel() // not when the dial is done: the select would see both and might leave a good connection
 		made := make(chan dialed, 1)
 		go func() {
-			defer cancel()
 			conn, err := dial(ctx, network, address)
 			made <- dialed{conn, err}
 		}()

@@ -253,6 +253,22 @@ func TestConfig_Dial_hangs(t *testing.T) {
 	}
 }
 
+// A Config.Dial that succeeds is never taken for one that was abandoned.
+func TestConfig_Dial_keepsEachConnection(t *testing.T) {
+	t.Parallel()
+	dial := bounded(func(context.Context, string, string) (net.Conn, error) {
+		conn, _ := net.Pipe()
+		return conn, nil
+	})
+	for i := range 20_000 {
+		conn, err := dial(t.Context(), "tcp", "a:1")
+		if err != nil {
+			t.Fatalf("dial %d: %v", i, err)
+		}
+		conn.Close()
+	}
+}
+
 // A name server that does not answer leaves enough time to connect.
 func TestClient_nameServerThatIsDead(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(says(201, pendingTask)))

@@ -100,7 +100,7 @@ type Finalized struct {
 	// AlreadyFinalized is true if the task had ended before, so that the request had no effect. After a lost answer,
 	// an earlier try of this call may have ended it; Task.ClaimedBy is the processor that did.
 	AlreadyFinalized bool
-	// Task is the task as it is now. If it has ended and been removed since, only ID and Status are set.
+	// Task is the current task. If it has ended and been removed since, only ID and Status are set.
 	Task *Task
 }
 
@@ -133,7 +133,7 @@ func (r *FinalizeRequest) encode(processorID string) ([]byte, error) {
 	switch {
 	case r.Token < 0:
 		return nil, fmt.Errorf("token is %d, it must not be negative", r.Token)
-	case len(r.Result) > 0 && !hotjson.Travels(r.Result):
+	case len(r.Result) > 0 && !hotjson.RoundTrips(r.Result):
 		return nil, errors.New("the result is not JSON")
 	}
 	w := wire.Finalize{

@@ -85,7 +85,7 @@ func (s *stream) run(ctx context.Context) error {
 	for {
 		base, _ := s.c.nodes.Pick(time.Now())
 		verdict, err := s.connect(ctx, base)
-		if errors.Is(err, ErrUnauthorized) && s.way.isNews(s.c.nodes, base) {
+		if errors.Is(err, ErrUnauthorized) && s.way.noteUnknownKey(s.c.nodes, base) {
 			verdict = repeat.Unwritten // another node may know the key already
 		}
 		switch {

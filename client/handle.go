@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"time"
+
+	"github.com/claimq/claimq/api/wire"
 )
 
 // handlersMax bounds the task types that one claim can name.
@@ -68,8 +70,8 @@ func WithTimeout(d time.Duration) HandlerOption {
 //
 // The context of fn ends with one of these as its context.Cause:
 //
-//   - ErrLeaseLost: the claim is over or about to end, and another worker may get the task. What fn returns is not
-//     sent.
+//   - ErrLeaseLost: the claim is over or about to end, and another worker may get the task. The result of fn
+//     is not sent.
 //   - ErrCancelRequested: a cancel of the task was requested. If fn returns an error, the task is cancelled; nil
 //     still completes it.
 //   - ErrShutdown: see Run.
@@ -100,15 +102,17 @@ func (w *Worker) handle(taskType string, opts []HandlerOption, run func(context.
 	if w.begun {
 		panic("claimq: Handle of type " + taskType + " after Run")
 	}
-	mistake := func(err error) { w.mistakes = append(w.mistakes, fmt.Errorf("handler of type %q: %w", taskType, err)) }
+	mistake := func(err error) {
+		w.handleErrs = append(w.handleErrs, fmt.Errorf("handler of type %q: %w", taskType, err))
+	}
 	h := &handler{taskType: taskType, timeout: w.cfg.Timeout, run: run}
 	for _, opt := range opts {
 		if err := opt(h); err != nil {
 			mistake(err)
 		}
 	}
-	if !isName(taskType, "_.:-") || taskType == "." || taskType == ".." {
-		mistake(fmt.Errorf("a type is 1 to %d of A-Z a-z 0-9 _ . : -, and neither . nor .. alone", nameBytesMax))
+	if !wire.ValidTaskType(taskType) {
+		mistake(fmt.Errorf("a type is %s", wire.TaskTypeAllowed))
 	}
 	if w.handlers[taskType] != nil {
 		mistake(fmt.Errorf("there is one already"))
@@ -134,7 +138,7 @@ func decodeParams(payload []byte, params any) error {
 // Job is one attempt of a task, passed to its handler. Its methods are safe for concurrent use.
 type Job[P any] struct {
 	Params P // the task's parameters, decoded
-	// Task is the task as it was when it was claimed.
+	// Task is the task at the time of the claim.
 	Task *Task
 	// Token is the claim's token. It grows with every claim; pass it to the systems that the work writes to, so that
 	// they can refuse a late write of an older claim.
@@ -310,13 +314,13 @@ func (e *PanicError) Unwrap() error {
 // errNoReturn is the error of a handler that ended its goroutine.
 var errNoReturn = errors.New("the handler did not return: it ended its goroutine (runtime.Goexit)")
 
-// guard calls fn and turns a panic into an error. The error is sound.
+// guard calls fn and turns a panic into an error. The methods of the error do not panic.
 func guard(fn func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			stack := debug.Stack()
-			err = sound(&PanicError{Value: v, Stack: stack[:min(len(stack), stackBytesMax)]})
+			err = safeError(&PanicError{Value: v, Stack: stack[:min(len(stack), stackBytesMax)]})
 		}
 	}()
-	return sound(fn())
+	return safeError(fn())
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/claimq/claimq/api/wire"
 )
 
 // keepAliveMarginMax bounds how long before the lease's end KeepAlive gives up, so that the work has time to stop: a
@@ -48,7 +50,7 @@ func (cl *Claim) KeepAlive(ctx context.Context) (context.Context, context.Cancel
 			cancelWork(err)
 		}
 	}()
-	return &holding{work, cl, cancelWork}, func() {
+	return &leaseContext{work, cl, cancelWork}, func() {
 		cancelWork(context.Canceled)
 		cancel()
 	}
@@ -80,7 +82,7 @@ func (cl *Claim) keepAlive(ctx context.Context, cancelWork context.CancelCauseFu
 			return nil
 		}
 		extendCtx, cancel := context.WithDeadline(ctx, giveUpAt)
-		cancelRequested, err := cl.extend(extendCtx, 0, nil)
+		cancelRequested, err := cl.extend(extendCtx, wire.Settle{}, nil)
 		cancel()
 		switch {
 		case cl.c.life.Err() != nil:
@@ -126,34 +128,34 @@ func (cl *Claim) nextExtend() (giveUpAt time.Time, wait time.Duration) {
 	return cl.giveUpAtLocked(), max(time.Until(cl.endsAt)-cl.lease*2/3, keepAliveWaitMin)
 }
 
-// holding is the context for the work of a claim. Its methods check the clock themselves, so that a process that was
+// leaseContext is the context for the work of a claim. Its methods check the clock themselves, so that a process that was
 // paused for longer than its lease finds the claim lost at once, although the timer that ends the context has not
 // fired yet. Contexts derived with a cancel or timeout learn of it then, or when the timer fires.
-type holding struct {
+type leaseContext struct {
 	context.Context // ended by cancel
 	cl              *Claim
 	cancel          context.CancelCauseFunc
 }
 
 // Done returns the channel of the underlying context, closed if the lease is over.
-func (h *holding) Done() <-chan struct{} {
-	h.look()
+func (h *leaseContext) Done() <-chan struct{} {
+	h.check()
 	return h.Context.Done()
 }
 
-func (h *holding) Err() error {
-	h.look()
+func (h *leaseContext) Err() error {
+	h.check()
 	return h.Context.Err()
 }
 
 // Value returns the value for the key. context.Cause finds the context with the cause this way.
-func (h *holding) Value(key any) any {
-	h.look()
+func (h *leaseContext) Value(key any) any {
+	h.check()
 	return h.Context.Value(key)
 }
 
-// look ends the context if the claim no longer holds.
-func (h *holding) look() {
+// check ends the context if the claim no longer holds.
+func (h *leaseContext) check() {
 	if h.cl.hasLapsed() {
 		h.cancel(errLapsed)
 	}

@@ -25,6 +25,11 @@ type Filter struct {
 	Labels                       map[string]string // all must match
 	// CreatedAfter and CreatedBefore are exclusive, to the millisecond.
 	CreatedAfter, CreatedBefore time.Time
+	// Contains is a text of up to 256 bytes that the submitted params, or the payload, contain.
+	Contains string
+	// Params are values in the params, by JSON pointer ("/to", "/order/id"); up to 16. A text, or another
+	// value as in JSON: ada, 17, true. All must match.
+	Params map[string]string
 	// ErrorGroup is a FailureGroup.Group; it selects the failed tasks of that group.
 	ErrorGroup  string
 	NewestFirst bool
@@ -53,6 +58,10 @@ func (f Filter) query() url.Values {
 	}
 	setTime("created_after", f.CreatedAfter)
 	setTime("created_before", f.CreatedBefore)
+	set("contains", f.Contains)
+	for _, at := range slices.Sorted(maps.Keys(f.Params)) {
+		q.Add("param", at+":"+f.Params[at])
+	}
 	set("error_group", f.ErrorGroup)
 	switch {
 	case f.LastEndedFirst:
@@ -108,9 +117,10 @@ func (c *Client) List(ctx context.Context, status TaskStatus) ([]*Task, error) {
 
 // FailuresQuery selects failed tasks to group. The zero value selects the latest of all types.
 type FailuresQuery struct {
-	TaskType string
-	Limit    int    // how many groups, the largest first; 0: 100
-	After    string // Failures.Next of the page before
+	TaskType   string
+	EndedAfter time.Time // exclusive, to the millisecond; zero: all
+	Limit      int       // how many groups, the largest first; 0: 100
+	After      string    // Failures.Next of the page before
 }
 
 // Failures groups failed tasks by type and error: the 10,000 that failed last or, on later pages, the 10,000 before
@@ -123,12 +133,12 @@ type Failures struct {
 	Next   string         // for FailuresQuery.After of the next page; "": this is the last page
 }
 
-// FailureGroup is a group of failed tasks of one type whose errors differ only in numbers, ids and quoted parts of
-// their first line.
+// FailureGroup is a group of failed tasks of one type. The lines of their errors that say what went wrong differ only in
+// numbers, ids and quoted parts.
 type FailureGroup struct {
 	Group     string // for Filter.ErrorGroup
 	TaskType  string
-	Signature string // the first line, with placeholders
+	Signature string // that line, with placeholders
 	Example   string // the error of the latest task
 	Count     int    // among Failures.Looked tasks
 	FirstAt   time.Time
@@ -141,6 +151,9 @@ func (c *Client) Failures(ctx context.Context, q FailuresQuery) (*Failures, erro
 	values := url.Values{}
 	if q.TaskType != "" {
 		values.Set("task_type", q.TaskType)
+	}
+	if !q.EndedAfter.IsZero() {
+		values.Set("ended_after", q.EndedAfter.UTC().Format("2006-01-02T15:04:05.000Z"))
 	}
 	if q.Limit != 0 {
 		values.Set("limit", strconv.Itoa(q.Limit))

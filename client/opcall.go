@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client/internal/hotjson"
-	"github.com/claimq/claimq/client/internal/hotwire"
 	"github.com/claimq/claimq/client/internal/lane"
 	"github.com/claimq/claimq/internal/repeat"
 )
@@ -23,13 +23,14 @@ const fullAnswerMin = 4 << 20
 
 // opCall is a call that can also be an op of a batch.
 type opCall struct {
-	kind   repeat.Op
-	id     uint64        // of the task; 0: none
-	body   []byte        // of the call by itself
-	weight int           // how much longer than the body the answer is likely to be
-	room   *hotwire.Room // memory for the task that a complete claims; nil: new memory
-	lonely bool          // never share a request
-	until  time.Time     // the deadline, if no context has an earlier one; zero: as for any call
+	kind     repeat.Op
+	id       uint64        // of the task; 0: none
+	body     []byte        // of the call by itself, but for the claim_request_id if claimAt is not 0
+	claimAt  int           // where in body the fields of a claim without a claim_request_id begin; 0: it claims nothing
+	weight   int           // how much longer than the body the answer is likely to be
+	room     *hotjson.Room // memory for the task that a complete claims; nil: new memory
+	unshared bool          // never share a request
+	until    time.Time     // the deadline, if no context has an earlier one; zero: as for any call
 }
 
 // path is the URL path of the call by itself.
@@ -40,9 +41,9 @@ func (o *opCall) path() string {
 	return taskPath(o.id, string(o.kind))
 }
 
-// item returns the call as an op of a batch.
-func (o *opCall) item() []byte {
-	b := append(make([]byte, 0, len(o.body)+len(`{"op":"complete","id":9007199254740991,`)), `{"op":"`...)
+// item returns the call as an op of a batch, in two parts. The rest is of the body.
+func (o *opCall) item() (head, rest []byte) {
+	b := append(make([]byte, 0, len(`{"op":"complete","id":9007199254740991,`)), `{"op":"`...)
 	b = append(b, o.kind...)
 	b = append(b, '"')
 	if o.id != 0 {
@@ -52,37 +53,59 @@ func (o *opCall) item() []byte {
 	if len(o.body) > len("{}") {
 		b = append(b, ',')
 	}
-	return append(b, o.body[1:]...)
+	return b, o.body[1:]
+}
+
+// name gives the claim its claim_request_id and its place among the claims with that id, if it has none yet.
+func (o *opCall) name(requestID string, place int) {
+	if o.claimAt == 0 {
+		return
+	}
+	b := make([]byte, 0, len(o.body)+len(`"claim_request_id":"","claim_request_place":999,`)+len(requestID))
+	b = append(append(append(b, o.body[:o.claimAt]...), `"claim_request_id":"`...), requestID...)
+	b = append(b, '"')
+	if place > 0 {
+		b = strconv.AppendInt(append(b, `,"claim_request_place":`...), int64(place), 10)
+	}
+	if o.body[o.claimAt] != '}' {
+		b = append(b, ',')
+	}
+	o.body, o.claimAt = append(b, o.body[o.claimAt:]...), 0
 }
 
 // op makes a call by itself, or in a request shared with others of its lane.
-func (c *Client) op(ctx context.Context, l *lane.Lane[share], o opCall) (wire.Answer, answer, error) {
-	if o.lonely || len(o.body) > lane.CallBytesMax {
+func (c *Client) op(ctx context.Context, l *lane.Lane[callResult], o opCall) (wire.Answer, answer, error) {
+	if o.unshared || len(o.body) > lane.CallBytesMax {
 		return c.opAlone(ctx, &o)
 	}
 	if l.Alone() {
 		defer l.Left()
 		return c.opAlone(ctx, &o)
 	}
-	item := o.item()
-	r := &ride{Item: item, Weight: len(item) + o.weight, Until: o.until}
+	r := l.NewCall()
+	r.Head, r.Item = o.item()
+	r.Weight, r.Until = len(r.Head)+len(r.Item)+o.weight, o.until
 	if o.kind == repeat.OpClaim {
-		r.Unread = func() { c.running.Go(func() { c.giveBack(r, o.body) }) }
+		claim := o.body // o itself would be allocated for every call
+		r.Unread = func() { c.running.Go(func() { c.giveBack(r, claim) }) }
 	}
 	shared, err := c.together(ctx, l, r)
 	o.until = r.Until
 	switch {
 	case !shared:
+		o.name(r.Result.requestID, r.Result.place)
 		return c.opAlone(ctx, &o)
 	case err != nil:
 		return wire.Answer{}, answer{}, err
 	}
 	a, size := r.Result.ans.answer, len(r.Result.ans.body)
 	decoded, err := opAnswer(r.Result.body, o.kind == repeat.OpClaim, o.room)
-	r.Result.ans.lent.Read()
-	if o.fallsShort(&decoded, err, size) {
+	r.Result.ans.pooled.Done()
+	if o.mayDiffer(&decoded, err, size) {
+		o.name(r.Result.requestID, r.Result.place) // what the first try claimed is repeated
 		return c.opAlone(ctx, &o)
 	}
+	l.Recycle(r)
 	c.counts.ended(ctx, 1, err)
 	a.body = nil // the memory may be reused by now
 	return decoded, a, err
@@ -90,12 +113,12 @@ func (c *Client) op(ctx context.Context, l *lane.Lane[share], o opCall) (wire.An
 
 // giveBack releases the tasks that a shared request claimed for a caller that did not wait for the answer, because no
 // other code knows of them. claim is the body of the caller's call.
-func (c *Client) giveBack(r *ride, claim []byte) {
+func (c *Client) giveBack(r *pendingCall, claim []byte) {
 	if r.Result.err != nil {
 		return
 	}
 	decoded, err := opAnswer(r.Result.body, true, nil)
-	r.Result.ans.lent.Read()
+	r.Result.ans.pooled.Done()
 	var asked wire.Claim
 	if err != nil || json.Unmarshal(claim, &asked) != nil {
 		return
@@ -111,13 +134,14 @@ func (c *Client) giveBack(r *ride, claim []byte) {
 func (c *Client) opAlone(ctx context.Context, o *opCall) (wire.Answer, answer, error) {
 	ctx, end := until(ctx, o.until)
 	defer end()
+	o.name(rand.Text(), 0)
 	return c.post(ctx, o.path(), o.body)
 }
 
 // opAnswer decodes the answer to an op's call, like takeAnswer.
-func opAnswer(body []byte, tasks bool, room *hotwire.Room) (wire.Answer, error) {
+func opAnswer(body []byte, tasks bool, room *hotjson.Room) (wire.Answer, error) {
 	if !bytes.HasPrefix(body, refusalFirst) {
-		if decoded, ok := hotwire.Answer(body, tasks, room); ok && decoded.Success {
+		if decoded, ok := hotjson.Answer(body, tasks, room); ok && decoded.Success {
 			return decoded, nil
 		}
 	}
@@ -142,10 +166,10 @@ func opRefusal(body []byte) error {
 	}
 }
 
-// fallsShort reports whether the call by itself might be answered differently than in a batch of size bytes of
+// mayDiffer reports whether the call by itself might be answered differently than in a batch of size bytes of
 // answer: it was refused as malformed, which may be due to earlier ops; a claim found nothing in an answer that may
 // have been full; or a claimed task comes without its payload for the same reason.
-func (o *opCall) fallsShort(decoded *wire.Answer, err error, size int) bool {
+func (o *opCall) mayDiffer(decoded *wire.Answer, err error, size int) bool {
 	if err != nil {
 		var refusal *Error
 		if errors.Is(err, ErrNoTasks) {
@@ -156,22 +180,22 @@ func (o *opCall) fallsShort(decoded *wire.Answer, err error, size int) bool {
 	if o.kind == repeat.OpClaim && decoded.Task == nil && len(decoded.Tasks) == 0 {
 		return size >= fullAnswerMin
 	}
-	if claimed := decoded.Claimed; claimed != nil && isBare(claimed.Task) {
+	if claimed := decoded.Claimed; claimed != nil && lacksPayload(claimed.Task) {
 		return true
 	}
 	if o.kind != repeat.OpClaim {
 		return false
 	}
 	for i := range decoded.Tasks {
-		if isBare(&decoded.Tasks[i]) {
+		if lacksPayload(&decoded.Tasks[i]) {
 			return true
 		}
 	}
-	return isBare(decoded.Task)
+	return lacksPayload(decoded.Task)
 }
 
-// isBare reports whether a claimed task comes without its payload, which every task has.
-func isBare(t *wire.Task) bool {
+// lacksPayload reports whether a claimed task comes without its payload, which every task has.
+func lacksPayload(t *wire.Task) bool {
 	return t != nil && t.ClaimState != "ended" && len(t.Params) == 0 && len(t.Payload) == 0
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/claimq/claimq/client/clienttest"
 )
 
-// A worker runs as many handlers as it was last told, and claims nothing when that is 0.
+// A worker runs at most the number of handlers that was set last, and claims nothing when that is 0.
 func TestWorker_SetConcurrency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := clienttest.New(t, clienttest.Ticking())

@@ -2,14 +2,13 @@ package client
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/client/internal/hotwire"
+	"github.com/claimq/claimq/client/internal/hotjson"
 	"github.com/claimq/claimq/internal/repeat"
 )
 
@@ -22,14 +21,25 @@ func (cl *Claim) hold() wire.Settle {
 	return wire.Settle{WorkerID: cl.workerID, ClaimToken: uint64(cl.Token)}
 }
 
-// Complete completes the task with the result: JSON is sent as JSON, other bytes as they are, an empty result not at
-// all. The tasks in then are submitted atomically with it; one without an idempotency key gets a random one.
+// Complete completes the task with the result: JSON is sent as JSON, other bytes as a payload; an empty result is
+// not sent. The tasks in then are submitted atomically with it; one without an idempotency key gets a random one.
 // Completing twice with the same claim returns nil, and the first result stands. Errors: ErrStaleClaim if the claim
 // is over, ErrTaskCompleted if another claim completed the task, ErrInvalidTask if one of then is malformed, ...;
 // then nothing was done.
 func (cl *Claim) Complete(ctx context.Context, result []byte, then ...Task) error {
 	_, _, err := cl.settle(ctx, settling{kind: repeat.OpComplete, submits: len(then) > 0}, func() ([]byte, error) {
 		return completion(cl.hold(), result, then)
+	})
+	return err
+}
+
+// CompleteLate is Complete without follow-ups, but also completes the task if the claim is over by its lease or a Fail
+// and the task has not been claimed since: the work is done, and need not be done again.
+func (cl *Claim) CompleteLate(ctx context.Context, result []byte) error {
+	_, _, err := cl.settle(ctx, settling{kind: repeat.OpComplete}, func() ([]byte, error) {
+		s := cl.hold()
+		s.Late = true
+		return completion(s, result, nil)
 	})
 	return err
 }
@@ -45,15 +55,15 @@ func (cl *Claim) CompleteAndClaim(ctx context.Context, result []byte, next Claim
 	if next.WorkerID == "" {
 		next.WorkerID = cl.workerID
 	}
-	decoded, a, err := cl.settle(ctx, settling{kind: repeat.OpComplete}, func() ([]byte, error) {
+	decoded, a, err := cl.settle(ctx, settling{kind: repeat.OpComplete, claims: next.RequestID == ""}, func() ([]byte, error) {
 		if err := next.check(); err != nil {
 			return nil, fmt.Errorf("claim the next: %w", err)
 		}
 		w := next.wire()
-		if w.ClaimRequestID == "" {
-			w.ClaimRequestID = rand.Text()
-		}
 		s := cl.hold()
+		if w.WorkerID == s.WorkerID {
+			w.WorkerID = "" // the same
+		}
 		s.Claim = &w
 		return completion(s, result, nil)
 	})
@@ -89,7 +99,8 @@ type settling struct {
 	// submits says that the call submits tasks. It does not share a request then, because the tasks keep their
 	// request's trace context.
 	submits bool
-	room    *hotwire.Room // memory for a task that it claims; nil: new memory
+	claims  bool          // the call has a claim without a claim_request_id
+	room    *hotjson.Room // memory for a task that it claims; nil: new memory
 	until   time.Time     // the deadline, if no earlier one applies; zero: as for any call
 }
 
@@ -102,7 +113,10 @@ func (cl *Claim) settle(ctx context.Context, s settling, body func() ([]byte, er
 	}
 	if err == nil {
 		// The answer shows this task and, with a claim, possibly another like it.
-		o := opCall{kind: s.kind, id: cl.taskID, body: s.body, weight: 2 * len(cl.Task.Payload), room: s.room, lonely: s.submits, until: s.until}
+		o := opCall{kind: s.kind, id: cl.taskID, body: s.body, weight: 2 * len(cl.Task.Payload), room: s.room, unshared: s.submits, until: s.until}
+		if s.claims {
+			o.claimAt = hotjson.ClaimAt(s.body)
+		}
 		decoded, a, err = cl.c.op(ctx, cl.c.lanes.settles, o)
 	}
 	if err != nil {
@@ -174,6 +188,20 @@ func (cl *Claim) waitSettled(ctx context.Context) {
 	}
 }
 
+// ExtendExact is Extend without progress, but the lease ends d from now even if that is earlier than before. d must be
+// above 0. A worker that cannot do the task now has it come back soon, with the attempt counted.
+func (cl *Claim) ExtendExact(ctx context.Context, d time.Duration) (cancelRequested bool, err error) {
+	if d <= 0 {
+		err = fmt.Errorf("lease is %v, it must be above 0", d)
+	} else {
+		cancelRequested, err = cl.extend(ctx, wire.Settle{LeaseMS: milliseconds(d), Exact: true}, nil)
+	}
+	if err != nil {
+		return false, cl.wrap(string(repeat.OpExtend), err)
+	}
+	return cancelRequested, nil
+}
+
 // Extend moves the end of the lease to d from now, never to an earlier time; 0 uses the claim's own length. If
 // progress is not nil, it is stored as JSON with the task, replacing the last one; if it is larger than 4 KiB, only
 // its beginning is stored, as a string. Extend returns whether a cancel of the task was requested. Then the work
@@ -186,7 +214,7 @@ func (cl *Claim) Extend(ctx context.Context, d time.Duration, progress any) (can
 		raw, err = marshal(progress)
 	}
 	if err == nil {
-		cancelRequested, err = cl.extend(ctx, d, raw)
+		cancelRequested, err = cl.extend(ctx, wire.Settle{LeaseMS: milliseconds(d)}, raw)
 	}
 	if err != nil {
 		return false, cl.wrap(string(repeat.OpExtend), err)
@@ -194,10 +222,10 @@ func (cl *Claim) Extend(ctx context.Context, d time.Duration, progress any) (can
 	return cancelRequested, nil
 }
 
-// extend is Extend with encoded progress; nil: none.
-func (cl *Claim) extend(ctx context.Context, d time.Duration, progress json.RawMessage) (cancelRequested bool, err error) {
+// extend is Extend with the lease of to, and encoded progress; nil: none.
+func (cl *Claim) extend(ctx context.Context, to wire.Settle, progress json.RawMessage) (cancelRequested bool, err error) {
 	s := cl.hold()
-	s.LeaseMS = milliseconds(d)
+	s.LeaseMS, s.Exact = to.LeaseMS, to.Exact
 	body, err := extension(s, progress)
 	if err != nil {
 		return false, err
@@ -207,16 +235,16 @@ func (cl *Claim) extend(ctx context.Context, d time.Duration, progress json.RawM
 	if err != nil {
 		return false, err
 	}
-	cl.extended(&decoded, &a)
+	cl.extended(&decoded, &a, s.Exact)
 	return decoded.CancelRequested, nil
 }
 
-// extended notes the new lease from the answer to an extend.
-func (cl *Claim) extended(decoded *wire.Answer, a *answer) {
+// extended notes the new lease from the answer to an extend, which may be shorter than before if it is exact.
+func (cl *Claim) extended(decoded *wire.Answer, a *answer, exact bool) {
 	left := time.Duration(decoded.LeaseRemainingMS) * time.Millisecond
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	if end := repeat.LeaseEnd(a.sentAt, left); end.After(cl.endsAt) {
+	if end := repeat.LeaseEnd(a.sentAt, left); exact || end.After(cl.endsAt) {
 		cl.endsAt, cl.lease = end, left
 	}
 }

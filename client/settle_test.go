@@ -76,7 +76,7 @@ func TestClaim_CompleteAndClaim(t *testing.T) {
 			}
 			claim := got[0].field(t, "claim").(map[string]any)
 			id, _ := claim["claim_request_id"].(string)
-			want := fmt.Sprintf(`{"worker_id":"w1","claim_token":5,"result":"x","claim":{"worker_id":"w1","task_types":["mail"],"max_attempts_remaining":2,"sort_by":"random","lease_ms":10000,"claim_request_id":%q}}`, id)
+			want := fmt.Sprintf(`{"worker_id":"w1","claim_token":5,"result":"x","claim":{"claim_request_id":%q,"task_types":["mail"],"max_attempts_remaining":2,"sort_by":"random","lease_ms":10000}}`, id)
 			if len(id) != 26 || got[0].body != want {
 				t.Errorf("sent %s\nwant %s", got[0].body, want)
 			}
@@ -192,5 +192,37 @@ func TestClaim_Extend_reportsProgress(t *testing.T) {
 	}
 	if _, err := cl.Extend(t.Context(), 0, func() {}); err == nil {
 		t.Error("a function was encoded")
+	}
+}
+
+// An exact extend may shorten the lease, for the program too.
+func TestClaim_ExtendExact(t *testing.T) {
+	t.Parallel()
+	s, cl := claimFor(t, says(200, `{"success":true,"lease_remaining_ms":60000}`), says(200, `{"success":true,"lease_remaining_ms":1500}`))
+	if _, err := cl.Extend(t.Context(), time.Minute, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cl.ExtendExact(t.Context(), 1500*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.requests()[2].body; got != `{"worker_id":"w1","claim_token":5,"lease_ms":1500,"exact":true}` {
+		t.Errorf("sent %s", got)
+	}
+	if left := time.Until(cl.LeaseEndsAt()); left > 2*time.Second {
+		t.Errorf("the lease has %v left", left)
+	}
+	if _, err := cl.ExtendExact(t.Context(), 0); err == nil {
+		t.Error("no lease was taken")
+	}
+}
+
+func TestClaim_CompleteLate(t *testing.T) {
+	t.Parallel()
+	s, cl := claimFor(t, says(200, `{"success":true}`))
+	if err := cl.CompleteLate(t.Context(), []byte(`1`)); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.requests()[1].body; got != `{"worker_id":"w1","claim_token":5,"result":1,"late":true}` {
+		t.Errorf("sent %s", got)
 	}
 }

@@ -36,7 +36,7 @@ type Step struct {
 	Name string // 1 to 128 of A-Z a-z 0-9 _ . : -; unique among the steps
 	// DependsOn names the steps that have to complete before this one can be claimed.
 	DependsOn []string
-	// Task is the work. When submitted it must have no steps of its own, and no IdempotencyKey, Unique and Retention,
+	// Task is the work. When submitted it must have no steps, and no IdempotencyKey, Unique and Retention,
 	// which the parent sets. When read as part of its parent it has only ID, TaskType, Status and the first KiB of
 	// Error; use Get with its ID, or Tasks with Filter.ParentID, for the rest.
 	Task Task
@@ -52,8 +52,8 @@ func (t *Task) AddStep(name string, step Task, after ...string) {
 type Workflow struct {
 	ID    string            // of the parent
 	Steps map[string]string // step ids by step name
-	// Created is false if the parent's idempotency key was taken; then ID and Steps are those of the task that has
-	// it.
+	// Created is false if the parent's idempotency key was taken; then ID and Steps belong to the task that
+	// has it.
 	Created bool
 }
 

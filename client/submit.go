@@ -11,7 +11,7 @@ import (
 	"strconv"
 
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/client/internal/hotwire"
+	"github.com/claimq/claimq/client/internal/hotjson"
 )
 
 // Limits for one request of SubmitMany, below the server's 1,000 items, 10,000 tasks with their steps and 8 MiB.
@@ -206,7 +206,7 @@ func (c *Client) post(ctx context.Context, path string, body []byte) (decoded wi
 // takeAnswer returns a Request.take that decodes the answer. Without tasks it skips the task that the call is about.
 func takeAnswer(decoded *wire.Answer, tasks bool) func(body []byte) bool {
 	return func(body []byte) (ok bool) {
-		*decoded, ok = hotwire.Answer(body, tasks, nil)
+		*decoded, ok = hotjson.Answer(body, tasks, nil)
 		return ok && decoded.Success
 	}
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client/internal/hotjson"
-	"github.com/claimq/claimq/client/internal/hotwire"
 )
 
 // Special values of Task.Retention.
@@ -63,7 +62,7 @@ type Task struct {
 	// Unique says how long the idempotency key stays taken: while the task exists (""), or until it ends
 	// (UniqueActive).
 	Unique string
-	// Steps make the task a parent: it is not claimed itself, its steps are claimed as tasks of their own, and it
+	// Steps make the task a parent: it is not claimed itself, its steps are claimed as separate tasks, and it
 	// ends with them. Up to 1,000, without cycles. A parent may have no Payload. It cannot have RunAt, ExpiresAt or
 	// Group; its steps can. Only Get, GetByIdempotencyKey and calls that change one task return them.
 	Steps []Step
@@ -91,6 +90,12 @@ type Task struct {
 	AttemptsLog []Attempt
 	// InForce are the settings that apply to the task; only Get returns them.
 	InForce *InForce
+	// Attributes is a JSON object that describes the payload. Workers get it unchanged. nil: none.
+	Attributes []byte
+	// OriginID and OriginType are those of the task of which this one, a dead letter, is a copy; "" for others.
+	OriginID, OriginType string
+	// MovedToID is the dead letter of a failed task, which cannot be retried then. "": it has none.
+	MovedToID string
 	// Traceparent is the W3C trace context of the submit; "": none. Start the spans of the work in it.
 	Traceparent string
 	// ParentID is the task that this step belongs to, StepName its name there, and DependsOn names the steps that it
@@ -165,17 +170,17 @@ func (t *Task) encodeFields(key string) ([]byte, error) {
 		TaskType: t.TaskType, Priority: int32(t.Priority), MaxAttempts: wireAttempts(t.MaxAttempts), IdempotencyKey: key, Unique: t.Unique,
 		RunAt: wireTime(t.RunAt), ExpiresAt: wireTime(t.ExpiresAt), LeaseMS: milliseconds(t.Lease),
 		Backoff: t.Backoff.wire(), RetentionMS: wireRetention(t.Retention), Labels: t.Labels, Group: t.Group,
-		Finalize: t.Finalize, OnStepFailure: t.OnStepFailure,
+		Finalize: t.Finalize, OnStepFailure: t.OnStepFailure, Attributes: t.Attributes,
 	}
-	if !t.Binary && hotjson.Travels(t.Payload) {
+	if !t.Binary && hotjson.RoundTrips(t.Payload) {
 		n.Params = t.Payload
 	} else {
 		n.Payload = t.Payload
 	}
-	return hotwire.Task(&n)
+	return hotjson.Task(&n)
 }
 
-// check refuses values that would not reach the server as they are meant. The server checks the rest.
+// check refuses values that the encoding would change. The server checks the rest.
 func (t *Task) check() error {
 	switch {
 	case t.Steps != nil && len(t.Steps) == 0:
@@ -252,13 +257,20 @@ func milliseconds(d time.Duration) int64 {
 
 // fromWire converts the server's task. The result shares only byte slices and maps with w.
 func fromWire(w *wire.Task) *Task {
-	t := &Task{
+	t := &Task{}
+	setFromWire(t, w)
+	return t
+}
+
+// setFromWire is fromWire into memory of the caller.
+func setFromWire(t *Task, w *wire.Task) {
+	*t = Task{
 		ID: strconv.FormatUint(w.ID, 10), IdempotencyKey: w.IdempotencyKey, TaskType: w.TaskType,
 		Payload: either(w.Params, w.Payload), Binary: len(w.Payload) > 0, Priority: int(w.Priority), MaxAttempts: attemptsFromWire(w.MaxAttempts),
 		Lease: time.Duration(w.LeaseMS) * time.Millisecond, Status: TaskStatus(w.Status), Attempts: int(w.Attempts),
 		Retention: retentionFromWire(w.RetentionMS), Backoff: backoffFromWire(w.Backoff), Labels: w.Labels, Group: w.Group,
-		Traceparent: w.Traceparent,
-		Steps:       stepsFromWire(w.Steps), Finalize: w.Finalize, OnStepFailure: w.OnStepFailure,
+		Traceparent: w.Traceparent, Attributes: either(w.Attributes, nil),
+		Steps: stepsFromWire(w.Steps), Finalize: w.Finalize, OnStepFailure: w.OnStepFailure,
 		StepName: w.Step,
 		Error:    w.Error, Result: either(w.Result, w.ResultPayload), ResultBinary: len(w.ResultPayload) > 0, Progress: either(w.Progress, nil), CancelRequested: w.CancelRequested,
 		CreatedAt: w.CreatedAt, ClaimedAt: copied(w.ClaimedAt), CompletedAt: copied(w.CompletedAt),
@@ -271,6 +283,12 @@ func fromWire(w *wire.Task) *Task {
 	}
 	if w.ParentID != 0 {
 		t.ParentID = formatID(w.ParentID)
+	}
+	if w.Origin != nil {
+		t.OriginID, t.OriginType = strconv.FormatUint(w.Origin.ID, 10), w.Origin.TaskType
+	}
+	if w.MovedToID != 0 {
+		t.MovedToID = strconv.FormatUint(w.MovedToID, 10)
 	}
 	if len(w.DependsOn) > 0 {
 		t.DependsOn = w.DependsOn
@@ -293,7 +311,6 @@ func fromWire(w *wire.Task) *Task {
 		}
 		t.AttemptsLog = append(t.AttemptsLog, attempt)
 	}
-	return t
 }
 
 // copied returns a pointer to a copy of *t, or nil.

@@ -26,6 +26,7 @@ func TestTask_encode(t *testing.T) {
 		"all that there": {Task{Payload: []byte("1"), TaskType: "mail", Priority: -3, MaxAttempts: 9, Lease: time.Minute, ID: "7", Status: StatusFailed}, `{"params":1,"task_type":"mail","priority":-3,"max_attempts":9,"idempotency_key":"k","lease_ms":60000}`},
 		"its times":      {Task{Payload: []byte("1"), RunAt: time.Date(2026, 1, 2, 3, 4, 5, 1, time.FixedZone("", 3600)), ExpiresAt: time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC)}, `{"params":1,"idempotency_key":"k","run_at":"2026-01-02T02:04:05.001Z","expires_at":"2026-01-03T00:00:00Z"}`},
 		"its backoff":    {Task{Payload: []byte("1"), Backoff: &Backoff{Initial: time.Second, Factor: 1.00000049, Jitter: 0.1 + 0.2}}, `{"params":1,"idempotency_key":"k","backoff":{"initial_ms":1000,"factor":1,"jitter":0.3}}`},
+		"no jitter":      {Task{Payload: []byte("1"), Backoff: &Backoff{Initial: time.Second, Jitter: NoJitter}}, `{"params":1,"idempotency_key":"k","backoff":{"initial_ms":1000,"jitter":0}}`},
 		"small shares":   {Task{Payload: []byte("1"), Backoff: &Backoff{Initial: 1, Max: time.Hour, Factor: 1.000001, Jitter: 0.000001}}, `{"params":1,"idempotency_key":"k","backoff":{"initial_ms":1,"max_ms":3600000,"factor":1.000001,"jitter":0.000001}}`},
 		"kept for ever":  {Task{Payload: []byte("1"), Retention: KeepForever}, `{"params":1,"idempotency_key":"k","retention_ms":-1}`},
 		"not kept":       {Task{Payload: []byte("1"), Retention: KeepNone}, `{"params":1,"idempotency_key":"k","retention_ms":0}`},
@@ -59,6 +60,7 @@ func TestTask_encode_refusals(t *testing.T) {
 		"no backoff":       {Payload: ok, Backoff: &Backoff{}},
 		"backoff factor":   {Payload: ok, Backoff: &Backoff{Initial: 1, Factor: math.NaN()}},
 		"backoff jitter":   {Payload: ok, Backoff: &Backoff{Initial: 1, Jitter: math.Inf(1)}},
+		"less than none":   {Payload: ok, Backoff: &Backoff{Initial: 1, Jitter: -0.5}},
 		"key is not UTF-8": {Payload: ok, IdempotencyKey: "\xff"},
 	} {
 		if _, err := task.encode("k"); !errors.Is(err, ErrInvalidTask) {

@@ -3,109 +3,101 @@ package client
 import (
 	"bytes"
 	"context"
-	"encoding/json"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/client/internal/bodies"
 	"github.com/claimq/claimq/client/internal/hotjson"
-	"github.com/claimq/claimq/client/internal/hotwire"
 	"github.com/claimq/claimq/client/internal/lane"
 )
 
 // lanes are the queues of calls that share requests, one per kind. Kinds are not mixed because a request is refused
 // as a whole if the key may not make one of its calls, and because settles and extends do not count for the key's
 // rate. Extends have their own lane so that no lease waits behind completes.
-type lanes struct{ submits, claims, settles, extends *lane.Lane[share] }
+type lanes struct{ submits, claims, settles, extends *lane.Lane[callResult] }
 
-type ride = lane.Call[share]
+type pendingCall = lane.Call[callResult]
 
-// share is the part of a shared request's answer that belongs to one call.
-type share struct {
+// callResult is the part of a shared request's answer that belongs to one call.
+type callResult struct {
 	// alone says that the call must be made by itself. Nothing was done for it, or only something that the call will
 	// be answered with again.
 	alone bool
 	err   error
 	body  []byte // the answer that the call by itself would get; for a submit, its element of the answer
 	ans   *sharedAnswer
+	// requestID is the claim_request_id that the request's claims shared; place is the call's claim_request_place.
+	requestID string
+	place     int
 }
 
-// sharedAnswer is the answer to a shared request. lent is its body.
+// sharedAnswer is the answer to a shared request. pooled is its body.
 type sharedAnswer struct {
 	answer
-	lent *bodies.Lent
+	pooled *lane.Pooled
 }
 
 func (c *Client) newLanes() lanes {
 	return lanes{
 		submits: lane.New(c.sendSubmits, c.running.Go), claims: lane.New(c.sendClaims, c.running.Go),
-		settles: lane.New(c.sendHolds, c.running.Go), extends: lane.New(c.sendHolds, c.running.Go),
+		settles: lane.New(c.sendSettles, c.running.Go), extends: lane.New(c.sendExtends, c.running.Go),
 	}
 }
 
 // close prevents further shared requests. Calls that wait for one end with their contexts, knowing that nothing was
 // sent.
 func (l lanes) close() {
-	for _, each := range []*lane.Lane[share]{l.submits, l.claims, l.settles, l.extends} {
+	for _, each := range []*lane.Lane[callResult]{l.submits, l.claims, l.settles, l.extends} {
 		each.Close()
 	}
 }
 
-func (c *Client) sendSubmits(ctx context.Context, rides []*ride) (tooMuch bool) {
-	return c.sendTogether(ctx, "/api/tasks", `{"tasks":[`, rides)
+func (c *Client) sendSubmits(ctx context.Context, calls []*pendingCall) (tooMuch bool) {
+	return c.sendTogether(ctx, "/api/tasks", `{"tasks":[`, "", calls)
 }
 
-func (c *Client) sendClaims(ctx context.Context, rides []*ride) (tooMuch bool) {
-	return c.sendTogether(ctx, "/api/batch", `{"ops":[`, rides)
+func (c *Client) sendClaims(ctx context.Context, calls []*pendingCall) (tooMuch bool) {
+	id := rand.Text()
+	return c.sendTogether(ctx, "/api/batch", `{"claim_request_id":"`+id+`","ops":[`, id, calls)
 }
 
-// sendHolds sends settles or extends. It asks for an answer without the tasks, because the callers know them; a
-// server that does not support this gets the request without that option.
-func (c *Client) sendHolds(ctx context.Context, rides []*ride) (tooMuch bool) {
-	if !c.wholeAnswers.Load() {
-		tooMuch = c.sendTogether(ctx, "/api/batch", `{"return":"minimal","ops":[`, rides)
-		if !tooMuch || fieldOf(rides[0].Result.err) != "return" {
-			return tooMuch
-		}
-		c.wholeAnswers.Store(true)
+// sendSettles, as sendExtends, asks for an answer without the tasks, because the callers know them.
+func (c *Client) sendSettles(ctx context.Context, calls []*pendingCall) (tooMuch bool) {
+	if !slices.ContainsFunc(calls, func(r *pendingCall) bool { return hotjson.HasClaim(r.Item) }) {
+		return c.sendExtends(ctx, calls)
 	}
-	return c.sendTogether(ctx, "/api/batch", `{"ops":[`, rides)
+	id := rand.Text()
+	return c.sendTogether(ctx, "/api/batch", `{"return":"minimal","claim_request_id":"`+id+`","ops":[`, id, calls)
 }
 
-// fieldOf returns the field that a refusal names.
-func fieldOf(err error) string {
-	var refusal *Error
-	var details struct {
-		Field string `json:"field"`
-	}
-	if errors.As(err, &refusal) && json.Unmarshal(refusal.Details, &details) == nil {
-		return details.Field
-	}
-	return ""
+func (c *Client) sendExtends(ctx context.Context, calls []*pendingCall) (tooMuch bool) {
+	return c.sendTogether(ctx, "/api/batch", `{"return":"minimal","ops":[`, "", calls)
 }
 
-// sendTogether makes a shared request that begins with open, followed by the items, separated by commas. It is
-// repeated unchanged, because the server recognizes a repeat of each item. refused says that it was refused because
-// of its calls.
-func (c *Client) sendTogether(ctx context.Context, path, open string, rides []*ride) (refused bool) {
-	body := &bodies.Joined{Open: open, Items: make([][]byte, len(rides))}
-	for i, r := range rides {
-		body.Items[i] = r.Item
+// sendTogether makes a shared request that begins with open, followed by the items, separated by commas. requestID is
+// its claim_request_id, "" if it has none. It is repeated unchanged, because the server recognizes a repeat of each
+// item. refused says that it was refused because of its calls.
+func (c *Client) sendTogether(ctx context.Context, path, open, requestID string, calls []*pendingCall) (refused bool) {
+	body := &lane.Joined{Open: open, Items: make([][2][]byte, len(calls))}
+	for i, r := range calls {
+		body.Items[i] = [2][]byte{r.Head, r.Item}
 	}
-	results, a, err := c.callMany(ctx, Request{Path: path, joined: body, Repeatable: true, acts: len(rides)})
-	refused = refusedWhole(err)
-	ans := &sharedAnswer{a, bodies.NewLent(a.body, len(rides))}
-	for i, r := range rides {
+	results, a, err := c.callMany(ctx, Request{Path: path, joined: body, Repeatable: true, acts: len(calls)})
+	refused = refusedForOne(err)
+	ans := &sharedAnswer{a, lane.NewPooled(a.body, len(calls))}
+	for i, r := range calls {
+		r.Result = callResult{requestID: requestID, place: i}
 		if err != nil {
-			r.Result = share{alone: refused, err: ofEach(err)}
+			r.Result.alone, r.Result.err = refused, errorForCaller(err)
 			continue
 		}
-		r.Result = share{body: results[i], ans: ans}
+		r.Result.body, r.Result.ans = results[i], ans
 	}
 	return refused
 }
@@ -121,16 +113,16 @@ func (c *Client) callMany(ctx context.Context, r Request) (results [][]byte, a a
 	return results, a, err
 }
 
-// refusedWhole reports whether a shared request was refused because of one of its calls. Nothing was done then, and
+// refusedForOne reports whether a shared request was refused because of one of its calls. Nothing was done then, and
 // each call can be tried by itself.
-func refusedWhole(err error) bool {
+func refusedForOne(err error) bool {
 	var refusal *Error
 	return errors.As(err, &refusal) && refusal.Code != "" && !errors.Is(err, ErrOutcomeUnknown) && refusal.Status >= 400 && refusal.Status < 500 &&
 		refusal.Status != http.StatusUnauthorized && refusal.Status != http.StatusTooManyRequests
 }
 
-// ofEach returns the error for one of several callers. Each gets its own copy of an *Error, because it may change it.
-func ofEach(err error) error {
+// errorForCaller returns the error for one of several callers. Each gets its own copy of an *Error, because it may change it.
+func errorForCaller(err error) error {
 	if refusal, ok := err.(*Error); ok { //nolint:errorlint // one that is wrapped is not the caller's
 		own := *refusal
 		return &own
@@ -141,7 +133,7 @@ func ofEach(err error) error {
 // together makes a call in a shared request. shared is false if the call has to be made by itself, and nothing was
 // done for it. Otherwise the outcome is err or r.Result. The call's time is bounded as by bound, or by r.Until, which
 // together sets instead of making a context, because a context would be a tenth of the cost of a shared call.
-func (c *Client) together(ctx context.Context, l *lane.Lane[share], r *ride) (shared bool, err error) {
+func (c *Client) together(ctx context.Context, l *lane.Lane[callResult], r *pendingCall) (shared bool, err error) {
 	if err := c.begin(); err != nil {
 		return true, err
 	}
@@ -154,9 +146,9 @@ func (c *Client) together(ctx context.Context, l *lane.Lane[share], r *ride) (sh
 	case errors.Is(err, lane.ErrClosed):
 		return true, ErrClosed
 	case errors.Is(err, lane.ErrQueued):
-		return true, overOrEnded(ctx)
+		return true, whyLeft(ctx)
 	default: // lane.ErrSent
-		err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, overOrEnded(ctx))
+		err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, whyLeft(ctx))
 		c.counts.ended(ctx, 1, err)
 		return true, err
 	}
@@ -170,8 +162,8 @@ func (c *Client) together(ctx context.Context, l *lane.Lane[share], r *ride) (sh
 	return true, nil
 }
 
-// overOrEnded returns why a call was not waited for: ctx has ended, or its time is over.
-func overOrEnded(ctx context.Context) error {
+// whyLeft returns why a call was not waited for: ctx has ended, or its time is over.
+func whyLeft(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ended(ctx)
 	}
@@ -197,7 +189,8 @@ func (c *Client) submitOne(ctx context.Context, body []byte) (wire.SubmitResult,
 		return c.submitAlone(ctx, body, time.Time{})
 	}
 	item := traced(ctx, body) // a call by itself has it in a header
-	r := &ride{Item: item, Weight: len(item)}
+	r := l.NewCall()
+	r.Item, r.Weight = item, len(item)
 	shared, err := c.together(ctx, l, r)
 	switch {
 	case !shared:
@@ -206,7 +199,8 @@ func (c *Client) submitOne(ctx context.Context, body []byte) (wire.SubmitResult,
 		return wire.SubmitResult{}, err
 	}
 	result, err := submitResultOf(r.Result.body, r.Result.ans.requestID)
-	r.Result.ans.lent.Read()
+	r.Result.ans.pooled.Done()
+	l.Recycle(r)
 	c.counts.ended(ctx, 1, err)
 	return result, err
 }
@@ -228,7 +222,7 @@ func (c *Client) submitAlone(ctx context.Context, body []byte, then time.Time) (
 // submitResultOf decodes a task's element of the answer to a submit of many, and does not retain it. requestID is the
 // answer's.
 func submitResultOf(element []byte, requestID string) (wire.SubmitResult, error) {
-	result, ok := hotwire.SubmitResult(element)
+	result, ok := hotjson.SubmitResult(element)
 	if !ok || result.ID == 0 && result.Code.Status() == 0 {
 		return result, errOpAnswer
 	}

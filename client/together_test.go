@@ -17,7 +17,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/client/internal/bodies"
 	"github.com/claimq/claimq/client/internal/lane"
 )
 
@@ -79,7 +78,7 @@ func crowd(t *testing.T, test func(t *testing.T, c *crowded)) {
 		if c.Client, err = newClient(Config{Endpoints: []string{"http://memory"}, Timeout: time.Minute}, sentTransport{c}, sentTransport{c}); err != nil {
 			t.Fatal(err)
 		}
-		for _, l := range []*lane.Lane[share]{c.lanes.submits, c.lanes.claims, c.lanes.settles, c.lanes.extends} {
+		for _, l := range []*lane.Lane[callResult]{c.lanes.submits, c.lanes.claims, c.lanes.settles, c.lanes.extends} {
 			for l.Alone() {
 			}
 		}
@@ -574,57 +573,6 @@ func TestTogether_leases(t *testing.T) {
 	})
 }
 
-// Calls that may be answered differently in a batch are repeated by themselves: a claimed task without its payload,
-// nothing to claim in a full answer, and an op that is refused as malformed.
-func TestTogether_fallsShort(t *testing.T) {
-	t.Parallel()
-	bare := `{"success":true,"task":{"id":2,"status":"claimed","worker_id":"w1","claim_token":2,"lease_remaining_ms":30000}`
-	full := strings.Repeat(" ", fullAnswerMin)
-	none := `{"success":false,"error":"none","code":"no_pending_tasks","message":"none"`
-	for name, result := range map[string]string{
-		"bare":      bare + `}`,
-		"bare many": `{"success":true,"tasks":[{"id":2,"status":"claimed","worker_id":"w1","claim_token":2,"lease_remaining_ms":30000}]}`,
-		"full":      none + full + `}`,
-		"reach":     `{"success":false,"error":"too many","code":"invalid_request","message":"M","field":"ops"}`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			crowd(t, func(t *testing.T, c *crowded) {
-				var cl *Claim
-				errs := begin(func() (err error) {
-					cl, err = c.ClaimNext(t.Context(), ClaimRequest{WorkerID: "w1"})
-					return err
-				})
-				h := c.request(0, "/api/batch")
-				h.say(200, `{"success":true,"results":[`+result+`],"failed":0}`)
-				own := c.request(1, claimPath)
-				if want := strings.TrimSuffix(strings.TrimPrefix(h.body, `{"ops":[{"op":"claim",`), "]}"); own.body != "{"+want {
-					t.Errorf("alone it is %s, among others %s", own.body, h.body)
-				}
-				own.say(200, claimedTask)
-				wantErrors(t, errs, nil)
-				if string(cl.Task.Payload) != `{"to":"ada"}` {
-					t.Errorf("the task is %+v", cl.Task)
-				}
-			})
-		})
-	}
-	t.Run("ended", func(t *testing.T) {
-		t.Parallel()
-		crowd(t, func(t *testing.T, c *crowded) {
-			errs := begin(func() error {
-				_, err := c.ClaimNext(t.Context(), ClaimRequest{WorkerID: "w1", RequestID: "mine"})
-				return err
-			})
-			c.request(0, "/api/batch").say(200, `{"success":true,"results":[`+strings.Replace(bare, `"status"`, `"claim_state":"ended","status"`, 1)+`}],"failed":0}`)
-			wantErrors(t, errs, ErrStaleClaim)
-			if n := c.requests(); n != 1 {
-				t.Errorf("%d requests: what has ended needs no payload", n)
-			}
-		})
-	})
-}
-
 // If an answer's results cannot be read, the outcome of the calls is unknown.
 func TestTogether_unreadable(t *testing.T) {
 	t.Parallel()
@@ -641,27 +589,6 @@ func TestTogether_unreadable(t *testing.T) {
 			errs := begin(func() error { return cl.Complete(t.Context(), nil) })
 			c.request(n, "/api/batch").say(200, `{"success":true,"results":[`+result+`],"failed":0}`)
 			wantErrors(t, errs, ErrOutcomeUnknown)
-		}
-	})
-}
-
-// A server that cannot leave tasks out of its answers is asked for whole answers, now and from then on.
-func TestTogether_earlierServer(t *testing.T) {
-	t.Parallel()
-	crowd(t, func(t *testing.T, c *crowded) {
-		cl := c.someClaims("1", "2")
-		errs := begin(func() error { return cl[0].Complete(t.Context(), nil) })
-		first := c.request(1, "/api/batch")
-		first.say(400, `{"success":false,"error":"Unknown field: return","code":"invalid_request","message":"Remove it","request_id":"R","field":"return"}`)
-		again := c.request(2, "/api/batch")
-		if want := strings.Replace(first.body, `"return":"minimal",`, "", 1); again.body != want || want == first.body {
-			t.Errorf("after %s the client sends %s", first.body, again.body)
-		}
-		again.say(200, `{"success":true,"results":[{"success":true,"task":{"id":1}}],"failed":0}`)
-		wantErrors(t, errs, nil)
-		begin(func() error { return cl[1].Complete(t.Context(), nil) })
-		if h := c.request(3, "/api/batch"); strings.Contains(h.body, "return") {
-			t.Errorf("the next is %s", h.body)
 		}
 	})
 }
@@ -685,7 +612,7 @@ func TestTogether_request(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	j := &bodies.Joined{Open: "[", Items: [][]byte{[]byte("1"), []byte("2")}}
+	j := &lane.Joined{Open: "[", Items: [][2][]byte{{nil, []byte("1")}, {[]byte("2")}}}
 	req, err := c.newRequest(t.Context(), "http://127.0.0.1:1", Request{Method: http.MethodPost, Path: "/x", joined: j}, false)
 	if err != nil {
 		t.Fatal(err)

@@ -26,13 +26,31 @@ type TypeSettings struct {
 	MaxAttempts *int           // UnlimitedAttempts: no limit; 0 clears it
 	Backoff     *Backoff       // the zero Backoff clears it
 	Retention   *time.Duration // as Task.Retention; 0 clears it
+	// Delay delays tasks submitted without Task.Delay and Task.RunAt; a RunAt that has passed means at once. 0 clears
+	// it.
+	Delay *time.Duration
+	// DeadLetter says where copies of tasks go whose last attempt failed. The zero DeadLetter clears it.
+	DeadLetter *DeadLetter
+}
+
+// DeadLetter says that a task whose last attempt fails, or expires, is submitted again with another type, in the
+// same log entry.
+type DeadLetter struct {
+	TaskType string // another type than the one with this setting
+	// MaxAttempts makes that attempt the last one, even if the task may have more. 0: as many as the task may have.
+	MaxAttempts int
 }
 
 // TaskType is a task type with its numbers and settings.
 type TaskType struct {
 	Name string
 	TypeTallies
-	Settings TypeSettings
+	// OldestWait is the time for which the pending task that was submitted first has been pending: since its submit or
+	// its time, or since it was pending again. OldestPendingID is its id, of which Why says why it waits; "" if none is
+	// pending.
+	OldestWait      time.Duration
+	OldestPendingID string
+	Settings        TypeSettings
 }
 
 // TypeTallies are numbers of one task type, or of all.
@@ -202,7 +220,7 @@ func limitsFromWire(w *wire.Limits) *Limits {
 	return &Limits{BodyBytes: w.BodyBytes, ValueBytes: w.ValueBytes, ErrorBytes: w.ErrorBytes, Depth: w.Depth, Items: w.Items}
 }
 
-// encode uses a map so that absent fields stay as they are, and null clears one.
+// encode uses a map so that absent fields do not change, and null clears one.
 func (s *TypeSettings) encode() ([]byte, error) {
 	fields := map[string]any{}
 	set := func(name string, cleared bool, value any) {
@@ -222,6 +240,15 @@ func (s *TypeSettings) encode() ([]byte, error) {
 			return nil, fmt.Errorf("rate limit is %v", *s.RateLimit)
 		}
 		set("rate_limit", *s.RateLimit == 0, math.Round(*s.RateLimit*1e6)/1e6)
+	}
+	if s.Delay != nil {
+		set("delay_ms", *s.Delay == 0, milliseconds(*s.Delay))
+	}
+	if d := s.DeadLetter; d != nil {
+		if d.MaxAttempts < 0 || d.MaxAttempts > math.MaxInt32 {
+			return nil, fmt.Errorf("dead letter: max attempts is %d, it must be 1 to %d, or 0", d.MaxAttempts, math.MaxInt32)
+		}
+		set("dead_letter", *d == DeadLetter{}, wire.DeadLetter{TaskType: d.TaskType, MaxAttempts: int32(d.MaxAttempts)})
 	}
 	if s.Lease != nil {
 		set("lease_ms", *s.Lease == 0, milliseconds(*s.Lease))
@@ -264,9 +291,19 @@ func typeFromWire(w *wire.Type) TaskType {
 		Name: w.TaskType, TypeTallies: talliesFromWire(&w.TypeTallies),
 		Settings: TypeSettings{Paused: &w.Paused, RateLimit: w.RateLimit, Backoff: backoffFromWire(w.Backoff)},
 	}
+	t.OldestWait = time.Duration(w.OldestWaitMS) * time.Millisecond
+	if w.OldestPendingID != nil {
+		t.OldestPendingID = strconv.FormatUint(*w.OldestPendingID, 10)
+	}
 	s := &t.Settings
 	if w.MaxClaimed != nil {
 		s.MaxClaimed = new(int(*w.MaxClaimed))
+	}
+	if w.DelayMS != nil {
+		s.Delay = new(time.Duration(*w.DelayMS) * time.Millisecond)
+	}
+	if d := w.DeadLetter; d != nil {
+		s.DeadLetter = &DeadLetter{d.TaskType, int(d.MaxAttempts)}
 	}
 	if w.LeaseMS != nil {
 		s.Lease = new(time.Duration(*w.LeaseMS) * time.Millisecond)
@@ -305,7 +342,7 @@ type HistoryPoint struct {
 	Pending, Claimed             int64
 	OldestPendingAge             time.Duration // 0 if none was pending
 	// Waited is the time that the tasks claimed in the interval had been pending, Ran the time that those completed
-	// in it had been claimed; nil if there were none.
+	// in it had been claimed; nil without such tasks.
 	Waited, Ran *Quantiles
 }
 

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claimq/claimq/client/internal/lines"
+	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client/internal/slots"
 )
 
@@ -38,12 +38,12 @@ type Worker struct {
 	// jobLogger is WorkerConfig.Logger as given, because Job.Log also passes on levels below Warn.
 	jobLogger *slog.Logger
 
-	mu         sync.Mutex // guards the fields below until Run has begun; then they do not change
-	begun      bool
-	handlers   map[string]*handler
-	middleware []Middleware
-	mistakes   []error // of Handle, for Run to return
-	atOnce     int     // how many handlers may run now; it may change during Run
+	mu          sync.Mutex // guards the fields below until Run has begun; then they do not change
+	begun       bool
+	handlers    map[string]*handler
+	middleware  []Middleware
+	handleErrs  []error // of Handle, for Run to return
+	concurrency int     // how many handlers may run now; it may change during Run
 
 	now    context.Context // ends with StopNow
 	endNow context.CancelFunc
@@ -66,7 +66,7 @@ func NewWorker(c *Client, cfg WorkerConfig) (*Worker, error) {
 		return nil, fmt.Errorf("new worker: %w", err)
 	}
 	w := &Worker{c: c, cfg: cfg, jobLogger: logger, handlers: map[string]*handler{}, backoffs: typeBackoffs{c: c, server: noRetry, known: map[string]*typeBackoff{}}}
-	w.atOnce = cfg.Concurrency
+	w.concurrency = cfg.Concurrency
 	w.now, w.endNow = context.WithCancel(context.Background())
 	return w, nil
 }
@@ -79,9 +79,9 @@ func (w *Worker) SetConcurrency(n int) {
 	defer w.mu.Unlock()
 	n = min(max(n, 0), w.cfg.Concurrency)
 	if w.begun {
-		w.slots.Resize(n - w.atOnce)
+		w.slots.Resize(n - w.concurrency)
 	}
-	w.atOnce = n
+	w.concurrency = n
 }
 
 // ID returns the worker's id: WorkerConfig.ID or the generated one.
@@ -124,8 +124,8 @@ func (w *Worker) begin() error {
 	switch {
 	case w.begun:
 		return errors.New("it has been run before")
-	case len(w.mistakes) > 0:
-		return errors.Join(w.mistakes...)
+	case len(w.handleErrs) > 0:
+		return errors.Join(w.handleErrs...)
 	case len(w.handlers) == 0:
 		return errors.New("it has no handlers")
 	case len(w.handlers) > handlersMax:
@@ -137,13 +137,13 @@ func (w *Worker) begin() error {
 		atOnce[name] = h.concurrency
 	}
 	w.slots = slots.New(w.cfg.Concurrency, atOnce)
-	w.slots.Resize(w.atOnce - w.cfg.Concurrency)
+	w.slots.Resize(w.concurrency - w.cfg.Concurrency)
 	w.health.begun()
 	return nil
 }
 
-// shift is one Run of a worker.
-type shift struct {
+// workerRun is one Run of a worker.
+type workerRun struct {
 	w *Worker
 	// claiming ends when nothing more may be claimed.
 	claiming    context.Context
@@ -155,10 +155,12 @@ type shift struct {
 	// closed.
 	handling    context.Context
 	endHandling context.CancelCauseFunc
-	// unhook removes the callbacks of StopNow and of the client's end.
-	unhook func()
+	// removeCallbacks removes the callbacks of StopNow, of the client's end, and of life's.
+	removeCallbacks func()
 
-	lines lines.Lines[*attempt]
+	lines slots.Lines[*attempt]
+
+	claimOfAny *wire.Claim // the claim of all types in a completion; it is never changed
 
 	// Only used by the claim loop.
 	failures     int       // failed claims since the last answer
@@ -169,29 +171,31 @@ type shift struct {
 	unsettled []string   // tasks that could not be settled while stopping
 }
 
-func newShift(ctx context.Context, w *Worker) *shift {
-	r := &shift{w: w}
+func newShift(ctx context.Context, w *Worker) *workerRun {
+	r := &workerRun{w: w}
+	r.claimOfAny = within(r.request(w.slots.Names()))
 	r.claiming, r.endClaiming = context.WithCancel(ctx)
 	r.life, r.endLife = context.WithCancel(context.WithoutCancel(ctx))
 	r.handling, r.endHandling = context.WithCancelCause(r.life)
 	now := context.AfterFunc(w.now, r.endClaiming)
 	closed := context.AfterFunc(w.c.life, func() { r.endHandling(ErrClosed) })
-	r.unhook = func() { now(); closed() }
+	settles := w.c.lanes.settles.Watch(r.life)
+	r.removeCallbacks = func() { now(); closed(); settles() }
 	if w.now.Err() != nil {
 		r.endClaiming()
 	}
 	return r
 }
 
-func (r *shift) end() {
-	r.unhook()
+func (r *workerRun) end() {
+	r.removeCallbacks()
 	r.endClaiming()
 	r.endLife()
 	r.endHandling(nil)
 }
 
 // stop waits for the running handlers as Run documents, and returns an error that names those that did not end well.
-func (r *shift) stop() error {
+func (r *workerRun) stop() error {
 	r.endClaiming()
 	idle := make(chan struct{})
 	go func() {
@@ -199,11 +203,11 @@ func (r *shift) stop() error {
 		close(idle)
 	}()
 	if !waitIdle(r.w.now, idle, r.w.cfg.StopWait) {
-		r.lines.Hurry()
+		r.lines.Interrupt()
 		waitIdle(r.life, idle, stopGrace)
 	}
 	r.endLife()
-	r.leaveBehind()
+	r.abandon()
 	<-idle
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -263,8 +267,6 @@ const (
 	// Bounds of a lease, as the server has them.
 	leaseMin = 100 * time.Millisecond
 	leaseMax = 24 * time.Hour
-	// nameBytesMax bounds a worker's id and a task type.
-	nameBytesMax = 128
 )
 
 // NoStopWait in WorkerConfig.StopWait makes Run cancel handlers immediately.
@@ -272,7 +274,7 @@ const NoStopWait = time.Duration(-1)
 
 // WorkerConfig configures a Worker. The zero value is valid.
 type WorkerConfig struct {
-	// ID is the worker's name: 1 to 128 of A-Z a-z 0-9 _ -. It should be unique among running workers. "": the host's
+	// ID is the worker's name: 1 to 128 of A-Z a-z 0-9 _ . : @ -, but not . or .. . It should be unique among running workers. "": the host's
 	// name, the process id and a random part.
 	ID string
 	// Concurrency limits how many handlers run at a time, up to 10,000; the worker never holds more tasks than that.
@@ -327,8 +329,8 @@ func (cfg WorkerConfig) withDefaults() (WorkerConfig, error) {
 		cfg.Logger = slog.New(warnings{slog.Default().Handler()})
 	}
 	switch {
-	case !isName(cfg.ID, "_-"):
-		return cfg, fmt.Errorf("%w: %q is not 1 to %d of A-Z a-z 0-9 _ -", ErrInvalidWorkerID, cfg.ID, nameBytesMax)
+	case !wire.ValidWorkerID(cfg.ID):
+		return cfg, fmt.Errorf("%w: %q is not %s", ErrInvalidWorkerID, cfg.ID, wire.WorkerIDAllowed)
 	case cfg.Concurrency < 0 || cfg.Concurrency > workerConcurrencyMax:
 		return cfg, fmt.Errorf("concurrency is %d, it must be 1 to %d", cfg.Concurrency, workerConcurrencyMax)
 	case cfg.Lease != 0 && (cfg.Lease < leaseMin || cfg.Lease > leaseMax):
@@ -341,35 +343,18 @@ func (cfg WorkerConfig) withDefaults() (WorkerConfig, error) {
 	return cfg, nil
 }
 
-// isName reports whether s consists of 1 to 128 ASCII letters, digits and characters in others.
-func isName(s, others string) bool {
-	if len(s) == 0 || len(s) > nameBytesMax {
-		return false
-	}
-	for i := range len(s) {
-		if !isNameByte(s[i], others) {
-			return false
-		}
-	}
-	return true
-}
-
-func isNameByte(b byte, others string) bool {
-	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || strings.IndexByte(others, b) >= 0
-}
-
 // madeUpID returns host-pid-random, adapted to what the server accepts.
 func madeUpID(host string, pid int) string {
 	const randomLen = 10
 	rest := "-" + strconv.Itoa(pid) + "-" + strings.ToLower(rand.Text()[:randomLen])
 	clean := []byte(host)
 	for i, b := range clean {
-		if !isNameByte(b, "_-") {
+		if !wire.ValidWorkerID([]byte{'x', b}) {
 			clean[i] = '-'
 		}
 	}
 	if len(clean) == 0 {
 		clean = []byte("worker")
 	}
-	return string(clean[:min(len(clean), nameBytesMax-len(rest))]) + rest
+	return string(clean[:min(len(clean), wire.NameMax-len(rest))]) + rest
 }

@@ -9,6 +9,7 @@ import (
 	mathrand "math/rand/v2"
 	"time"
 
+	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client/internal/slots"
 	"github.com/claimq/claimq/internal/repeat"
 )
@@ -32,7 +33,7 @@ var errMoreRoom = errors.New("more types have room")
 //
 // Only one claim waits at a time. A busy worker seldom gets here, because a completion claims the next task for the
 // same slot.
-func (r *shift) claimTasks() error {
+func (r *workerRun) claimTasks() error {
 	s := r.w.slots
 	for r.claiming.Err() == nil {
 		free, ok := s.Take()
@@ -56,10 +57,11 @@ func (r *shift) claimTasks() error {
 
 // fill claims tasks for the room and begins handling them, until a request was answered or certainly claimed nothing.
 // It returns an error if no further claim makes sense: the client was closed, or the key is refused.
-func (r *shift) fill(free *slots.Room) error {
+func (r *workerRun) fill(free *slots.Room) error {
 	r.w.health.claims.asking()
 	defer r.w.health.claims.stopped()
 	req := r.request(free.Types)
+	req.RequestID = rand.Text() // until it is answered
 	limit := free.N
 	req.Wait = repeat.PollWait(repeat.PollMax, req.Lease)
 	doubted := false
@@ -101,14 +103,21 @@ func (r *shift) fill(free *slots.Room) error {
 	}
 }
 
-// request returns a claim request, with an id that is kept until it is answered.
-func (r *shift) request(types []string) ClaimRequest {
-	return ClaimRequest{WorkerID: r.w.cfg.ID, Types: types, Lease: r.w.cfg.Lease, RequestID: rand.Text()}
+// request returns a claim request without an id.
+func (r *workerRun) request(types []string) ClaimRequest {
+	return ClaimRequest{WorkerID: r.w.cfg.ID, Types: types, Lease: r.w.cfg.Lease}
+}
+
+// within returns req for a completion, which has the worker's id already.
+func within(req ClaimRequest) *wire.Claim {
+	claim := req.wire()
+	claim.WorkerID = ""
+	return &claim
 }
 
 // ask makes one claim. When claiming has ended or more types have room, its wait is ended and the answer tells what
 // it claimed. Cutting it off instead could leave a task claimed that no handler works on.
-func (r *shift) ask(free *slots.Room, req ClaimRequest, limit int) ([]*Claim, error) {
+func (r *workerRun) ask(free *slots.Room, req ClaimRequest, limit int) ([]*Claim, error) {
 	waiting, endWait := context.WithCancelCause(r.claiming)
 	defer endWait(nil)
 	if req.Wait > 0 {
@@ -124,7 +133,7 @@ func (r *shift) ask(free *slots.Room, req ClaimRequest, limit int) ([]*Claim, er
 
 // giveBackLost releases what a claim got whose answer did not come before the end of claiming. Repeating the request
 // tells what that was.
-func (r *shift) giveBackLost(req ClaimRequest, limit int) {
+func (r *workerRun) giveBackLost(req ClaimRequest, limit int) {
 	ctx, cancel := context.WithTimeout(r.life, giveBackTimeout)
 	defer cancel()
 	req.Wait = 0
@@ -136,7 +145,7 @@ func (r *shift) giveBackLost(req ClaimRequest, limit int) {
 }
 
 // giveBackAll releases claims that came after the end of claiming.
-func (r *shift) giveBackAll(claims []*Claim) {
+func (r *workerRun) giveBackAll(claims []*Claim) {
 	r.w.counts.claimed.Add(int64(len(claims)))
 	for _, cl := range claims {
 		r.lines.Go(func() { r.giveBack(cl) })
@@ -144,7 +153,7 @@ func (r *shift) giveBackAll(claims []*Claim) {
 }
 
 // answered notes that a claim was answered.
-func (r *shift) answered() {
+func (r *workerRun) answered() {
 	r.w.health.claims.answered()
 	if r.failures > 0 {
 		r.w.cfg.Logger.InfoContext(r.claiming, "claimq: claims are answered again", "worker_id", r.w.cfg.ID)
@@ -153,7 +162,7 @@ func (r *shift) answered() {
 }
 
 // refused notes that a claim failed.
-func (r *shift) refused(err error) {
+func (r *workerRun) refused(err error) {
 	if r.claiming.Err() != nil {
 		return
 	}
@@ -164,7 +173,7 @@ func (r *shift) refused(err error) {
 
 // refusesKey reports whether claims are refused because of the API key and asking again would not help. An unknown
 // key gets some time, because another node behind the same address may know it, or this one in a moment.
-func (r *shift) refusesKey(err error) bool {
+func (r *workerRun) refusesKey(err error) bool {
 	switch {
 	case r.claiming.Err() != nil:
 		return false
@@ -177,7 +186,7 @@ func (r *shift) refusesKey(err error) bool {
 }
 
 // claimPause returns how long to wait after claims have failed.
-func (r *shift) claimPause() time.Duration {
+func (r *workerRun) claimPause() time.Duration {
 	d := claimPauseMax
 	if shift := r.failures - 1; shift < 10 {
 		d = min(claimPauseMin<<max(shift, 0), claimPauseMax)

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// deafAfter limits how long a worker may go without a successful answer before it is unhealthy. A claim waits up to 6
+// unhealthyAfter limits how long a worker may go without a successful answer before it is unhealthy. A claim waits up to 6
 // s for a task, and a call is repeated for 30 s.
-const deafAfter = 60 * time.Second
+const unhealthyAfter = 60 * time.Second
 
 var errNotRunning = errors.New("the worker is not running")
 
@@ -23,7 +23,7 @@ func (w *Worker) Health() error { return w.health.check() }
 
 // health is the state behind Health. It is safe for concurrent use.
 type health struct {
-	claims, settles ear
+	claims, settles callHealth
 
 	mu      sync.Mutex
 	running bool
@@ -48,49 +48,52 @@ func (h *health) check() error {
 	return errors.Join(h.claims.check("claiming"), h.settles.check("settling"))
 }
 
-// ear tracks how long calls of one kind have had no successful answer.
-type ear struct {
+// callHealth tracks how long calls of one kind have had no successful answer.
+type callHealth struct {
 	mu    sync.Mutex
 	calls int       // under way, including repeats and pauses
 	since time.Time // the last answer, or the beginning of the first call after a while without calls
 	last  error     // the last error since then
-	ended time.Time // when the last call ended
+	ended time.Time // when the last call ended; only kept while there is an error
 }
 
 // asking notes that a call begins; stopped notes that it has ended.
-func (e *ear) asking() {
+func (e *callHealth) asking() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.calls++
-	if now := time.Now(); e.calls == 1 && (e.last == nil || now.Sub(e.ended) > deafAfter) {
+	if e.calls++; e.calls > 1 {
+		return
+	}
+	if now := time.Now(); e.last == nil || now.Sub(e.ended) > unhealthyAfter {
 		e.since, e.last = now, nil
 	}
 }
 
-func (e *ear) stopped() {
+func (e *callHealth) stopped() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.calls--
-	e.ended = time.Now()
+	if e.calls--; e.last != nil {
+		e.ended = time.Now()
+	}
 }
 
-func (e *ear) answered() {
+func (e *callHealth) answered() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.since, e.last = time.Now(), nil
 }
 
-func (e *ear) failed(err error) {
+func (e *callHealth) failed(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.last = err
 }
 
-func (e *ear) check(what string) error {
+func (e *callHealth) check(what string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	silence := time.Since(e.since)
-	if e.calls == 0 || silence <= deafAfter {
+	if e.calls == 0 || silence <= unhealthyAfter {
 		return nil
 	}
 	if e.last == nil {
@@ -132,12 +135,12 @@ type workerCounts struct {
 
 // Errors reported about a task that are not errors of a call.
 var (
-	errLeftBehind = errors.New("the handler ignores that its context has ended; its claim expires")
-	errUnasked    = errors.New("the worker did not ask for it")
+	errAbandoned    = errors.New("the handler ignores that its context has ended; its claim expires")
+	errNotRequested = errors.New("the worker did not ask for it")
 )
 
 // tell reports a problem to Logger, with args, and to OnError, with err. task may be nil.
-func (r *shift) tell(ctx context.Context, level slog.Level, what string, task *Task, err error, args ...any) {
+func (r *workerRun) tell(ctx context.Context, level slog.Level, what string, task *Task, err error, args ...any) {
 	cfg := &r.w.cfg
 	cfg.Logger.Log(ctx, level, "claimq: "+what, append([]any{"worker_id", cfg.ID}, args...)...)
 	if cfg.OnError == nil {
@@ -152,7 +155,7 @@ func (r *shift) tell(ctx context.Context, level slog.Level, what string, task *T
 }
 
 // tellOf is tell for a claim. Without args, err is logged.
-func (r *shift) tellOf(cl *Claim, level slog.Level, what string, err error, args ...any) {
+func (r *workerRun) tellOf(cl *Claim, level slog.Level, what string, err error, args ...any) {
 	if len(args) == 0 {
 		args = []any{"err", err}
 	}

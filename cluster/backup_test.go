@@ -14,9 +14,9 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/internal/proof"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -27,9 +27,9 @@ type backupCluster struct {
 	nodes []*Node
 }
 
-func newBackupCluster(t *testing.T, logStore string) *backupCluster {
+func newBackupCluster(t *testing.T) *backupCluster {
 	t.Helper()
-	c := unopenedBackupCluster(t, logStore)
+	c := unopenedBackupCluster(t)
 	c.open()
 	// A node that has heard nothing from a leader yet only knows the members that it met.
 	eventually(t, "all nodes to follow or lead", func() bool {
@@ -39,7 +39,7 @@ func newBackupCluster(t *testing.T, logStore string) *backupCluster {
 }
 
 // unopenedBackupCluster returns a cluster whose nodes are not open.
-func unopenedBackupCluster(t *testing.T, logStore string) *backupCluster {
+func unopenedBackupCluster(t *testing.T) *backupCluster {
 	t.Helper()
 	c := &backupCluster{t: t}
 	addrs := freeAddrs(t, 3)
@@ -49,7 +49,7 @@ func unopenedBackupCluster(t *testing.T, logStore string) *backupCluster {
 	}
 	for i, addr := range addrs {
 		cfg := testConfig(t, fmt.Sprintf("n%d", i+1), t.TempDir(), addr)
-		cfg.InitialCluster, cfg.LogStore = list, logStore
+		cfg.InitialCluster = list
 		c.cfgs = append(c.cfgs, cfg)
 	}
 	return c
@@ -62,7 +62,7 @@ func (c *backupCluster) open() {
 	failed := make(chan error, len(c.cfgs))
 	for i := range c.cfgs {
 		go func() {
-			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
 			var err error
 			c.nodes[i], err = Open(ctx, c.cfgs[i])
@@ -82,32 +82,54 @@ func (c *backupCluster) open() {
 	})
 }
 
-// restart closes all nodes, as abruptly as possible here, and opens them again.
-func (c *backupCluster) restart() {
+// close closes nodes, as abruptly as possible here: no leadership is transferred.
+func (c *backupCluster) close(nodes ...*Node) {
 	c.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	cancel() // no leadership is transferred
-	for i, n := range c.nodes {
+	cancel()
+	for _, n := range nodes {
 		if err := n.Close(ctx); err != nil {
 			c.t.Errorf("close %s: %v", n.NodeID(), err)
 		}
+	}
+}
+
+// restart closes all nodes and opens them again.
+func (c *backupCluster) restart() {
+	c.t.Helper()
+	c.close(c.nodes...)
+	for i := range c.cfgs {
 		c.cfgs[i].Registerer = testConfig(c.t, "", "", "").Registerer
 	}
 	c.open()
 }
 
-// propose proposes at the leader until that succeeds.
+// leaderChanged reports whether err may be due to a change of the leader, which can come at any
+// time on a busy machine. If it is nodes.ErrOutcomeUnknown, what failed may have been done.
+func leaderChanged(err error) bool {
+	return errors.Is(err, nodes.ErrNotLeader) || errors.Is(err, nodes.ErrNoLeader) || errors.Is(err, nodes.ErrOutcomeUnknown)
+}
+
+// propose proposes at the leader until the outcome is known, so cmd may be applied twice unless it
+// has a key or a request id.
 func (c *backupCluster) propose(cmd command.Command) (p nodes.Proposed) {
 	c.t.Helper()
 	eventually(c.t, "a proposal to be taken", func() bool {
 		var err error
 		p, err = leaderOf(c.t, c.nodes...).Propose(context.Background(), cmd)
-		if err != nil && !errors.Is(err, nodes.ErrNotLeader) && !errors.Is(err, nodes.ErrNoLeader) && !errors.Is(err, nodes.ErrLevel) {
+		if err != nil && !leaderChanged(err) {
 			c.t.Fatalf("propose %T: %v", cmd, err)
 		}
 		return err == nil
 	})
 	return p
+}
+
+// claim claims a task, the same one for the same worker.
+func (c *backupCluster) claim(worker string, lease time.Duration) fsm.Claim {
+	c.t.Helper()
+	p := c.propose(command.ClaimNext{WorkerID: worker, Limit: 1, LeaseMS: lease.Milliseconds(), RequestID: worker})
+	return p.Result.Claims[0]
 }
 
 func (c *backupCluster) follower() *Node {
@@ -156,10 +178,14 @@ func (c *backupCluster) task(id uint64) (task *fsm.Task) {
 // save returns a backup from the node.
 func save(t *testing.T, n *Node) []byte {
 	t.Helper()
-	b, err := n.SaveBackup(context.Background(), false)
-	if err != nil {
-		t.Fatalf("save: %v", err)
-	}
+	var b *fsm.Backup
+	eventually(t, "a backup", func() bool {
+		var err error
+		if b, err = n.SaveBackup(context.Background(), false); err != nil && !leaderChanged(err) {
+			t.Fatalf("save: %v", err)
+		}
+		return err == nil
+	})
 	defer b.Release()
 	var to bytes.Buffer
 	if _, err := b.WriteTo(&to); err != nil {
@@ -168,78 +194,103 @@ func save(t *testing.T, n *Node) []byte {
 	return to.Bytes()
 }
 
-// restoreInto restores the backup into a new cluster, and returns the index after it. If a
-// busy machine costs the leader its leadership meanwhile, so that the outcome is unknown,
-// it makes another cluster.
-func restoreInto(t *testing.T, logStore string, backup []byte) (c *backupCluster, index uint64) {
-	t.Helper()
-	for tries := 1; ; tries++ {
-		c = newBackupCluster(t, logStore)
-		before, _ := c.nodes[0].StateHash()
-		leader := leaderOf(t, c.nodes...)
-		if _, err := c.follower().RestoreBackup(context.Background(), bytes.NewReader(backup)); !errors.Is(err, nodes.ErrNotLeader) {
-			t.Errorf("restore at a follower: %v, want ErrNotLeader", err)
-		}
-		index, err := leader.RestoreBackup(context.Background(), bytes.NewReader(backup))
-		if tries < 4 && (errors.Is(err, nodes.ErrOutcomeUnknown) || errors.Is(err, nodes.ErrNotLeader)) {
-			t.Logf("again, the leadership was lost: %v", err)
-			continue
-		}
-		if err != nil || index <= before {
-			t.Fatalf("restore: index %d, %v; want one above %d", index, err, before)
-		}
-		return c, index
-	}
+// restore restores the backup at the leader, as restoredBy.
+func (c *backupCluster) restore(backup []byte) (index uint64) {
+	c.t.Helper()
+	return c.restoredBy(func() (uint64, error) {
+		return leaderOf(c.t, c.nodes...).RestoreBackup(context.Background(), bytes.NewReader(backup))
+	})
 }
 
-// A backup of one cluster can be restored into another, over both log stores, and survives
+// restoredBy repeats try until it has restored a backup, and returns an index before which that
+// was done. After a try whose outcome is unknown, a cluster that is not empty has it.
+func (c *backupCluster) restoredBy(try func() (uint64, error)) (index uint64) {
+	c.t.Helper()
+	unknown := false
+	eventually(c.t, "a backup to be restored", func() bool {
+		var err error
+		index, err = try()
+		var refused *nodes.MembershipRefused // a busy member may not say in time which level it knows
+		switch {
+		case err == nil:
+			return true
+		case unknown && errors.Is(err, nodes.ErrNotEmpty):
+			for _, n := range c.nodes {
+				index = max(index, n.AppliedIndex())
+			}
+			return true
+		case !leaderChanged(err) && !errors.As(err, &refused):
+			c.t.Fatalf("restore: %v", err)
+		}
+		unknown = unknown || errors.Is(err, nodes.ErrOutcomeUnknown)
+		return false
+	})
+	return index
+}
+
+// refuses waits until the leader refuses to restore the backup, with that error.
+func (c *backupCluster) refuses(backup []byte, want error) {
+	c.t.Helper()
+	eventually(c.t, "a restore to be refused", func() bool {
+		_, err := leaderOf(c.t, c.nodes...).RestoreBackup(context.Background(), bytes.NewReader(backup))
+		if !errors.Is(err, want) && !leaderChanged(err) {
+			c.t.Fatalf("restore: %v, want %v", err, want)
+		}
+		return errors.Is(err, want)
+	})
+}
+
+// A backup of one cluster can be restored into another, and survives
 // a restart of all nodes.
 func TestRestoreBackup(t *testing.T) {
 	t.Parallel()
-	for _, logStore := range []string{storage.KindWAL, storage.KindBoltDB} {
-		t.Run(logStore, func(t *testing.T) {
-			t.Parallel()
-			old := newBackupCluster(t, logStore)
-			var ids []uint64
-			for i := range 20 {
-				ids = append(ids, old.propose(command.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("1"), Key: fmt.Sprint("k", i)}}}).Result.Submitted[0].Task.ID)
-			}
-			held := old.propose(command.ClaimNext{WorkerID: "w", Limit: 1, LeaseMS: 6_000}).Result.Claims[0]
-			backup := save(t, old.follower())
-			// The old cluster goes on, and the backup must not know of that.
-			after := old.propose(command.ClaimNext{WorkerID: "w2", Limit: 1, LeaseMS: 60_000}).Result.Claims[0]
-			afterID := old.propose(command.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("2")}}}).Result.Submitted[0].Task.ID
-
-			c, index := restoreInto(t, logStore, backup)
-			for _, id := range ids {
-				if c.task(id) == nil {
-					t.Fatalf("task %d is not there", id)
-				}
-			}
-			claimed := c.propose(command.ClaimNext{WorkerID: "w3", Limit: 1, LeaseMS: 60_000}).Result.Claims[0]
-			if claimed.Token <= after.Token+1000 || claimed.Token >= 1<<53 || claimed.Task.ID == held.Task.ID {
-				t.Errorf("claimed task %d with token %d, tokens up to %d were given out", claimed.Task.ID, claimed.Token, after.Token)
-			}
-			p := c.propose(command.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("2")}}})
-			if id := p.Result.Submitted[0].Task.ID; id <= afterID+1000 || id >= 1<<53 {
-				t.Errorf("a task got the id %d, ids up to %d were given out", id, afterID)
-			}
-			if p.Index <= index {
-				t.Errorf("the index went from %d to %d", index, p.Index)
-			}
-			eventually(t, "the lease of the backup to end", func() bool { return c.task(held.Task.ID).Status == fsm.StatusPending })
-			c.ensureSame()
-			if again, err := leaderOf(t, c.nodes...).RestoreBackup(context.Background(), bytes.NewReader(backup)); !errors.Is(err, nodes.ErrNotEmpty) {
-				t.Errorf("restore again: %d, %v; want ErrNotEmpty", again, err)
-			}
-			c.restart()
-			if c.task(ids[0]) == nil || c.task(claimed.Task.ID).Status != fsm.StatusClaimed {
-				t.Error("a task is lost after a restart of all")
-			}
-			c.propose(command.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("3")}}})
-			c.ensureSame()
-		})
+	old := newBackupCluster(t)
+	var ids []uint64
+	for i := range 20 {
+		ids = append(ids, old.propose(submitKeyed(fmt.Sprint("k", i))).Result.Submitted[0].Task.ID)
 	}
+	held := old.claim("w", 6*time.Second)
+	backup := save(t, old.follower())
+	// The old cluster goes on, and the backup must not know of that.
+	after := old.claim("w2", time.Minute)
+	afterID := old.propose(submitKeyed("after")).Result.Submitted[0].Task.ID
+	old.close(old.nodes...)
+
+	c := newBackupCluster(t)
+	before := leaderOf(t, c.nodes...).AppliedIndex()
+	eventually(t, "a follower to refuse a restore", func() bool {
+		_, err := c.follower().RestoreBackup(context.Background(), bytes.NewReader(nil))
+		return errors.Is(err, nodes.ErrNotLeader)
+	})
+	index := c.restore(backup)
+	if index <= before {
+		t.Errorf("restored at index %d, want one above %d", index, before)
+	}
+	for _, id := range ids {
+		if c.task(id) == nil {
+			t.Fatalf("task %d is not there", id)
+		}
+	}
+	claimed := c.claim("w3", time.Hour)
+	if claimed.Token <= after.Token+1000 || claimed.Token >= 1<<53 || claimed.Task.ID == held.Task.ID {
+		t.Errorf("claimed task %d with token %d, tokens up to %d were given out", claimed.Task.ID, claimed.Token, after.Token)
+	}
+	p := c.propose(submitKeyed("new"))
+	if id := p.Result.Submitted[0].Task.ID; id <= afterID+1000 || id >= 1<<53 {
+		t.Errorf("a task got the id %d, ids up to %d were given out", id, afterID)
+	}
+	if p.Index <= index {
+		t.Errorf("the index went from %d to %d", index, p.Index)
+	}
+	eventually(t, "the lease of the backup to end", func() bool { return c.task(held.Task.ID).Status == fsm.StatusPending })
+	c.ensureSame()
+	c.refuses(backup, nodes.ErrNotEmpty)
+	c.restart()
+	if c.task(ids[0]) == nil || c.task(claimed.Task.ID).Status != fsm.StatusClaimed {
+		t.Error("a task is lost after a restart of all")
+	}
+	c.propose(submitKeyed("newer"))
+	c.ensureSame()
 }
 
 // A faulty backup changes nothing, and the cluster goes on.
@@ -268,7 +319,7 @@ func TestRestoreBackup_damaged(t *testing.T) {
 	if _, err := n.RestoreBackup(context.Background(), io.MultiReader(bytes.NewReader(backup), iotest.ErrReader(broken))); !errors.Is(err, broken) {
 		t.Errorf("a sender that goes: %v", err)
 	}
-	if g, err := n.ground(); err != nil || g.NextID != 1 || g.NextToken != 1 {
+	if g, err := n.backups.ground(); err != nil || g.NextID != 1 || g.NextToken != 1 {
 		t.Errorf("the state was changed: %+v, %v", g, err)
 	}
 	if files, err := filepath.Glob(filepath.Join(cfg.DataDir, "restore-*.tmp")); err != nil || len(files) > 0 {
@@ -289,42 +340,49 @@ func TestRestoreBackup_underLoad(t *testing.T) {
 	}())
 	first := submitOne(t, old).Result.Submitted[0].Task.ID
 	backup := save(t, old)
-	for round := range 4 {
-		c := newBackupCluster(t, storage.KindBoltDB)
-		restored := make(chan error, 1)
+	for round := range proof.Count(2, 4) {
+		c := newBackupCluster(t)
+		restored := make(chan error)
 		leader := leaderOf(t, c.nodes...)
 		go func() {
 			_, err := leader.RestoreBackup(context.Background(), bytes.NewReader(backup))
 			restored <- err
 		}()
 		var ids []uint64
-		for done := false; !done; {
-			select {
-			case err := <-restored:
-				done = true
-				switch there := c.task(first) != nil; {
-				case errors.Is(err, nodes.ErrOutcomeUnknown): // a change of leader: both are possible
-				case err != nil && !errors.Is(err, nodes.ErrNotEmpty) && !errors.Is(err, nodes.ErrNotLeader) && !errors.Is(err, nodes.ErrNoLeader):
-					t.Errorf("restore: %v", err)
-				case there != (err == nil) && len(ids) == 0:
-					t.Errorf("restored: %v, and its task is there: %t", err, there)
-				}
-			default:
-			}
-			if len(ids) == 0 && round%2 == 0 && !done {
-				continue // so that it can win
-			}
+		submit := func() {
 			p, err := leaderOf(t, c.nodes...).Propose(context.Background(), submitKeyed(fmt.Sprint("r", len(ids))))
 			if err == nil {
 				ids = append(ids, p.Result.Submitted[0].Task.ID)
 			}
 		}
+		var err error
+		if round%2 == 0 {
+			err = <-restored // it comes first
+		}
+		for done := round%2 == 0; !done; {
+			submit()
+			select {
+			case err = <-restored:
+				done = true
+			default:
+			}
+		}
+		var refused *nodes.MembershipRefused // a busy member may not say in time which level it knows
+		switch there := c.task(first) != nil; {
+		case errors.Is(err, nodes.ErrOutcomeUnknown): // a change of leader: both are possible
+		case err != nil && !errors.Is(err, nodes.ErrNotEmpty) && !leaderChanged(err) && !errors.As(err, &refused):
+			t.Errorf("restore: %v", err)
+		case there != (err == nil) && len(ids) == 0:
+			t.Errorf("restored: %v, and its task is there: %t", err, there)
+		}
+		submit()
 		for _, id := range ids {
 			if c.task(id) == nil {
 				t.Errorf("task %d was acknowledged and is lost", id)
 			}
 		}
 		c.ensureSame()
+		c.close(c.nodes...)
 	}
 }
 
@@ -332,35 +390,39 @@ func TestRestoreBackup_underLoad(t *testing.T) {
 // lost if the leadership has come back by then.
 func TestRestoreBackup_leadershipCameBack(t *testing.T) {
 	t.Parallel()
-	c := newBackupCluster(t, storage.KindWAL)
+	c := newBackupCluster(t)
 	saved := save(t, leaderOf(t, c.nodes...))
 	backup, err := fsm.ReadBackup(bytes.NewReader(saved), int64(len(saved)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	leader, other := leaderOf(t, c.nodes...), c.follower()
 	var acknowledged uint64
-	err = c.between(leader, func() (uint64, error) {
-		p, err := leader.prepareRestore(context.Background(), backup)
-		if err != nil {
-			return 0, err
-		}
-		defer p.grafted.Close()
-		eventually(t, "the other to acknowledge", func() bool {
-			c.move(other)
-			p, err := other.Propose(context.Background(), submitKeyed("a"))
-			if err == nil {
-				acknowledged = p.Result.Submitted[0].Task.ID
+	eventually(t, "a restore to begin", func() bool {
+		leader := leaderOf(t, c.nodes...)
+		other := c.others(slices.Index(c.nodes, leader))[0]
+		err = c.between(leader, func() (uint64, error) {
+			p, err := leader.backups.prepareRestore(context.Background(), backup)
+			if err != nil {
+				return 0, err
 			}
-			return err == nil
+			defer p.grafted.Close()
+			eventually(t, "the other to acknowledge", func() bool {
+				c.move(other)
+				p, err := other.Propose(context.Background(), submitKeyed("a"))
+				if err == nil {
+					acknowledged = p.Result.Submitted[0].Task.ID
+				}
+				return err == nil
+			})
+			var index uint64
+			eventually(t, "an answer to the restore", func() bool {
+				c.move(leader)
+				index, err = leader.backups.restorePrepared(context.Background(), p)
+				return !leaderChanged(err)
+			})
+			return index, err
 		})
-		var index uint64
-		eventually(t, "an answer to the restore", func() bool { // a busy machine may hold an election meanwhile
-			c.move(leader)
-			index, err = leader.restorePrepared(context.Background(), p)
-			return !errors.Is(err, nodes.ErrNotLeader)
-		})
-		return index, err
+		return acknowledged != 0 // else the leader was another one by then
 	})
 	if !errors.Is(err, nodes.ErrNotEmpty) {
 		t.Errorf("restore: %v, want ErrNotEmpty", err)
@@ -392,7 +454,7 @@ func submitKeyed(key string) command.Submit {
 // own state was requested.
 func TestSaveBackup_withoutLeader(t *testing.T) {
 	t.Parallel()
-	c := newBackupCluster(t, storage.KindWAL)
+	c := newBackupCluster(t)
 	id := c.propose(submitKeyed("a")).Result.Submitted[0].Task.ID
 	backup := save(t, c.follower())
 	saved, err := fsm.ReadBackup(bytes.NewReader(backup), int64(len(backup)))
@@ -423,14 +485,14 @@ func TestSaveBackup_withoutLeader(t *testing.T) {
 // large one takes longer than a call.
 func TestNode_snapshotNow_waitsForTheSame(t *testing.T) {
 	t.Parallel()
-	c := newBackupCluster(t, "")
+	c := newBackupCluster(t)
 	submitOne(t, c.nodes...)
 	n := leaderOf(t, c.nodes...)
 	n.fsm.PersistRate = 1 // a byte a second
 	ended, end := context.WithCancel(context.Background())
 	end()
 	for range 2 {
-		if _, err := n.snapshotNow(ended); !errors.Is(err, nodes.ErrOutcomeUnknown) {
+		if _, err := n.snapshots.now(ended); !errors.Is(err, nodes.ErrOutcomeUnknown) {
 			t.Errorf("got %v, want %v", err, nodes.ErrOutcomeUnknown)
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/cluster/peer"
-	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/internal/pause"
@@ -19,15 +18,22 @@ import (
 )
 
 const (
-	suffrageVoter    = "voter"
-	suffrageNonvoter = "nonvoter"
-
 	// changeTriesMax bounds how often a change follows the leadership to another node.
 	changeTriesMax = 3
 	// promoteWait bounds how long a promotion waits for a nonvoter that has almost caught
 	// up.
 	promoteWait = 5 * time.Second
 )
+
+// callMember is the call by which a former leader has the next one change a member: memberQuestion →
+// memberAnswer.
+const callMember = "member"
+
+// memberActs makes the changes of members that operators ask for: remove, promote, demote.
+type memberActs struct {
+	*transfers
+	operators *operators
+}
 
 // memberAct is an operator's action on a member.
 type memberAct string
@@ -66,46 +72,18 @@ type memberAnswer struct {
 	Stranger bool                     `json:"stranger,omitempty"`
 }
 
-// errNoMember refuses a change of a node that is not a member.
-type errNoMember struct{ *nodes.MembershipRefused }
-
-// Unwrap returns the refusal.
-func (e errNoMember) Unwrap() error { return e.MembershipRefused }
-
-// RemoveNode removes the member named nodeID, alive or dead, from the cluster. Its data
-// stays in its folder, but it can never come back under that identity. A leader that
-// removes itself first transfers leadership, and the next one removes it if it accepts by's
-// key as an operator's. The call is refused if the remaining nodes could not go on. The
-// node that makes the change records it in the trail. Errors after which nothing has
-// changed: *nodes.MembershipRefused, nodes.ErrLevel, nodes.ErrNotLeader, nodes.ErrNoLeader,
-// nodes.ErrOverloaded, nodes.ErrShuttingDown. nodes.ErrOutcomeUnknown if that is unknown.
-func (n *Node) RemoveNode(ctx context.Context, nodeID string, by nodes.Operator) error {
-	return n.changeMember(ctx, memberQuestion{Act: actRemove, NodeID: nodeID, Key: by.Key}, by)
-}
-
-// PromoteNode makes a nonvoter that has caught up a voter. Errors: those of RemoveNode.
-func (n *Node) PromoteNode(ctx context.Context, nodeID string, by nodes.Operator) error {
-	return n.changeMember(ctx, memberQuestion{Act: actPromote, NodeID: nodeID, Key: by.Key}, by)
-}
-
-// DemoteNode makes a voter a nonvoter until it is promoted again. A leader first transfers
-// leadership. Errors: those of RemoveNode.
-func (n *Node) DemoteNode(ctx context.Context, nodeID string, by nodes.Operator) error {
-	return n.changeMember(ctx, memberQuestion{Act: actDemote, NodeID: nodeID, Key: by.Key}, by)
-}
-
 // changeMember makes the change here or, if it concerns this node, has the next leader make
 // it.
-func (n *Node) changeMember(ctx context.Context, q memberQuestion, by nodes.Operator) error {
+func (ma *memberActs) changeMember(ctx context.Context, q memberQuestion, by nodes.Operator) error {
 	for range changeTriesMax {
-		moved, err := n.changeHere(ctx, q, true)
+		moved, err := ma.changeHere(ctx, q, true)
 		if !moved || err != nil {
 			if err == nil {
-				n.tellChange(q, by.Name)
+				ma.tellChange(q, by.Name)
 			}
 			return err
 		}
-		leads, err := n.changeThere(ctx, q)
+		leads, err := ma.changeThere(ctx, q)
 		if !leads {
 			return err
 		}
@@ -113,52 +91,36 @@ func (n *Node) changeMember(ctx context.Context, q memberQuestion, by nodes.Oper
 	return fmt.Errorf("%w: the leadership came back %d times", nodes.ErrNoLeader, changeTriesMax)
 }
 
-// lockLeading locks the membership on the leader. Errors: those of notServing,
-// nodes.ErrOverloaded.
-func (n *Node) lockLeading(ctx context.Context) (l *leadership, unlock func(), err error) {
-	if l, err = n.serving(); err != nil {
-		return nil, nil, err
-	}
-	if n.raft == nil {
-		return nil, nil, &nodes.MembershipRefused{Reason: "This node runs without Raft", Advice: "It has no other members"}
-	}
-	unlock, err = n.lockMembers(ctx)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%w: another change of the membership is under way: %w", nodes.ErrOverloaded, err)
-	}
-	return l, unlock, nil
-}
-
 // changeHere makes the change on the leader. If it concerns this node and mayMove is true,
 // it transfers leadership instead and returns moved true.
-func (n *Node) changeHere(ctx context.Context, q memberQuestion, mayMove bool) (moved bool, err error) {
-	l, unlock, err := n.lockLeading(ctx)
+func (ma *memberActs) changeHere(ctx context.Context, q memberQuestion, mayMove bool) (moved bool, err error) {
+	l, unlock, err := ma.lockLeading(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer unlock()
-	view := n.Cluster(ctx)
+	view := ma.view(ctx)
 	member, err := changeable(view, q)
 	if err != nil {
 		return false, err
 	}
-	if member.UUID == n.uuid && q.Act != actPromote {
+	if member.UUID == ma.uuid && q.Act != actPromote {
 		if !mayMove {
 			return false, fmt.Errorf("%w: this node leads again", nodes.ErrNotLeader)
 		}
 		targets, err := transferTargets(view, "")
 		if err == nil {
-			err = n.moveLeadership(ctx, l, targets)
+			err = ma.moveLeadership(ctx, l, targets)
 		}
 		return err == nil, err
 	}
 	switch q.Act {
 	case actRemove:
-		err = n.removeMember(ctx, member)
+		err = ma.removeMember(ctx, member)
 	case actPromote:
-		err = n.promoteMember(ctx, l, member)
+		err = ma.promoteMember(ctx, l, member)
 	case actDemote:
-		err = n.demoteMember(ctx, l, member)
+		err = ma.demoteMember(ctx, l, member)
 	default:
 		err = &nodes.MembershipRefused{Reason: fmt.Sprintf("The change %q is not known here", q.Act), Advice: "Run the same version on all nodes"}
 	}
@@ -167,15 +129,15 @@ func (n *Node) changeHere(ctx context.Context, q memberQuestion, mayMove bool) (
 
 // changeThere has the next leader make the change. It returns leads true if that is this
 // node again.
-func (n *Node) changeThere(ctx context.Context, q memberQuestion) (leads bool, err error) {
+func (ma *memberActs) changeThere(ctx context.Context, q memberQuestion) (leads bool, err error) {
 	asked := false
 	for {
-		if n.IsLeader() {
+		if ma.IsLeader() {
 			return true, nil
 		}
-		addr, id := n.raft.LeaderWithID()
-		if id != "" && string(id) != n.uuid {
-			answer, err := ask[memberAnswer](ctx, n, string(addr), callMember, q)
+		addr, id := ma.raft.LeaderWithID()
+		if id != "" && string(id) != ma.uuid {
+			answer, err := ask[memberAnswer](ctx, ma.core, string(addr), callMember, q)
 			switch {
 			case err != nil:
 				asked = true // it may have been done
@@ -198,24 +160,24 @@ func (n *Node) changeThere(ctx context.Context, q memberQuestion) (leads bool, e
 
 // tellChange records a change made by this node in the trail. The node that asked for it
 // may not be a member any more. The change stands even if this fails.
-func (n *Node) tellChange(q memberQuestion, by string) {
+func (ma *memberActs) tellChange(q memberQuestion, by string) {
 	ctx, cancel := context.WithTimeout(context.Background(), tellTimeout)
 	defer cancel()
-	if err := n.Tell(ctx, command.Tell{Kind: q.Act.event(), By: by, What: q.NodeID}, q.Key); err != nil {
-		n.logger.Warn("a change of the membership is not in the trail", "act", string(q.Act), "node_id", q.NodeID, "by", by, "error", err)
+	if err := ma.operators.tell(ctx, command.Tell{Kind: q.Act.event(), By: by, What: q.NodeID}, q.Key); err != nil {
+		ma.logger.Warn("a change of the membership is not in the trail", "act", string(q.Act), "node_id", q.NodeID, "by", by, "error", err)
 	}
 }
 
 // actsFor returns the name of the operator for whom another node asks for a change. If
 // answer is not nil, it is the reply instead.
-func (n *Node) actsFor(q memberQuestion) (by string, answer *memberAnswer) {
-	if n.operators.Load() == nil {
+func (ma *memberActs) actsFor(q memberQuestion) (by string, answer *memberAnswer) {
+	if ma.operators.find.Load() == nil {
 		return "", &memberAnswer{Retry: "this node is starting"}
 	}
-	by, ok := n.operator(q.Key)
+	by, ok := ma.operators.operator(q.Key)
 	if !ok {
 		return "", &memberAnswer{Refused: &nodes.MembershipRefused{
-			Reason: "The next leader, " + n.cfg.NodeID + ", does not know the API key for an operator's",
+			Reason: "The next leader, " + ma.cfg.NodeID + ", does not know the API key for an operator's",
 			Advice: "Give all nodes the same keys, and ask again: only the leadership has changed",
 		}}
 	}
@@ -223,20 +185,20 @@ func (n *Node) actsFor(q memberQuestion) (by string, answer *memberAnswer) {
 }
 
 // answerMember makes a change for a former leader.
-func (n *Node) answerMember(ctx context.Context, body []byte) ([]byte, error) {
+func (ma *memberActs) answerMember(ctx context.Context, body []byte) ([]byte, error) {
 	q, err := peer.ReadQuestion[memberQuestion](body)
 	if err != nil {
 		return nil, err
 	}
-	by, refused := n.actsFor(q)
+	by, refused := ma.actsFor(q)
 	if refused != nil {
 		return json.Marshal(refused)
 	}
 	ctx, cancel := context.WithTimeout(ctx, membershipTimeout)
 	defer cancel()
-	_, err = n.changeHere(ctx, q, false)
+	_, err = ma.changeHere(ctx, q, false)
 	if err == nil {
-		n.tellChange(q, by)
+		ma.tellChange(q, by)
 	}
 	var answer memberAnswer
 	var stranger errNoMember
@@ -253,51 +215,51 @@ func (n *Node) answerMember(ctx context.Context, body []byte) ([]byte, error) {
 
 // removeMember removes a member from the configuration. This and the functions below expect
 // the membership to be locked.
-func (n *Node) removeMember(ctx context.Context, member nodes.NodeView) error {
-	err := n.change(ctx, func() raft.IndexFuture {
-		return n.raft.RemoveServer(raft.ServerID(member.UUID), 0, changeQueueMax)
+func (ma *memberActs) removeMember(ctx context.Context, member nodes.NodeView) error {
+	err := ma.change(ctx, func() raft.IndexFuture {
+		return ma.raft.RemoveServer(raft.ServerID(member.UUID), 0, changeQueueMax)
 	})
 	if err != nil {
 		return fmt.Errorf("remove node %s: %w", member.NodeID, err)
 	}
-	n.logger.Info("member removed", "node_id", member.NodeID, "uuid", member.UUID)
-	n.tellRemoved(member)
+	ma.logger.Info("member removed", "node_id", member.NodeID, "uuid", member.UUID)
+	ma.tellRemoved(member)
 	return nil
 }
 
 // demoteMember records that the member should have no vote, so that no leader promotes it
 // again, and then demotes it.
-func (n *Node) demoteMember(ctx context.Context, l *leadership, member nodes.NodeView) error {
-	wished, err := n.wishNonvoter(ctx, member.NodeRecord, true)
+func (ma *memberActs) demoteMember(ctx context.Context, l *leadership, member nodes.NodeView) error {
+	wished, err := ma.wishNonvoter(ctx, member.NodeRecord, true)
 	if err != nil || member.Suffrage != suffrageVoter {
 		return err
 	}
-	err = n.change(ctx, func() raft.IndexFuture {
-		return n.raft.DemoteVoter(raft.ServerID(member.UUID), 0, changeQueueMax)
+	err = ma.change(ctx, func() raft.IndexFuture {
+		return ma.raft.DemoteVoter(raft.ServerID(member.UUID), 0, changeQueueMax)
 	})
 	if err == nil {
-		n.logger.Info("voter demoted to nonvoter", "node_id", member.NodeID, "uuid", member.UUID)
+		ma.logger.Info("voter demoted to nonvoter", "node_id", member.NodeID, "uuid", member.UUID)
 		return nil
 	}
 	if wished && !errors.Is(err, nodes.ErrOutcomeUnknown) {
-		_, undo := n.wishNonvoter(l.ctx, member.NodeRecord, false)
+		_, undo := ma.wishNonvoter(l.ctx, member.NodeRecord, false)
 		err = errors.Join(err, undo)
 	}
 	return fmt.Errorf("demote node %s: %w", member.NodeID, err)
 }
 
 // promoteMember gives a vote to a member that has caught up.
-func (n *Node) promoteMember(ctx context.Context, l *leadership, member nodes.NodeView) error {
+func (ma *memberActs) promoteMember(ctx context.Context, l *leadership, member nodes.NodeView) error {
 	if member.Suffrage != suffrageVoter {
-		if err := n.awaitNear(ctx, member); err != nil {
+		if err := ma.awaitNear(ctx, member); err != nil {
 			return err
 		}
 	}
-	if _, err := n.wishNonvoter(ctx, member.NodeRecord, false); err != nil || member.Suffrage == suffrageVoter {
+	if _, err := ma.wishNonvoter(ctx, member.NodeRecord, false); err != nil || member.Suffrage == suffrageVoter {
 		return err
 	}
 	// Raft would add a node again that another leader has removed in the meantime.
-	servers := n.servers()
+	servers := ma.servers()
 	at := slices.IndexFunc(servers, func(s raft.Server) bool { return string(s.ID) == member.UUID })
 	if at < 0 {
 		return errNoMember{&nodes.MembershipRefused{
@@ -306,24 +268,24 @@ func (n *Node) promoteMember(ctx context.Context, l *leadership, member nodes.No
 		}}
 	}
 	s := servers[at]
-	err := n.change(ctx, func() raft.IndexFuture { return n.raft.AddVoter(s.ID, s.Address, 0, changeQueueMax) })
+	err := ma.change(ctx, func() raft.IndexFuture { return ma.raft.AddVoter(s.ID, s.Address, 0, changeQueueMax) })
 	if err != nil {
 		return fmt.Errorf("promote node %s: %w", member.NodeID, err)
 	}
-	n.logger.Info("nonvoter promoted to voter", "node_id", member.NodeID, "uuid", s.ID, "peer_addr", s.Address)
+	ma.logger.Info("nonvoter promoted to voter", "node_id", member.NodeID, "uuid", s.ID, "peer_addr", s.Address)
 	return nil
 }
 
 // awaitNear waits, for a limited time, until a nonvoter is close to the end of the log and
 // has applied the same as this node.
-func (n *Node) awaitNear(ctx context.Context, member nodes.NodeView) error {
+func (ma *memberActs) awaitNear(ctx context.Context, member nodes.NodeView) error {
 	ctx, cancel := context.WithTimeout(ctx, promoteWait)
 	defer cancel()
-	at := n.fsm.NewestChain()
+	at := ma.fsm.NewestChain()
 	for {
-		newest := n.fsm.NewestChain()
-		status, err := ask[peerStatus](ctx, n, member.PeerAddr, callStatus, statusQuestion{ChainAt: at.Index})
-		commit := n.raft.CommitIndex()
+		newest := ma.fsm.NewestChain()
+		status, err := ask[peerStatus](ctx, ma.core, member.PeerAddr, callStatus, statusQuestion{ChainAt: at.Index})
+		commit := ma.raft.CommitIndex()
 		near := err == nil && status.AppliedIndex+promoteLagMax >= commit
 		switch {
 		case near && status.Chain == at.String():
@@ -346,26 +308,61 @@ func (n *Node) awaitNear(ctx context.Context, member nodes.NodeView) error {
 	}
 }
 
-// wishNonvoter records whether a node should stay without a vote. changed is false if its
-// record says so already.
-func (n *Node) wishNonvoter(ctx context.Context, record fsm.NodeRecord, nonvoter bool) (changed bool, err error) {
-	n.fsm.Read(func(m *fsm.Machine) {
-		if have, ok := m.Node(record.UUID); ok {
-			record = have
-		} else {
-			record.Nonvoter = false
+// changeable returns the member of the question, or why it may not be changed.
+func changeable(view nodes.ClusterView, q memberQuestion) (nodes.NodeView, error) {
+	member, err := memberNamed(view, q.NodeID)
+	if err != nil {
+		return member, err
+	}
+	if q.Act == actPromote {
+		if !member.TakesPart {
+			return member, &nodes.MembershipRefused{
+				Reason: fmt.Sprintf("%s could not vote: %s", member.NodeID, member.Problem),
+				Advice: "Promote it once it is well and has caught up",
+			}
 		}
-	})
-	if record.Nonvoter == nonvoter {
-		return false, nil
+		return member, nil
 	}
-	record.Nonvoter = nonvoter
-	cmd := command.SetNode{Node: record}
-	if err := n.checkLevel(cmd); err != nil {
-		return false, err
+	if member.Suffrage != suffrageVoter {
+		return member, nil
 	}
-	if _, err := n.batcher.Propose(ctx, cmd); err != nil {
-		return false, err
+	return member, withoutVote(view, member)
+}
+
+// withoutVote returns an error if the cluster could not go on without the voter.
+func withoutVote(view nodes.ClusterView, member nodes.NodeView) error {
+	voters, healthy := 0, 0
+	for _, v := range view.Nodes {
+		if v.Suffrage != suffrageVoter || v.UUID == member.UUID {
+			continue
+		}
+		voters++
+		if v.TakesPart {
+			healthy++
+		}
 	}
-	return true, nil
+	switch {
+	case voters == 0:
+		return &nodes.MembershipRefused{
+			Reason: fmt.Sprintf("%s is the last voter", member.NodeID),
+			Advice: "A cluster needs one: promote another node first, or stop this one instead",
+		}
+	case healthy < voters/2+1:
+		return &nodes.MembershipRefused{
+			Reason: fmt.Sprintf("Without %s only %d of %d voters would be healthy, too few to go on", member.NodeID, healthy, voters),
+			Advice: "Bring the others back first, or join new nodes",
+		}
+	}
+	return nil
+}
+
+// tellRemoved makes a removed node check at once whether it was removed. If it cannot be
+// reached it finds out by itself.
+func (ma *memberActs) tellRemoved(member nodes.NodeView) {
+	if member.UUID == ma.uuid {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ma.ctx, statusTimeout)
+	defer cancel()
+	_, _ = ask[struct{}](ctx, ma.core, member.PeerAddr, callNudge, struct{}{})
 }

@@ -230,6 +230,7 @@ func TestNode_removeAndDemoteLeader(t *testing.T) {
 		c.Propose(submit("b"))
 		// It learns that, and no longer takes part.
 		c.Wait("the removed node to know", func() bool { return strings.Contains(fmt.Sprint(removed.Ready()), "was removed") })
+		<-removed.Left()
 		if _, err := removed.Propose(t.Context(), submit("c")); !errors.Is(err, nodes.ErrNoLeader) {
 			t.Errorf("propose at a removed node: %v, want ErrNoLeader", err)
 		}

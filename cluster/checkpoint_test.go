@@ -51,12 +51,12 @@ func TestNode_answerDiffer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer n.cancel(errNodeClosed)
-	go n.noteHashes(n.ctx, n.fsm.Replacing)
+	go n.checkpoints.noteHashes(n.ctx, n.fsm.Replacing)
 	var own hashAnswer
 	for own.Hash == "" { // a capture is dropped if the hasher is busy
 		index := n.fsm.AppliedIndex() + 1
 		n.fsm.ApplyEntry(index, 1, replicatest.Entry(1, command.Checkpoint{}))
-		own = n.notes.at(index)
+		own = n.agreement.notes.at(index)
 	}
 	tell := func(a hashAnswer) {
 		t.Helper()
@@ -91,7 +91,7 @@ func TestNode_noteHashes_findsRot(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer n.cancel(errNodeClosed)
-	go n.noteHashes(n.ctx, n.fsm.Replacing)
+	go n.checkpoints.noteHashes(n.ctx, n.fsm.Replacing)
 	capture := func() (noted, want hashAnswer) {
 		index := n.fsm.AppliedIndex() + 1
 		n.fsm.ApplyEntry(index, 1, replicatest.Entry(1, command.Tick{}))
@@ -99,7 +99,7 @@ func TestNode_noteHashes_findsRot(t *testing.T) {
 		captureState(t, n)
 		for noted.Hash == "" {
 			runtime.Gosched()
-			noted = n.notes.at(index)
+			noted = n.agreement.notes.at(index)
 		}
 		return noted, hashAnswer{Index: index, Hash: hex.EncodeToString(hash[:])}
 	}
@@ -136,10 +136,10 @@ func TestNode_noteHashes_hurriesBeforeARestore(t *testing.T) {
 				for i := uint64(1); i <= 4; i++ {
 					n.fsm.ApplyEntry(i, 1, replicatest.Entry(1, command.Submit{Tasks: slices.Repeat([]fsm.NewTask{{Type: "mail"}}, 1000)}))
 				}
-				go n.noteHashes(n.ctx, func() bool { return replacing })
+				go n.checkpoints.noteHashes(n.ctx, func() bool { return replacing })
 				captureState(t, n)
 				synctest.Wait()
-				if noted := n.notes.at(4).Hash != ""; noted != replacing {
+				if noted := n.agreement.notes.at(4).Hash != ""; noted != replacing {
 					t.Errorf("noted without a rest: %v", noted)
 				}
 				n.cancel(errNodeClosed)

@@ -48,7 +48,7 @@ func TestClocks_startFromHints(t *testing.T) {
 				t.Fatal(err)
 			}
 			n.fsm.ApplyEntry(3, newestTerm, command.AppendEntry(nil, fsm.Stamp{U: stateU}, command.Tick{}))
-			n.hints.note(test.own)
+			n.statuses.hints.Note(test.own)
 			n.call = func(_ context.Context, addr, name string, _ []byte) ([]byte, error) {
 				hint := test.others[addr[1]-'2']
 				if hint.Term == 0 || name != callStatus {
@@ -56,9 +56,9 @@ func TestClocks_startFromHints(t *testing.T) {
 				}
 				return json.Marshal(peerStatus{Record: fsm.NodeRecord{UUID: addr}, Hint: hint})
 			}
-			l := &leadership{node: n, term: term, wallClocks: clocks.NewWalls(n.logger), ctx: t.Context()}
+			l := &leadership{node: n.role, term: term, wallClocks: clocks.NewWalls(n.logger), ctx: t.Context()}
 			others := []raft.Server{{ID: "n2", Address: "n2"}, {ID: "n3", Address: "n3"}}
-			l.startClocks([]raft.ServerID{"n1", "n2", "n3"}, others)
+			n.clocks.start(l, []raft.ServerID{"n1", "n2", "n3"}, others)
 			if got := l.clock.Now().U; got != test.want {
 				t.Errorf("U goes on from %d, want %d", got, test.want)
 			}

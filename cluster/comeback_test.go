@@ -6,17 +6,18 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claimq/claimq/cluster/storage/disktest"
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// A follower that was away for long is sent entries as soon as it is back, because the
+// A follower that was away for long is sent entries when it returns, because the
 // other one may be restarted next. Raft by itself only tries again after up to ten seconds,
 // in which it leads but cannot commit.
 func TestNode_replicatesToWhoComesBack(t *testing.T) {
 	t.Parallel()
-	dir := soakDir(t)
+	dir := disktest.MemoryDir(t)
 	synctest.Test(t, func(t *testing.T) {
-		plan := soakPlan{nodes: 3, wal: []int{0, 0, 0}, snapshotEvery: 1 << 40}
+		plan := soakPlan{nodes: 3, wal: []int{4 << 10, 4 << 10, 4 << 10}, snapshotEvery: 1 << 40}
 		c := newSoakCluster(t, 1, dir, &plan)
 		defer func() {
 			c.close()

@@ -12,9 +12,9 @@ import (
 // while too few voters have answered.
 func TestComparison_nonvoterDiffers(t *testing.T) {
 	t.Parallel()
-	n := &Node{uuid: "a"}
+	n := compose(&core{uuid: "a"})
 	voters := []raft.Server{{ID: "a"}, {ID: "b"}, {ID: "c"}}
-	c := n.compareAt(replica.ChainPoint{Index: 7, Chain: 1})
+	c := n.agreement.compareAt(replica.ChainPoint{Index: 7, Chain: 1})
 	c.note("d", replica.ChainPoint{Chain: 2}.String())
 	if a, _ := c.accord(voters); a != undecided {
 		t.Errorf("accord is %d before a voter has answered, want %d", a, undecided)

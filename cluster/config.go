@@ -13,7 +13,6 @@ import (
 
 	"github.com/claimq/claimq/cluster/batch"
 	"github.com/claimq/claimq/cluster/peer"
-	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/internal/memory"
 	"github.com/claimq/claimq/internal/zones"
 )
@@ -98,10 +97,6 @@ type Config struct {
 	SnapshotLogBytes    int64
 	SnapshotLogCommands uint64
 
-	// LogStore is the kind of log store of a new data folder, wal or boltdb; it must match that
-	// of an existing one. "" means the existing kind, or the default.
-	LogStore string
-
 	// TrailBytes and TrailAge bound the trail of events that the cluster keeps. The leader sets
 	// them if they differ from the cluster's. 0 keeps the cluster's.
 	TrailBytes int64
@@ -119,6 +114,10 @@ type Config struct {
 	// not return; if it does, the goroutine that called it blocks forever. nil logs the error
 	// and exits with code 70.
 	Fatal func(error)
+
+	// segmentBytes is the size of the log's segments; 0: 16 MiB. Tests start many nodes, each of
+	// which fills two with zeros.
+	segmentBytes int
 }
 
 // The defaults for fields of Config that are 0.
@@ -198,11 +197,6 @@ func (c *Config) Validate() error {
 	}
 	if c.DataDir == "" {
 		return errors.New("no data folder (--data-dir)")
-	}
-	switch c.LogStore {
-	case "", storage.KindWAL, storage.KindBoltDB:
-	default:
-		return fmt.Errorf("log store %q: wal or boltdb (--log-store)", c.LogStore)
 	}
 	if _, _, err := net.SplitHostPort(c.PeerAddr); err != nil {
 		return fmt.Errorf("peer address %q: want host:port (--peer-addr): %w", c.PeerAddr, err)
@@ -312,6 +306,14 @@ const (
 	// appendEntriesMax bounds a call to a follower: 16 entries of at most 1 MiB, or larger ones
 	// with a single command. As one entry is in flight, more is not needed.
 	appendEntriesMax = 16
+
+	// trailingLogsMax and trailingLogsMin bound the entries kept below a snapshot's index
+	// for followers that lag a little; trailingBytes lowers them when entries are large.
+	// The minimum is far above what can be in flight: a deposed leader's tail, if it
+	// reaches that index, begins among them (docs/adr/0008-install-snapshot-livelock.md).
+	trailingLogsMax = 10_240
+	trailingLogsMin = 1_024
+	trailingBytes   = 64 << 20
 )
 
 // DefaultMemoryLimit returns the MemoryLimit for 0, in bytes: half of the memory that this

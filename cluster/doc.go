@@ -14,7 +14,6 @@
 //	batch     commands on their way into the log, and waiting claims
 //	clocks    the machine's clocks, and the members' wall clocks
 //	confirm   between Raft and its transport: confirmed reads, heartbeats, held votes
-//	duty      what a leader does when the state has something due
 //	joining   how nodes meet before they are members of a cluster
 //	lease     when a lease has run out
 //	nodekey   a node's key, from which its UUID is derived

@@ -44,10 +44,10 @@ func contents(t *testing.T, dir string) map[string][sha256.Size]byte {
 }
 
 // usedFolder returns the data folder of a stopped node with a snapshot and log after it.
-func usedFolder(t *testing.T, logStore string) string {
+func usedFolder(t *testing.T) string {
 	t.Helper()
 	cfg := testConfig(t, "n1", t.TempDir(), "127.0.0.1:0")
-	cfg.Bootstrap, cfg.LogStore = true, logStore
+	cfg.Bootstrap = true
 	n := openNode(t, cfg)
 	for range 20 {
 		submitOne(t, n)
@@ -77,59 +77,50 @@ func copyDir(t *testing.T, from string) string {
 
 func TestExamine(t *testing.T) {
 	t.Parallel()
-	for _, logStore := range []string{storage.KindWAL, storage.KindBoltDB} {
-		t.Run(logStore, func(t *testing.T) {
-			t.Parallel()
-			dir := usedFolder(t, logStore)
-			// A crash left this of a snapshot that was being removed.
-			left := filepath.Join(dir, "snapshots", "9-9-9.gone.tmp")
-			if err := os.Mkdir(left, 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(left, "state.bin"), []byte("half"), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			before := contents(t, dir)
-			findings, err := storage.Examine(dir, 1)
-			if parts, texts := wrong(findings); err != nil || len(parts) > 0 || len(findings) != 6 {
-				t.Fatalf("a sound folder: %+v %v\n%s", findings, err, texts)
-			}
-			if after := contents(t, dir); fmt.Sprint(after) != fmt.Sprint(before) {
-				t.Error("the folder was changed")
-			}
-			if err := os.RemoveAll(left); err != nil {
-				t.Fatal(err)
-			}
-			if parts, texts := wrong(mustExamine(t, dir, 1<<62)); len(parts) != 1 || parts[0] != "disk" {
-				t.Errorf("a full disk: %s", texts)
-			}
-			log := "raft.db"
-			if logStore == storage.KindWAL {
-				log = filepath.Join("wal", "*.wal")
-			}
-			for _, damage := range []struct{ file, part string }{
-				{"identity.json", "identity"},
-				{"raft.tail", "log"},
-				{filepath.Join("snapshots", "*", "state.bin"), "snapshots"},
-				{filepath.Join("snapshots", "*", "meta.json"), "snapshots"},
-				{log, "log"},
-			} {
-				bad := copyDir(t, dir)
-				flipIn(t, filepath.Join(bad, damage.file))
-				parts, texts := wrong(mustExamine(t, bad, 1))
-				if len(parts) == 0 || parts[0] != damage.part || !strings.Contains(texts, "claimq cluster remove") {
-					t.Errorf("a flipped bit in %s: %v\n%s", damage.file, parts, texts)
-				}
-			}
-			gone := copyDir(t, dir)
-			if err := os.RemoveAll(filepath.Join(gone, "snapshots")); err != nil {
-				t.Fatal(err)
-			}
-			// The log still begins at its first entry, so nothing is missing.
-			if parts, texts := wrong(mustExamine(t, gone, 1)); len(parts) > 0 {
-				t.Errorf("without a snapshot that the log does not need: %s", texts)
-			}
-		})
+	dir := usedFolder(t)
+	// A crash left this of a snapshot that was being removed.
+	left := filepath.Join(dir, "snapshots", "9-9-9.gone.tmp")
+	if err := os.Mkdir(left, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(left, "state.bin"), []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := contents(t, dir)
+	findings, err := storage.Examine(dir, 1)
+	if parts, texts := wrong(findings); err != nil || len(parts) > 0 || len(findings) != 6 {
+		t.Fatalf("a sound folder: %+v %v\n%s", findings, err, texts)
+	}
+	if after := contents(t, dir); fmt.Sprint(after) != fmt.Sprint(before) {
+		t.Error("the folder was changed")
+	}
+	if err := os.RemoveAll(left); err != nil {
+		t.Fatal(err)
+	}
+	if parts, texts := wrong(mustExamine(t, dir, 1<<62)); len(parts) != 1 || parts[0] != "disk" {
+		t.Errorf("a full disk: %s", texts)
+	}
+	for _, damage := range []struct{ file, part string }{
+		{"identity.json", "identity"},
+		{"raft.tail", "log"},
+		{filepath.Join("snapshots", "*", "state.bin"), "snapshots"},
+		{filepath.Join("snapshots", "*", "meta.json"), "snapshots"},
+		{filepath.Join("wal", "*.wal"), "log"},
+	} {
+		bad := copyDir(t, dir)
+		flipIn(t, filepath.Join(bad, damage.file))
+		parts, texts := wrong(mustExamine(t, bad, 1))
+		if len(parts) == 0 || parts[0] != damage.part || !strings.Contains(texts, "claimq cluster remove") {
+			t.Errorf("a flipped bit in %s: %v\n%s", damage.file, parts, texts)
+		}
+	}
+	gone := copyDir(t, dir)
+	if err := os.RemoveAll(filepath.Join(gone, "snapshots")); err != nil {
+		t.Fatal(err)
+	}
+	// The log still begins at its first entry, so nothing is missing.
+	if parts, texts := wrong(mustExamine(t, gone, 1)); len(parts) > 0 {
+		t.Errorf("without a snapshot that the log does not need: %s", texts)
 	}
 }
 

@@ -202,11 +202,11 @@ func TestLevel_ofNewCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := clustertest.New(t, 3)
 		leader := c.Leader()
-		if got := leader.Cluster(context.Background()).FeatureLevel; got != fsm.FeatureLevel {
-			t.Errorf("level %d, want %d", got, fsm.FeatureLevel)
+		if got := leader.Cluster(context.Background()).FeatureLevel; got != fsm.FeatureLevel() {
+			t.Errorf("level %d, want %d", got, fsm.FeatureLevel())
 		}
 		c.Propose(command.SetType{Type: "mail", Set: fsm.TypePaused})
-		if level, err := leader.Upgrade(context.Background(), ""); level != fsm.FeatureLevel || err != nil {
+		if level, err := leader.Upgrade(context.Background(), ""); level != fsm.FeatureLevel() || err != nil {
 			t.Errorf("upgrade: %d, %v", level, err)
 		}
 	})
@@ -233,30 +233,7 @@ func TestDefaults_ofNewCluster(t *testing.T) {
 	})
 }
 
-// A cluster that has data keeps its settings: its log and folders are those of a cluster
-// that was created by a version without the server's defaults.
-func TestDefaults_ofOldFolder(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		ctx := context.Background()
-		c := clustertest.New(t, 3)
-		c.Stop(2) // so that the first level is the lowest
-		c.Leader()
-		c.Start(2)
-		c.Wait("the upgrade", func() bool {
-			level, err := c.Leader().Upgrade(ctx, "")
-			return err == nil && level == fsm.FeatureLevel
-		})
-		restart(c)
-		wantInForce(t, c, fsm.InForce{MaxAttempts: 3, LeaseMS: 30_000, RetentionMS: 86_400_000, FailedRetentionMS: 14 * 86_400_000})
-		c.Propose(submitDefault)
-		if task := failsOnce(t, c); task.Status != fsm.StatusPending || task.MaxAttempts != 3 {
-			t.Errorf("after a failure it is %v, with %d attempts", task.Status, task.MaxAttempts)
-		}
-	})
-}
-
-// submitDefault submits a task without attempts and backoff of its own.
+// submitDefault submits a task without attempts and backoff.
 var submitDefault = command.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte(`{}`), MaxAttempts: fsm.DefaultAttempts}}}
 
 // failsOnce fails the next task of type mail, as soon as there is one, and returns it
@@ -290,9 +267,14 @@ func wantInForce(t *testing.T, c *clustertest.Cluster, want fsm.InForce) {
 }
 
 // While a voter does not report its level, the cluster's stays low: newer commands are
-// refused until the voter is back and an operator raises the level.
+// refused until the voter is back and an operator raises the level. It changes the table of the
+// commands, so it does not run in parallel.
 func TestLevel_upgrade(t *testing.T) {
-	t.Parallel()
+	for _, newer := range []command.Kind{command.KindSetType, command.KindClaimNext} {
+		row := newer.Row()
+		row.Level = fsm.FeatureLevel()
+		t.Cleanup(func() { row.Level = 1 })
+	}
 	synctest.Test(t, func(t *testing.T) {
 		ctx := context.Background()
 		c := clustertest.New(t, 3)
@@ -318,7 +300,7 @@ func TestLevel_upgrade(t *testing.T) {
 		c.Start(2)
 		c.Wait("the upgrade", func() bool {
 			level, err := c.Leader().Upgrade(ctx, "")
-			return err == nil && level == fsm.FeatureLevel
+			return err == nil && level == fsm.FeatureLevel()
 		})
 		if c.Propose(random).Result.Claims == nil {
 			t.Error("nothing claimed at the new level")

@@ -102,12 +102,12 @@ func TestLeadership_endsBeforeTimers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer n.cancel(errNodeClosed)
-	l := &leadership{node: n, timers: lease.NewTimers(), waiters: batch.NewWaiters(batch.WaitersConfig{})}
+	l := &leadership{node: n.role, timers: lease.NewTimers(), waiters: batch.NewWaiters(batch.WaitersConfig{})}
 	l.ctx, l.cancel = context.WithCancelCause(n.ctx)
 	l.end()
-	l.startDuties()
+	n.leaders().startDuties(l)
 	l.wg.Wait()
-	n.fsm.ApplyEntry(1, 1, replicatest.Entry(1, command.SetLevel{Level: fsm.FeatureLevel},
+	n.fsm.ApplyEntry(1, 1, replicatest.Entry(1, command.SetLevel{Level: fsm.FeatureLevel()},
 		command.Submit{Tasks: []fsm.NewTask{{Type: "mail"}}}, command.ClaimNext{WorkerID: "w1", Limit: 1, LeaseMS: 1000}))
 	if n.fsm.Claims() != 1 {
 		t.Fatalf("%d claims live", n.fsm.Claims())

@@ -14,6 +14,7 @@ import (
 	"github.com/claimq/claimq/cluster/clustertest"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/internal/proof"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -289,11 +290,7 @@ func TestNode_randomLoad(t *testing.T) {
 				}
 			}()
 		}
-		partitions := 6
-		if testing.Short() {
-			partitions = 3
-		}
-		for range partitions {
+		for range proof.Count(3, 6) {
 			<-time.After(time.Duration(1+random.IntN(4)) * time.Second)
 			c.Partition(c.Leader())
 			<-time.After(time.Duration(1+random.IntN(4)) * time.Second)

@@ -14,9 +14,9 @@ type testFolder struct {
 
 // openFolder opens the folder at path and its stores. Fatal errors fail the test, unless
 // cfg says otherwise.
-func openFolder(t *testing.T, path, logStore string, cfg storage.Config) testFolder {
+func openFolder(t *testing.T, path string, cfg storage.Config) testFolder {
 	t.Helper()
-	dir, err := storage.OpenDir(path, "n1", logStore)
+	dir, err := storage.OpenDir(path, "n1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/claimq/claimq/fsm"
@@ -21,8 +22,9 @@ func TestNode_joinsAfterTheFirstMembersHaveGone(t *testing.T) {
 	}
 	cfgs[0].Bootstrap = true
 	first := openNode(t, cfgs[0])
-	for i := range 100 * appendEntriesMax { // enough to last longer than raftTakenInterval
-		submitKey(t, first, fmt.Sprint("first ", i))
+	large := fmt.Appendf(nil, "%q", strings.Repeat("x", 128<<10))
+	for i := range 16 * appendEntriesMax { // enough to last longer than raftTakenInterval
+		submitKey(t, first, fmt.Sprint("first ", i), large)
 	}
 	token := joinTokenOf(t, first)
 	cfgs[1].Join, cfgs[1].JoinToken = addrs[:1], token
@@ -43,15 +45,15 @@ func TestNode_joinsAfterTheFirstMembersHaveGone(t *testing.T) {
 	cfgs[2].Join, cfgs[2].Registerer = nil, testConfig(t, "n3", "", "").Registerer
 	third = openNode(t, cfgs[2])
 	eventually(t, "n3 votes", func() bool { return len(second.votersNow()) == 2 })
-	if third.isServer(first.uuid) {
+	if third.known.isServer(first.uuid) {
 		t.Error("n3 takes Raft's messages from a node that was removed")
 	}
 }
 
-func submitKey(t *testing.T, n *Node, key string) {
+func submitKey(t *testing.T, n *Node, key string, params []byte) {
 	t.Helper()
 	eventually(t, "a task", func() bool {
-		_, err := n.Propose(t.Context(), command.Submit{Tasks: []fsm.NewTask{{Type: "t", Params: []byte("1"), Key: key}}})
+		_, err := n.Propose(t.Context(), command.Submit{Tasks: []fsm.NewTask{{Type: "t", Params: params, Key: key}}})
 		return err == nil
 	})
 }

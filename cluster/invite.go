@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/claimq/claimq/cluster/joining"
 	"github.com/claimq/claimq/cluster/peer"
-	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
@@ -27,30 +25,27 @@ const (
 	waitLogInterval = 30 * time.Second
 )
 
-// whoAnswer is a node's description of itself to a leader that is about to make it a
-// member.
-type whoAnswer struct {
-	Record fsm.NodeRecord `json:"record"`
-	// Waits says that it has no data and no cluster yet.
-	Waits bool `json:"waits"`
+// admissions makes nodes members: those that an operator names, and those that present a join token.
+type admissions struct {
+	*membership
+	known *acquaintances
 }
 
-// JoinNode makes the running node named nodeID, whose peer port is at peerAddr, a member.
-// It becomes a voter once it has caught up, unless voter is false. Repeating the call for a
-// member succeeds. Errors: those of RemoveNode.
-func (n *Node) JoinNode(ctx context.Context, nodeID, peerAddr string, voter bool) error {
-	l, unlock, err := n.lockLeading(ctx)
+// join admits a waiting node, which is first asked who it is. A node that has data is refused,
+// because it was removed or belongs to another cluster. See Node.JoinNode.
+func (ad *admissions) join(ctx context.Context, nodeID, peerAddr string, voter bool) error {
+	l, unlock, err := ad.lockLeading(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	record, waits, err := n.askWho(ctx, nodeID, peerAddr)
+	record, waits, err := ad.askWho(ctx, nodeID, peerAddr)
 	if err != nil {
 		return err
 	}
-	for _, s := range n.servers() {
+	for _, s := range ad.servers() {
 		if string(s.ID) == record.UUID {
-			return n.joinAgain(ctx, s, record, voter)
+			return ad.joinAgain(ctx, s, record, voter)
 		}
 	}
 	if !waits {
@@ -60,40 +55,37 @@ func (n *Node) JoinNode(ctx context.Context, nodeID, peerAddr string, voter bool
 		}
 	}
 	record.Nonvoter = !voter
-	if err := n.checkLevel(command.SetNode{Node: record}); err != nil {
-		return err
-	}
-	if err := n.admitLocked(ctx, l, record); err != nil {
+	if err := ad.admitLocked(ctx, l, record); err != nil {
 		var refusal *joining.Refusal
 		if errors.As(err, &refusal) {
 			return &nodes.MembershipRefused{Reason: refusal.Text, Advice: "Then repeat this call"}
 		}
 		return err
 	}
-	n.logger.Info("admitted a node", "node_id", nodeID, "uuid", record.UUID, "peer_addr", record.PeerAddr, "voter", voter)
-	n.tellAdmitted(ctx, record.UUID, record.PeerAddr) // if this fails, the next check of the members tells it
+	ad.logger.Info("admitted a node", "node_id", nodeID, "uuid", record.UUID, "peer_addr", record.PeerAddr, "voter", voter)
+	ad.tellAdmitted(ctx, record.UUID, record.PeerAddr) // if this fails, the next check of the members tells it
 	return nil
 }
 
 // joinAgain is JoinNode for a member.
-func (n *Node) joinAgain(ctx context.Context, s raft.Server, record fsm.NodeRecord, voter bool) error {
+func (ad *admissions) joinAgain(ctx context.Context, s raft.Server, record fsm.NodeRecord, voter bool) error {
 	if s.Suffrage == raft.Voter && !voter {
 		return &nodes.MembershipRefused{
 			Reason: record.NodeID + " is a member already, and a voter",
 			Advice: "Use `claimq cluster demote " + record.NodeID + "`",
 		}
 	}
-	n.tellAdmitted(ctx, record.UUID, string(s.Address))
-	_, err := n.wishNonvoter(ctx, record, !voter)
+	ad.tellAdmitted(ctx, record.UUID, string(s.Address))
+	_, err := ad.wishNonvoter(ctx, record, !voter)
 	return err
 }
 
 // askWho asks the node at peerAddr who it is. It must have that name, and be reachable at
 // the address that it advertises.
-func (n *Node) askWho(ctx context.Context, nodeID, peerAddr string) (record fsm.NodeRecord, waits bool, err error) {
+func (ad *admissions) askWho(ctx context.Context, nodeID, peerAddr string) (record fsm.NodeRecord, waits bool, err error) {
 	for {
 		asking, cancel := context.WithTimeout(ctx, inviteAskTimeout)
-		who, err := n.askWhoIsAt(asking, peerAddr)
+		who, err := ad.known.askWhoIsAt(asking, peerAddr)
 		cancel()
 		switch {
 		case err != nil:
@@ -120,143 +112,57 @@ func (n *Node) askWho(ctx context.Context, nodeID, peerAddr string) (record fsm.
 	}
 }
 
-// askWhoIsAt asks the node at a peer address who it is. The node has proven that it owns
-// the record's identity.
-func (n *Node) askWhoIsAt(ctx context.Context, addr string) (who whoAnswer, err error) {
-	if n.peers == nil {
-		return ask[whoAnswer](ctx, n, addr, peer.CallWho, struct{}{})
-	}
-	text, by, err := n.peers.Ask(ctx, addr, peer.CallWho, []byte("{}"))
-	if err != nil {
-		return who, err
-	}
-	if err := json.Unmarshal(text, &who); err != nil {
-		return who, err
-	}
-	if who.Record.UUID != by.UUID {
-		return whoAnswer{}, fmt.Errorf("node %q says that it is the node of identity %s, and is that of %s", by.NodeID, peer.Printable(who.Record.UUID), by.UUID)
-	}
-	return who, nil
-}
-
 // admitLocked makes the node of record a nonvoter and writes the record. The caller has
 // locked the membership. A *joining.Refusal is final.
-func (n *Node) admitLocked(ctx context.Context, l *leadership, record fsm.NodeRecord) error {
-	members, level := n.memberRecords(record)
+func (ad *admissions) admitLocked(ctx context.Context, l *leadership, record fsm.NodeRecord) error {
+	members, level := ad.memberRecords(record)
 	if err := joining.Check(record, members, level); err != nil {
 		return err
 	}
 	if record.Nonvoter {
 		// Write the wish first, or another leader might promote it before reading that.
-		if _, err := n.batcher.Propose(ctx, command.SetNode{Node: record}); err != nil {
+		if _, err := ad.batcher.Propose(ctx, command.SetNode{Node: record}); err != nil {
 			return err
 		}
 	}
-	err := n.change(ctx, func() raft.IndexFuture {
-		return n.raft.AddNonvoter(raft.ServerID(record.UUID), raft.ServerAddress(record.PeerAddr), 0, changeQueueMax)
+	err := ad.change(ctx, func() raft.IndexFuture {
+		return ad.raft.AddNonvoter(raft.ServerID(record.UUID), raft.ServerAddress(record.PeerAddr), 0, changeQueueMax)
 	})
 	if err != nil {
 		return fmt.Errorf("add node: %w", err)
 	}
-	l.recordLocked(record)
+	ad.recordLocked(l, record)
 	return nil
 }
 
-// memberRecords returns the members' records and the cluster's feature level. A member
-// without a record has only its address, and the name in joining if it is that node.
-func (n *Node) memberRecords(joining fsm.NodeRecord) (members []fsm.NodeRecord, level uint32) {
-	servers := n.servers()
-	n.fsm.Read(func(m *fsm.Machine) {
-		level = m.Level()
-		for _, s := range servers {
-			r, ok := m.Node(string(s.ID))
-			if !ok {
-				r = fsm.NodeRecord{UUID: string(s.ID), PeerAddr: string(s.Address)}
-				if r.UUID == joining.UUID {
-					r.NodeID = joining.NodeID
-				}
-			}
-			members = append(members, r)
-		}
-	})
-	return members, level
-}
-
 // tellAdmitted tells a waiting node that it is a member. Other nodes ignore it.
-func (n *Node) tellAdmitted(ctx context.Context, uuid, addr string) {
-	if n.dir == nil {
+func (ad *admissions) tellAdmitted(ctx context.Context, uuid, addr string) {
+	if ad.dir == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, inviteAskTimeout)
 	defer cancel()
-	_, _ = ask[struct{}](ctx, n, addr, peer.CallAdmitted, joining.Admission{UUID: uuid, ClusterID: n.dir.Identity().ClusterID, Members: n.introducing()})
-}
-
-// answerWho says who this node is.
-func (n *Node) answerWho(context.Context, []byte) ([]byte, error) {
-	return json.Marshal(whoAnswer{Record: n.record})
-}
-
-// serveInvitations lets a node without a cluster answer the leader that makes it a member.
-func (o *opening) serveInvitations(n *Node) {
-	o.peers.Handle(peer.CallWho, func(context.Context, peer.Hello, []byte) ([]byte, error) {
-		return json.Marshal(whoAnswer{Record: n.record, Waits: true})
-	})
-	o.peers.Handle(peer.CallAdmitted, func(_ context.Context, from peer.Hello, body []byte) ([]byte, error) {
-		a, err := peer.ReadQuestion[joining.Admission](body)
-		if err != nil {
-			return nil, err
-		}
-		if a.UUID != n.uuid || a.ClusterID == "" || a.ClusterID != from.ClusterID {
-			return nil, peer.QuestionError("this admission is for another node")
-		}
-		a.Members = joining.IntroducedBy(storage.Introducer{UUID: from.UUID, PeerAddr: from.PeerAddr}, a.Members)
-		select {
-		case o.admitted <- a:
-		default: // it has one already
-		}
-		return []byte("{}"), nil
-	})
-}
-
-// awaitAdmission waits until an operator makes this node a member, if it has no data and
-// was started without a cluster.
-func (o *opening) awaitAdmission(ctx context.Context, n *Node) (a joining.Admission, err error) {
-	ticker := time.NewTicker(waitLogInterval)
-	defer ticker.Stop()
-	for {
-		o.cfg.Logger.Warn("this node has no data and waits to be joined: run the command against the cluster. "+
-			"For a new cluster, start it with --bootstrap or --initial-cluster",
-			"data_dir", o.cfg.DataDir, "command", fmt.Sprintf("claimq cluster join %s %s", n.record.NodeID, n.record.PeerAddr))
-		select {
-		case a = <-o.admitted:
-			return a, nil
-		case <-ticker.C:
-		case <-ctx.Done():
-			return a, fmt.Errorf("%w: %s: give --bootstrap for the first node of a new cluster, --initial-cluster for several, or --join: %w",
-				ErrNoCluster, o.cfg.DataDir, context.Cause(ctx))
-		}
-	}
+	_, _ = ask[struct{}](ctx, ad.core, addr, peer.CallAdmitted, joining.Admission{UUID: uuid, ClusterID: ad.dir.Identity().ClusterID, Members: ad.known.introducing()})
 }
 
 // mayJoin returns nil if the node, which is no member yet, may become one without an
 // operator's call: it presents a join token, which this uses. It runs on the leader with
 // the membership locked. A *joining.Refusal is final; the joining node retries after any
 // other error.
-func (n *Node) mayJoin(ctx context.Context, record fsm.NodeRecord, token string) error {
+func (ad *admissions) mayJoin(ctx context.Context, record fsm.NodeRecord, token string) error {
 	if token == "" {
 		return fmt.Errorf("an operator has to admit this node: run `claimq cluster join %s %s` against the cluster, or start the node with a join token (--join-token-file)",
 			record.NodeID, record.PeerAddr)
 	}
 	hash := sha256.Sum256([]byte(token))
 	known := false
-	n.fsm.Read(func(m *fsm.Machine) {
+	ad.fsm.Read(func(m *fsm.Machine) {
 		known = slices.ContainsFunc(m.JoinTokens(), func(t *fsm.JoinToken) bool { return bytes.Equal(t.Hash, hash[:]) })
 	})
 	if !known { // write nothing for a node that guesses
 		return errTokenRefused()
 	}
-	p, err := n.batcher.Propose(ctx, command.UseJoinToken{Hash: hash[:], UUID: record.UUID, NodeID: record.NodeID})
+	p, err := ad.batcher.Propose(ctx, command.UseJoinToken{Hash: hash[:], UUID: record.UUID, NodeID: record.NodeID})
 	if err != nil {
 		return fmt.Errorf("use the join token: %w", err)
 	}
@@ -280,4 +186,38 @@ func (c *Config) joinToken() (string, error) {
 		err = fmt.Errorf("the join token has %d characters, it must have %d or fewer", len(token), joining.TokenBytesMax)
 	}
 	return token, err
+}
+
+// admitJoin makes the joining node a nonvoter if it presents a join token; it is promoted
+// once it has caught up. Repeating it for a member succeeds.
+func (ad *admissions) admitJoin(ctx context.Context, req joining.Request) (clusterID string, err error) {
+	l := ad.leader.Load()
+	if l == nil || !l.serves() {
+		return "", errors.New("this node does not lead")
+	}
+	unlock, err := ad.lockMembers(ctx)
+	if err != nil {
+		return "", err
+	}
+	// Keep the lock until the record is written, because another node may ask for the same
+	// name.
+	defer unlock()
+	record := req.NodeRecord
+	members, level := ad.memberRecords(record)
+	if err := joining.Check(record, members, level); err != nil {
+		return "", err
+	}
+	record.Nonvoter = false // a joining node cannot decide this
+	for _, m := range members {
+		if m.UUID == record.UUID {
+			return ad.dir.Identity().ClusterID, nil
+		}
+	}
+	if err := ad.mayJoin(ctx, record, req.Token); err != nil {
+		return "", err
+	}
+	if err := ad.admitLocked(ctx, l, record); err != nil {
+		return "", err
+	}
+	return ad.dir.Identity().ClusterID, nil
 }

@@ -70,13 +70,13 @@ func TestNode_joinWaitsForAnOperator(t *testing.T) {
 	late := testConfig(t, "n2", t.TempDir(), addrs[1])
 	late.Join = []string{addrs[0]}
 	done := openBeside(t, late)
-	record := fsm.NodeRecord{UUID: "01a200a5-61b0-745d-a23d-834977885529", NodeID: "n2", PeerAddr: addrs[1], Level: fsm.FeatureLevel}
-	if _, err := n1.admitJoin(t.Context(), joining.Request{NodeRecord: record}); err == nil || !strings.Contains(err.Error(), "claimq cluster join n2 "+addrs[1]) {
+	record := fsm.NodeRecord{UUID: "01a200a5-61b0-745d-a23d-834977885529", NodeID: "n2", PeerAddr: addrs[1], Level: fsm.FeatureLevel()}
+	if _, err := n1.admissions.admitJoin(t.Context(), joining.Request{NodeRecord: record}); err == nil || !strings.Contains(err.Error(), "claimq cluster join n2 "+addrs[1]) {
 		t.Errorf("a node without a token was answered %v", err)
 	}
 	// It says so when asked, which proves that it runs and waits.
 	eventually(t, "n2 to answer", func() bool {
-		who, err := ask[whoAnswer](t.Context(), n1, addrs[1], peer.CallWho, struct{}{})
+		who, err := ask[whoAnswer](t.Context(), n1.core, addrs[1], peer.CallWho, struct{}{})
 		return err == nil && who.Waits
 	})
 	if got := nodeIDs(n1); len(got) != 1 {

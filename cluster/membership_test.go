@@ -12,7 +12,6 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/nodes"
 )
@@ -25,7 +24,7 @@ func TestLeadership_promotesNobodyAnew(t *testing.T) {
 	cfg.Bootstrap = true
 	n := openNode(t, cfg)
 	eventually(t, "n1 to lead", n.IsLeader)
-	n.leader.Load().promote(raft.Server{ID: "removed", Address: "127.0.0.1:1", Suffrage: raft.Nonvoter})
+	n.leaders().care.promote(n.leader.Load(), raft.Server{ID: "removed", Address: "127.0.0.1:1", Suffrage: raft.Nonvoter})
 	if got := n.servers(); len(got) != 1 {
 		t.Errorf("the members are %v, want n1 alone", got)
 	}
@@ -43,7 +42,7 @@ func TestNode_promotesNobodyAnew(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var refused *nodes.MembershipRefused
-	if err := n.promoteMember(ctx, n.leader.Load(), removed); !errors.As(err, &refused) {
+	if err := n.acts.promoteMember(ctx, n.leader.Load(), removed); !errors.As(err, &refused) {
 		t.Errorf("promote: %v, want it to be refused", err)
 	}
 	if got := n.servers(); len(got) != 1 {
@@ -56,7 +55,7 @@ func TestNode_promotesNobodyAnew(t *testing.T) {
 // acknowledged, and both would vote. A member that has moved does get it.
 func TestLeadership_movesNobodyToACopy(t *testing.T) {
 	t.Parallel()
-	c := newBackupCluster(t, storage.KindWAL)
+	c := newBackupCluster(t)
 	leader := leaderOf(t, c.nodes...)
 	at := slices.Index(c.nodes, c.follower())
 	// moved returns the leader's address of a node that says that it is at addr now.
@@ -69,7 +68,7 @@ func TestLeadership_movesNobodyToACopy(t *testing.T) {
 			t.Fatal(err)
 		}
 		leader := leaderOf(t, c.nodes...)
-		if _, err := leader.answerStanding(context.Background(), body); err != nil {
+		if _, err := leader.standing.answerStanding(context.Background(), body); err != nil {
 			t.Fatal(err)
 		}
 		for _, s := range leader.servers() {
@@ -121,21 +120,21 @@ func TestNode_refusesWhatRaftRefuses(t *testing.T) {
 		change func() error
 		want   string
 	}{
-		"remove the last voter": {func() error { return n.removeMember(t.Context(), self) }, "need at least one voter"},
-		"demote the last voter": {func() error { return n.demoteMember(t.Context(), n.leader.Load(), self) }, "need at least one voter"},
+		"remove the last voter": {func() error { return n.acts.removeMember(t.Context(), self) }, "need at least one voter"},
+		"demote the last voter": {func() error { return n.acts.demoteMember(t.Context(), n.leader.Load(), self) }, "need at least one voter"},
 		"add a node where another is": {func() error {
-			return n.change(t.Context(), func() raft.IndexFuture {
+			return n.membership.change(t.Context(), func() raft.IndexFuture {
 				return n.raft.AddNonvoter("uuid-2", raft.ServerAddress(n.record.PeerAddr), 0, changeQueueMax)
 			})
 		}, "found duplicate address"},
 		"add a node without a name": {func() error {
-			return n.change(t.Context(), func() raft.IndexFuture { return n.raft.AddVoter("", "127.0.0.1:1", 0, changeQueueMax) })
+			return n.membership.change(t.Context(), func() raft.IndexFuture { return n.raft.AddVoter("", "127.0.0.1:1", 0, changeQueueMax) })
 		}, "empty ID"},
 		"add a node without an address": {func() error {
-			return n.change(t.Context(), func() raft.IndexFuture { return n.raft.AddVoter("uuid-2", "", 0, changeQueueMax) })
+			return n.membership.change(t.Context(), func() raft.IndexFuture { return n.raft.AddVoter("uuid-2", "", 0, changeQueueMax) })
 		}, "empty address"},
 		"change what has changed since": {func() error {
-			return n.change(t.Context(), func() raft.IndexFuture {
+			return n.membership.change(t.Context(), func() raft.IndexFuture {
 				return n.raft.AddVoter("uuid-2", "127.0.0.1:1", 1<<40, changeQueueMax)
 			})
 		}, "configuration changed since"},
@@ -203,7 +202,7 @@ func TestNode_changeIsTakenUnderTheLock(t *testing.T) {
 		never := make(chan struct{})
 		defer close(never)
 		go func() {
-			ended <- n.change(ctx, func() raft.IndexFuture { <-take; return hangingChange{never: never} })
+			ended <- n.membership.change(ctx, func() raft.IndexFuture { <-take; return hangingChange{never: never} })
 		}()
 		synctest.Wait()
 		select {
@@ -230,7 +229,7 @@ func TestNode_changeWhileItCloses(t *testing.T) {
 	n.cancel(errNodeClosed)
 	never := make(chan struct{})
 	defer close(never)
-	err = n.change(t.Context(), func() raft.IndexFuture {
+	err = n.membership.change(t.Context(), func() raft.IndexFuture {
 		<-never
 		return nil
 	})

@@ -107,7 +107,7 @@ func work(c *clustertest.Cluster) {
 	}})
 }
 
-// The leader reports how far the other nodes' clocks are ahead of its own, and logs once
+// The leader reports how far the other nodes' clocks are ahead of its clock, and logs once
 // that they are more than a second apart.
 func TestNode_clocksApart(t *testing.T) {
 	t.Parallel()

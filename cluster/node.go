@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"io"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 	"github.com/valyala/fasthttp"
 
@@ -18,98 +16,41 @@ import (
 	"github.com/claimq/claimq/cluster/confirm"
 	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/cluster/replica"
-	"github.com/claimq/claimq/cluster/space"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/internal/memory"
 	"github.com/claimq/claimq/nodes"
 )
 
-// handoverTimeout bounds how long a stopping leader tries to transfer its leadership.
-const handoverTimeout = 5 * time.Second
-
-// errNodeClosed is the cause with which a node's context ends.
-var errNodeClosed = errors.New("the node is closed")
-
 // Node is one node of a cluster: the state machine, Raft below it, and a leader's duties. Its
-// methods are safe for concurrent use.
+// methods are safe for concurrent use. Reading and proposing are its own; for the rest it
+// composes the owners of one concern each.
 type Node struct {
-	cfg    Config
-	logger hclog.Logger
-	uuid   string
-	record fsm.NodeRecord // this node as recorded by the cluster
-	clock  ClockSource
-	stats  *nodeStats
-
-	fsm         *replica.Replica
-	space       *space.Space
-	batcher     *batch.Batcher
-	snapshots   snapshots
-	parts       Parts
-	raft        *raftHandle   // nil without Raft
-	logs        raft.LogStore // nil without Raft
-	leaderNotes chan bool     // Raft reports leadership here
-	leader      atomic.Pointer[leadership]
-	notes       hashNotes
+	*writes
+	statuses    *statuses
+	membership  *membership
+	known       *acquaintances
+	standing    *standing
+	admissions  *admissions
+	acts        *memberActs
+	transfers   *transfers
+	operators   *operators
+	levels      *levels
+	agreement   *agreement
+	checkpoints *checkpoints
+	clocks      *leaseClocks
+	snapshots   *snapshots
+	backups     *backups
 	calls       callTable
-	changing    chan struct{} // capacity 1; holds an element while members change
-	transfers   chan transferred
-	nudged      chan struct{} // capacity 1: check whether this node is a member
-	removed     atomic.Bool   // it is no longer a member, and Raft is shut down
-	// interludes run on the goroutine that begins and ends leaderships.
-	interludes chan *interlude
-	doubted    chan *leadership // a scope that another should follow
-	restoring  chan struct{}    // capacity 1; holds an element while a backup is restored
-	askedFor   takings          // requested snapshots
-	hints      hints
-	operators  atomic.Pointer[func(key string) (name string, ok bool)] // looks up operators by API key; nil: none
 
 	// Only for a node opened by Open; nil in memory.
-	dir    *storage.Dir
 	stores *storage.Stores
-	peers  *peer.Port
 	gate   *confirm.VoteGate
-	// introducers are the members as reported by the node that admitted this one; see
-	// acquaintances. Set before Raft runs.
-	introducers []raft.Server
-	belonged    atomic.Bool // this node has been in its own configuration since it started
-	vouches     vouches
-	// call asks the node at a peer address; nil if this node cannot ask others.
-	call func(ctx context.Context, addr, name string, body []byte) ([]byte, error)
-
-	ctx     context.Context // ends when the node closes, with errNodeClosed
-	cancel  context.CancelCauseFunc
-	wg      sync.WaitGroup // all goroutines of the node
-	closing atomic.Bool
-	// diskLeftAt is when the leadership was last handed over because of a low disk, or this
-	// was tried, in nanoseconds of the monotonic clock; 0 = never.
-	diskLeftAt atomic.Int64
-	// transferSince is when Raft began to report a leadership transfer, in nanoseconds of the
-	// monotonic clock; 0 = it does not.
-	transferSince atomic.Int64
 
 	closeOnce sync.Once
 	closeErr  error
-}
-
-// Parts are the components of a node that OpenParts runs instead of opening its own. Tests
-// use it for clusters in memory.
-type Parts struct {
-	UUID      string // identity of the node
-	Logs      raft.LogStore
-	Stable    raft.StableStore
-	Snapshots raft.SnapshotStore
-	Transport raft.Transport // with pre-vote; the node closes it
-	// NewTransport creates another transport at the same address after the previous one was
-	// closed. If nil, Raft is never restarted.
-	NewTransport func() (raft.Transport, error)
-	// Servers bootstraps a node without state.
-	Servers []raft.Server
-	// Clock provides the node's time; nil = the machine's clocks.
-	Clock ClockSource
-	// Call asks the node at a peer address, leading to that node's Answer. If nil, this node
-	// cannot ask others, and a new leader does not compare what it has applied with them.
-	Call func(ctx context.Context, addr, name string, body []byte) ([]byte, error)
 }
 
 // OpenParts starts a node over parts. The caller keeps ownership of the stores and must close
@@ -130,77 +71,76 @@ func OpenParts(cfg Config, parts Parts) (*Node, error) {
 
 // newNode creates the node without starting anything.
 func newNode(cfg Config, parts Parts) (*Node, error) {
-	n := &Node{
-		cfg:    cfg,
-		logger: cfg.Logger,
-		uuid:   parts.UUID,
-		clock:  parts.Clock,
-		logs:   parts.Logs,
-		parts:  parts,
-		call:   parts.Call,
-
-		leaderNotes: make(chan bool, leaderNotesMax),
-		changing:    make(chan struct{}, 1),
-		transfers:   make(chan transferred),
-		nudged:      make(chan struct{}, 1),
-
-		interludes: make(chan *interlude),
-		doubted:    make(chan *leadership),
-		restoring:  make(chan struct{}, 1),
+	c := &core{
+		cfg: cfg, logger: cfg.Logger, uuid: parts.UUID, clock: parts.Clock, logs: parts.Logs, parts: parts, call: parts.Call, stats: newStats(),
+		left: make(chan struct{}),
 	}
-	if n.clock == nil {
-		n.clock = clocks.System()
+	if c.clock == nil {
+		c.clock = clocks.System()
 	}
-	n.record = fsm.NodeRecord{
-		UUID: n.uuid, NodeID: cfg.NodeID, HTTPAddr: cfg.HTTPAdvertise, Version: cfg.Version, Level: fsm.FeatureLevel,
+	c.record = fsm.NodeRecord{
+		UUID: c.uuid, NodeID: cfg.NodeID, HTTPAddr: cfg.HTTPAdvertise, Version: cfg.Version, Level: fsm.FeatureLevel(),
 	}
 	if parts.Transport != nil {
-		n.record.PeerAddr = string(parts.Transport.LocalAddr())
+		c.record.PeerAddr = string(parts.Transport.LocalAddr())
 	}
-	n.ctx, n.cancel = context.WithCancelCause(context.Background())
-	stats, err := newNodeStats(n, cfg.Registerer)
-	if err != nil {
+	c.ctx, c.cancel = context.WithCancelCause(context.Background())
+	n := compose(c)
+	if err := c.stats.register(cfg.Registerer, newNodeCollector(n.role)); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
-	n.stats = stats
-	n.fsm = replica.New(replica.Config{
-		Clock: n.clock, Fatal: cfg.Fatal, Stats: &stats.fsm, Logger: n.logger,
-		BeforeCompact: func(index uint64, bytes, entries int64) { n.snapshots.keepTrailing(index, bytes, entries) },
+	c.fsm = replica.New(replica.Config{
+		Clock: c.clock, Fatal: cfg.Fatal, Stats: &c.stats.fsm, Logger: c.logger, BeforeCompact: n.snapshots.keepTrailing,
 		// The results of a restore under way here are also awaited.
-		Awaited: func() bool { return n.batcher.Awaits() || len(n.restoring) > 0 },
+		Awaited: func() bool { return c.batcher.Awaits() || len(n.backups.restoring) > 0 },
 	})
-	n.fsm.RestoreRoom = replica.RestoreRoom(cfg.MemoryLimit, memory.Total())
-	n.space = space.New(space.Config{
-		MemoryLimit: cfg.MemoryLimit, DiskFreeMin: cfg.DiskFreeMin, Held: n.fsm.Held, Knows: n.checkLevel, VotersLow: n.votersLow, Logger: n.logger,
+	c.fsm.RestoreRoom = replica.RestoreRoom(cfg.MemoryLimit, memory.Total())
+	c.space = replica.NewSpace(replica.SpaceConfig{
+		MemoryLimit: cfg.MemoryLimit, DiskFreeMin: cfg.DiskFreeMin, Held: c.fsm.Held, VotersLow: n.votersLow, Logger: c.logger,
 	})
-	n.snapshots = snapshots{
-		fsm: n.fsm, space: n.space, logBytes: cfg.SnapshotLogBytes, logCommands: cfg.SnapshotLogCommands,
-		trailing: trailingLogs, failures: stats.snapshotFailures, logger: n.logger,
-	}
-	n.batcher = n.newBatcher(n.applyEntry)
+	c.batcher = n.newBatcher(n.applyEntry)
 	n.registerCalls()
 	return n, nil
+}
+
+// compose returns the node of its owners, the lower ones first.
+func compose(c *core) *Node {
+	r := newRole(c)
+	rd, st, known := &reads{r}, &statuses{role: r}, &acquaintances{role: r}
+	w, mb := &writes{rd}, newMembership(st)
+	tr, lv, ops := newTransfers(mb), &levels{mb}, &operators{writes: w}
+	ag := &agreement{statuses: st}
+	return &Node{
+		writes: w, statuses: st, membership: mb, known: known, standing: newStanding(known, mb, rd),
+		admissions: &admissions{mb, known}, acts: &memberActs{tr, ops}, transfers: tr, operators: ops, levels: lv,
+		agreement: ag, checkpoints: &checkpoints{ag}, clocks: &leaseClocks{st},
+		snapshots: &snapshots{role: r, logBytes: c.cfg.SnapshotLogBytes, logCommands: c.cfg.SnapshotLogCommands, trailing: trailingLogs},
+		backups:   newBackups(lv, rd),
+	}
+}
+
+// leaders returns what begins and ends this node's leaderships.
+func (n *Node) leaders() *leaders {
+	return &leaders{
+		role: n.role, agreement: n.agreement, checkpoints: n.checkpoints, clocks: n.clocks, levels: n.levels, transfers: n.transfers,
+		care: &memberCare{n.agreement, n.membership, n.admissions, n.standing, n.clocks},
+	}
 }
 
 // newBatcher returns the node's batcher, which hands entries to apply.
 func (n *Node) newBatcher(apply func(entry []byte) batch.Future) *batch.Batcher {
 	return batch.New(batch.Config{
-		Apply:    apply,
-		Refuse:   n.notServing,
-		Observe:  n.observeEntry,
-		Packed:   n.stats.batch.entry,
-		Waiters:  n.waiters,
-		Reach:    n.reach,
+		Apply:   apply,
+		Refuse:  n.notServing,
+		Observe: n.transfers.observeEntry,
+		Packed:  n.stats.batch.entry,
+		Waiters: n.waiters,
+		Reach: func(cmd command.Command) (tasks int) {
+			n.fsm.Read(func(m *fsm.Machine) { tasks = m.ReachOf(cmd) })
+			return tasks
+		},
 		QueueMax: n.cfg.InFlightMax,
 	})
-}
-
-// waiters returns the waiting claims of this node's leadership, or nil.
-func (n *Node) waiters() *batch.Waiters {
-	if l := n.leader.Load(); l != nil {
-		return l.waiters
-	}
-	return nil
 }
 
 // startRaft starts Raft over parts.
@@ -223,31 +163,19 @@ func (n *Node) startRaft(parts Parts) error {
 		return fmt.Errorf("start raft: %w", err)
 	}
 	n.raft = newRaftHandle(run)
-	n.snapshots.raft = n.raft
 	return nil
-}
-
-// raftMaker returns the starter of Raft.
-func (n *Node) raftMaker() *raftMaker {
-	return &raftMaker{ctx: n.ctx, fsm: n.fsm, conf: n.raftConfig, leads: n.leadsWith}
-}
-
-// raftConfig returns Raft's configuration.
-func (n *Node) raftConfig() *raft.Config {
-	c := raftConfig(n.uuid, n.logger)
-	c.NotifyCh = n.leaderNotes
-	return c
 }
 
 // run starts the node's goroutines.
 func (n *Node) run() {
+	leaders := n.leaders()
 	n.start(func() { n.batcher.Run(n.ctx.Done()) })
-	n.start(func() { n.monitorLeadership(n.ctx) })
-	n.start(func() { n.noteHashes(n.ctx, n.fsm.Replacing) })
+	n.start(func() { leaders.monitor(n.ctx) })
+	n.start(func() { n.checkpoints.noteHashes(n.ctx, n.fsm.Replacing) })
 	if n.raft != nil {
 		n.start(func() { n.snapshots.monitor(n.ctx) })
-		n.start(func() { n.monitorTransfers(n.ctx) })
-		n.start(func() { n.monitorStanding(n.ctx) })
+		n.start(func() { n.transfers.monitor(n.ctx) })
+		n.start(func() { n.standing.monitor(n.ctx) })
 	} else {
 		n.leaderNotes <- true
 	}
@@ -265,27 +193,19 @@ func (n *Node) run() {
 	}
 }
 
-func (n *Node) start(fn func()) {
-	n.wg.Add(1)
-	go func() {
-		defer n.wg.Done()
-		fn()
-	}()
-}
-
 // applyEntry hands an entry to Raft or, without Raft, to the state machine.
 func (n *Node) applyEntry(data []byte) batch.Future {
 	if n.raft == nil {
 		return appliedNow{n.fsm.ApplyEntry(n.fsm.AppliedIndex()+1, n.currentTerm(), data)}
 	}
 	start := n.clock.Mono()
-	return timedEntry{n.raft.Apply(data, batch.EnqueueTimeout), n, start}
+	return timedEntry{n.raft.Apply(data, batch.EnqueueTimeout), n.core, start}
 }
 
 // timedEntry measures how long an entry took.
 type timedEntry struct {
 	raft.ApplyFuture
-	node  *Node
+	node  *core
 	start time.Duration
 }
 
@@ -301,29 +221,15 @@ func (e timedEntry) Error() error {
 // appliedNow is the future of an entry that is applied already.
 type appliedNow struct{ applied *fsm.Applied }
 
-func (appliedNow) Error() error    { return nil }
+func (appliedNow) Error() error { return nil }
+
 func (a appliedNow) Response() any { return a.applied }
 
 // NodeID returns the operator's name for this node.
 func (n *Node) NodeID() string { return n.cfg.NodeID }
 
-// IsLeader reports whether this node leads and serves.
-func (n *Node) IsLeader() bool {
-	l := n.leader.Load()
-	return l != nil && l.serves() && !n.closing.Load()
-}
-
-// leaderID returns the UUID of the leader that this node knows, or "".
-func (n *Node) leaderID() string {
-	switch {
-	case n.raft == nil:
-		return n.uuid
-	case n.removed.Load():
-		return ""
-	}
-	_, id := n.raft.LeaderWithID()
-	return string(id)
-}
+// ClusterID returns the cluster's identity, "" for a node in memory.
+func (n *Node) ClusterID() string { return n.clusterID() }
 
 // LeaderHTTPAddr returns the URL that the leader advertises, "" if the leader or its address
 // is unknown.
@@ -344,101 +250,31 @@ func (n *Node) SetForwardHandler(h fasthttp.RequestHandler) {
 	}
 }
 
-// Forward sends req to the leader over the peer port and fills resp with its answer. room, if
-// not nil, is called with the size of the answer's body before it is read; if it returns an
-// error, the answer is dropped and the error is wrapped together with
-// nodes.ErrOutcomeUnknown. Errors: nodes.ErrNoLeader, nodes.ErrShuttingDown (nothing was
-// sent); nodes.ErrOutcomeUnknown (it may have been sent).
-func (n *Node) Forward(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response, room func(n int) error) error {
+// Forward passes req, a client's request, on to the leader, at most once, and fills resp with its
+// answer. Once the leader holds the request, the end of pass.Held's context, or of this node, makes
+// the leader answer at once; that answer is returned like any other. Errors: nodes.ErrNoLeader,
+// nodes.ErrShuttingDown (nothing was sent); nodes.ErrOutcomeUnknown (it may have been sent).
+func (n *Node) Forward(ctx context.Context, pass nodes.Passing, req *fasthttp.Request, resp *fasthttp.Response) (nodes.Passed, error) {
 	if n.closing.Load() {
-		return nodes.ErrShuttingDown
+		return nodes.Passed{}, nodes.ErrShuttingDown
 	}
 	if n.raft == nil || n.peers == nil {
-		return nodes.ErrNoLeader
+		return nodes.Passed{}, nodes.ErrNoLeader
 	}
 	addr, id := n.raft.LeaderWithID()
 	if addr == "" || string(id) == n.uuid {
-		return nodes.ErrNoLeader
+		return nodes.Passed{}, nodes.ErrNoLeader
 	}
-	return n.peers.Forward(ctx, string(addr), req, resp, room)
-}
-
-// ForwardWaiting is Forward for a request that the leader may hold for a long time. Many
-// share one connection. When ctx ends or this node closes, the leader is told that the caller
-// has left and answers at once; that answer is returned like any other. Errors: those of
-// Forward.
-func (n *Node) ForwardWaiting(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
-	if n.closing.Load() {
-		return nodes.ErrShuttingDown
-	}
-	if n.raft == nil || n.peers == nil {
-		return nodes.ErrNoLeader
-	}
-	addr, id := n.raft.LeaderWithID()
-	if addr == "" || string(id) == n.uuid {
-		return nodes.ErrNoLeader
-	}
-	ctx, cancel := withScope(ctx, n.ctx)
-	defer cancel()
-	return n.peers.ForwardWaiting(ctx, string(addr), string(id), req, resp)
-}
-
-// currentTerm returns Raft's term.
-func (n *Node) currentTerm() uint64 {
-	if n.raft == nil {
-		return 1
-	}
-	return n.raft.CurrentTerm()
-}
-
-// servers returns the members by Raft's latest configuration.
-func (n *Node) servers() []raft.Server {
-	if n.raft == nil {
-		return nil
-	}
-	f := n.raft.GetConfiguration()
-	if f.Error() != nil {
-		return nil
-	}
-	return f.Configuration().Servers
-}
-
-// isMember reports whether the node with that identity and name is a member, as far as this
-// node knows; it may lag behind. A member without a record is identified by its identity
-// alone.
-func (n *Node) isMember(uuid, nodeID string) bool {
-	if !n.isServer(uuid) {
-		return false
-	}
-	var record fsm.NodeRecord
-	var ok bool
-	n.fsm.Read(func(m *fsm.Machine) { record, ok = m.Node(uuid) })
-	return !ok || record.NodeID == nodeID
-}
-
-// voters returns the other voters, whether this node is one, and whether it leads in term.
-func (n *Node) voters(term uint64) (others []raft.ServerID, self, leads bool) {
-	for _, s := range n.servers() {
-		switch {
-		case s.Suffrage != raft.Voter:
-		case string(s.ID) == n.uuid:
-			self = true
-		default:
-			others = append(others, s.ID)
+	if held := pass.Held; held != nil {
+		cancel := func() {}
+		defer func() { cancel() }()
+		pass.Held = func(wait time.Duration) (ctx context.Context) {
+			ctx, cancel = withScope(held(wait), n.ctx)
+			return ctx
 		}
 	}
-	return others, self, n.raft.State() == raft.Leader && n.raft.CurrentTerm() == term
+	return n.peers.Forward(ctx, string(addr), string(id), pass, req, resp)
 }
-
-// leadsWith reports whether this node leads in term and id is a member.
-func (n *Node) leadsWith(term uint64, id raft.ServerID) bool {
-	l := n.leader.Load()
-	return l != nil && l.term == term && slices.ContainsFunc(n.servers(), func(s raft.Server) bool { return s.ID == id })
-}
-
-// sendHeartbeats makes Raft, if it leads, send a heartbeat to each peer now. Its result is
-// ignored: see confirm.Confirmer.
-func (n *Node) sendHeartbeats() { n.raft.VerifyLeader() }
 
 // Close stops the node in order: it is no longer ready, accepts no more work, transfers its
 // leadership, finishes what is in flight, and then stops Raft, the stores and the port. ctx
@@ -475,45 +311,6 @@ func (n *Node) HandOver(ctx context.Context) {
 	}
 }
 
-// handOver transfers the leadership to another voter, if there is one: of those heard from
-// recently, to the one with the most of the log. Raft by itself might pick one that is down.
-func (n *Node) handOver(ctx context.Context) {
-	others, _, leads := n.voters(n.currentTerm())
-	if len(others) == 0 || !leads {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, handoverTimeout)
-	defer cancel()
-	addrs := make(map[raft.ServerID]raft.ServerAddress)
-	for _, s := range n.servers() {
-		addrs[s.ID] = s.Address
-	}
-	var err error
-	for _, id := range n.raft.confirmer().ByContact(others, contactMax) {
-		if ctx.Err() != nil {
-			return
-		}
-		err = n.await(ctx, func() raft.Future { return n.raft.LeadershipTransferToServer(id, addrs[id]) })
-		if err == nil {
-			n.logger.Info("leadership handed over", "uuid", id)
-			return
-		}
-	}
-	n.logger.Warn("leadership not handed over", "error", err)
-}
-
-// await waits for one of Raft's futures, which can hang, until ctx ends.
-func (n *Node) await(ctx context.Context, begin func() raft.Future) error {
-	done := make(chan error, 1)
-	go func() { done <- begin().Error() }()
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // closeOwn closes what Open has opened.
 func (n *Node) closeOwn() error {
 	var errs []error
@@ -527,4 +324,163 @@ func (n *Node) closeOwn() error {
 		errs = append(errs, n.dir.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// callTable holds the handlers of calls by name.
+type callTable map[string]func(ctx context.Context, body []byte) ([]byte, error)
+
+func (n *Node) registerCalls() {
+	n.calls = callTable{
+		callStatus: n.statuses.answerStatus,
+		callHash:   n.checkpoints.answerHash,
+		callDiffer: n.agreement.answerDiffer,
+
+		peer.CallWho:      n.known.answerWho,
+		callMember:        n.acts.answerMember,
+		peer.CallStanding: n.standing.answerStanding,
+		callNudge:         n.standing.answerNudge,
+		callTell:          n.operators.answerTell,
+		callRelease:       n.answerRelease,
+		callHint:          n.clocks.answerHint,
+		callVouch:         n.known.answerVouch,
+		callSnapshot:      n.snapshots.answerSnapshot,
+		callReadIndex:     n.answerReadIndex,
+	}
+}
+
+// Answer answers another node's call. Parts.Call of the other node leads here; nodes with a
+// peer port use that.
+func (n *Node) Answer(ctx context.Context, name string, body []byte) ([]byte, error) {
+	answer := n.calls[name]
+	if answer == nil || n.closing.Load() {
+		return nil, fmt.Errorf("call %q: not answered here", name)
+	}
+	return answer(ctx, body)
+}
+
+// Ready returns nil if the node knows a leader and has caught up with it, or else why not.
+func (n *Node) Ready() error { return n.statuses.ready() }
+
+// Left returns a channel that is closed once this node knows that it was removed from the cluster. It serves nothing then.
+func (n *Node) Left() <-chan struct{} { return n.left }
+
+// Cluster returns this node's view of the cluster. It asks every other node and waits at
+// most a second.
+func (n *Node) Cluster(ctx context.Context) nodes.ClusterView { return n.statuses.view(ctx) }
+
+// JoinNode makes the running node named nodeID, whose peer port is at peerAddr, a member.
+// It becomes a voter once it has caught up, unless voter is false. Repeating the call for a
+// member succeeds. Errors: those of RemoveNode.
+func (n *Node) JoinNode(ctx context.Context, nodeID, peerAddr string, voter bool) error {
+	return n.admissions.join(ctx, nodeID, peerAddr, voter)
+}
+
+// RemoveNode removes the member named nodeID, alive or dead, from the cluster. Its data
+// stays in its folder, but it can never come back under that identity. A leader that
+// removes itself first transfers leadership, and the next one removes it if it accepts by's
+// key as an operator's. The call is refused if the remaining nodes could not go on. The
+// node that makes the change records it in the trail. Errors after which nothing has
+// changed: *nodes.MembershipRefused, nodes.ErrNotLeader, nodes.ErrNoLeader,
+// nodes.ErrOverloaded, nodes.ErrShuttingDown. nodes.ErrOutcomeUnknown if that is unknown.
+func (n *Node) RemoveNode(ctx context.Context, nodeID string, by nodes.Operator) error {
+	return n.acts.changeMember(ctx, memberQuestion{Act: actRemove, NodeID: nodeID, Key: by.Key}, by)
+}
+
+// PromoteNode makes a nonvoter that has caught up a voter. Errors: those of RemoveNode.
+func (n *Node) PromoteNode(ctx context.Context, nodeID string, by nodes.Operator) error {
+	return n.acts.changeMember(ctx, memberQuestion{Act: actPromote, NodeID: nodeID, Key: by.Key}, by)
+}
+
+// DemoteNode makes a voter a nonvoter until it is promoted again. A leader first transfers
+// leadership. Errors: those of RemoveNode.
+func (n *Node) DemoteNode(ctx context.Context, nodeID string, by nodes.Operator) error {
+	return n.acts.changeMember(ctx, memberQuestion{Act: actDemote, NodeID: nodeID, Key: by.Key}, by)
+}
+
+// Transfer transfers the leadership to the voter named nodeID, or to the most up-to-date one if
+// that is "", and returns the new leader. Afterwards this node's Raft is restarted. Errors: those
+// of RemoveNode.
+func (n *Node) Transfer(ctx context.Context, nodeID string) (leader string, err error) {
+	return n.transfers.transfer(ctx, nodeID)
+}
+
+// Upgrade raises the cluster's feature level to the highest that every member knows, and
+// returns it; by names the operator for the trail. Older versions can no longer take part.
+// Errors after which nothing has changed: *nodes.MembershipRefused if a voter cannot be
+// asked, or a member knows no more than the current level, nodes.ErrNotLeader,
+// nodes.ErrNoLeader, nodes.ErrOverloaded, nodes.ErrShuttingDown. nodes.ErrOutcomeUnknown if
+// that is unknown.
+func (n *Node) Upgrade(ctx context.Context, by string) (level uint32, err error) {
+	return n.levels.upgrade(ctx, by)
+}
+
+// Tell records an operator's action in the trail, through the leader. key is the API key of
+// cmd.By, or "". The texts are
+// cut at tellTextMax. Errors after which it was not recorded: nodes.ErrNoLeader,
+// nodes.ErrShuttingDown, nodes.ErrOverloaded; after any other it may have been.
+func (n *Node) Tell(ctx context.Context, cmd command.Tell, key string) error {
+	return n.operators.tell(ctx, cmd, key)
+}
+
+// SetOperators sets the function that returns the operator with an API key. For "" it
+// returns ok if there are no keys. Until it is set, no operator is known.
+func (n *Node) SetOperators(name func(key string) (name string, ok bool)) {
+	n.operators.find.Store(&name)
+}
+
+// Hashes has every node hash its state at a new index of the log and returns the results.
+// Errors: nodes.ErrNotLeader, nodes.ErrNoLeader, nodes.ErrOverloaded,
+// nodes.ErrShuttingDown; nodes.ErrOutcomeUnknown.
+func (n *Node) Hashes(ctx context.Context) (nodes.HashView, error) { return n.checkpoints.hashes(ctx) }
+
+// StateHash returns the index of this node's state and the state's hash, or zeros while it
+// has no state. It is equal on all nodes at the same index.
+func (n *Node) StateHash() (index uint64, hash [16]byte) {
+	s, err := n.fsm.Capture()
+	if err != nil {
+		return 0, hash
+	}
+	defer s.Release()
+	return s.Index(), s.Hash()
+}
+
+// AppliedIndex returns the log index that this node's state reflects.
+func (n *Node) AppliedIndex() uint64 { return n.fsm.AppliedIndex() }
+
+// TakeSnapshot makes every reachable node write a snapshot now and compact its log. It returns the
+// index of this node's snapshot. It runs on the leader. Errors: nodes.ErrNotLeader,
+// nodes.ErrNoLeader, nodes.ErrShuttingDown; nodes.ErrOverloaded if no snapshot can be taken now;
+// nodes.ErrOutcomeUnknown if ctx ends first. The snapshot then continues, and another call waits
+// for the same one.
+func (n *Node) TakeSnapshot(ctx context.Context) (index uint64, err error) {
+	return n.snapshots.everywhere(ctx)
+}
+
+// SaveBackup captures this node's state as a backup, once it contains every mutation acknowledged
+// before the call, or immediately if stale is true. The caller can write the backup while the node
+// goes on, and must release it. Errors: nodes.ErrNoLeader, nodes.ErrOverloaded,
+// nodes.ErrShuttingDown, ctx's cause.
+func (n *Node) SaveBackup(ctx context.Context, stale bool) (*fsm.Backup, error) {
+	return n.backups.save(ctx, stale)
+}
+
+// RestoreBackup makes the backup in r the state of an empty cluster and returns its index
+// there. It runs on the leader. Errors after which nothing has changed: nodes.ErrNotEmpty,
+// fsm.ErrCorrupt, fsm.ErrUnknownCommand, fsm.ErrDevelopment, fsm.ErrCountersUsedUp,
+// *nodes.MembershipRefused, nodes.ErrNotLeader, nodes.ErrNoLeader, nodes.ErrOverloaded,
+// nodes.ErrShuttingDown, those of r and of the disk. nodes.ErrOutcomeUnknown if that is unknown.
+func (n *Node) RestoreBackup(ctx context.Context, r io.Reader) (index uint64, err error) {
+	return n.backups.restoreFrom(ctx, r)
+}
+
+// WaitEnded waits until the task has ended or no longer exists in this node's state, for at
+// most wait. Errors: those of replica.Replica.WaitEnded.
+func (n *Node) WaitEnded(caller context.Context, id uint64, wait time.Duration) error {
+	return n.fsm.WaitEnded(caller, id, wait)
+}
+
+// WaitEvent waits until this node's trail has an event after after, or ctx ends. Errors:
+// those of WaitEnded; ctx's cause.
+func (n *Node) WaitEvent(ctx context.Context, after event.Pos) error {
+	return n.fsm.WaitEvent(ctx, after)
 }

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -90,7 +91,7 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 	var err error
 	// The folder comes first: it is locked against a second process, and its identity must
 	// be durable before other nodes hear of it.
-	if o.dir, err = storage.OpenDir(o.cfg.DataDir, o.cfg.NodeID, o.cfg.LogStore); err != nil {
+	if o.dir, err = storage.OpenDir(o.cfg.DataDir, o.cfg.NodeID); err != nil {
 		return nil, err
 	}
 	// The stores come before the port, because a node with a damaged log must not talk to
@@ -108,7 +109,7 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 		}
 	}()
 	o.stores, err = storage.Open(o.dir, storage.Config{
-		Logger: o.cfg.Logger, Fatal: o.cfg.Fatal,
+		Logger: o.cfg.Logger, Fatal: o.cfg.Fatal, SegmentBytes: o.cfg.segmentBytes,
 		ObserveFsync: func(d time.Duration) { stats.fsync.Observe(d.Seconds()) },
 	})
 	if err != nil {
@@ -137,7 +138,7 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 	}
 	parts := Parts{Logs: o.stores.Log, Stable: o.stores.Stable, Snapshots: o.stores.Snapshots, Transport: gated()}
 	parts.NewTransport = func() (raft.Transport, error) { return gated(), nil }
-	n.introduced(o.dir.Identity().Introducers)
+	n.known.introduced(o.dir.Identity().Introducers)
 	n.logs = parts.Logs
 	n.dir, n.stores, n.peers, n.gate, n.call = o.dir, o.stores, o.peers, o.gate, o.peers.Call
 	if !has {
@@ -160,7 +161,7 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 	}
 	// Calls and joins come last, because they use the node's Raft.
 	o.serve(n)
-	n.start(func() { n.noteLevels(n.ctx) })
+	n.start(func() { n.levels.noteLevels(n.ctx) })
 	n.start(func() { n.proveStart(n.ctx) })
 	n.run()
 	return n, nil
@@ -170,9 +171,9 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 // start until ctx ends.
 func (n *Node) proveStart(ctx context.Context) {
 	p := &startProof{
-		uuid: n.uuid, dir: n.dir, gate: n.gate, members: n, clock: n.clock, fatal: n.cfg.Fatal, logger: n.logger,
+		uuid: n.uuid, dir: n.dir, gate: n.gate, members: n.standing, clock: n.clock, fatal: n.cfg.Fatal, logger: n.logger,
 		ask: func(ctx context.Context, addr string, s storage.Start) (startAnswer, error) {
-			return ask[startAnswer](ctx, n, addr, callStart, s)
+			return ask[startAnswer](ctx, n.core, addr, callStart, s)
 		},
 		moved: n.peers.Whereabouts().Heard,
 	}
@@ -183,7 +184,7 @@ func (n *Node) proveStart(ctx context.Context) {
 func (o *opening) self() peer.Hello {
 	id, start := o.dir.Identity(), o.dir.NextStart()
 	return peer.Hello{
-		ClusterID: id.ClusterID, UUID: id.UUID, NodeID: id.NodeID, FeatureLevel: fsm.FeatureLevel, Version: o.cfg.Version,
+		ClusterID: id.ClusterID, UUID: id.UUID, NodeID: id.NodeID, FeatureLevel: fsm.FeatureLevel(), Version: o.cfg.Version,
 		StartNumber: start.Number, StartNonce: start.Nonce,
 	}
 }
@@ -236,22 +237,22 @@ func (o *opening) peerConfig(n *Node) peer.Config {
 		},
 		Member: func(other peer.Hello) bool {
 			n := o.running()
-			return n != nil && n.isMember(other.UUID, other.NodeID)
+			return n != nil && n.known.isMember(other.UUID, other.NodeID)
 		},
 		RaftPeer: func(ctx context.Context, other peer.Hello, host string) error {
-			return o.running().raftPeer(ctx, other, host)
+			return o.running().known.raftPeer(ctx, other, host)
 		},
 		Superseded: func(other peer.Hello) error { return superseded(o.starts, other) },
 		Recorded: func(uuid string) (nodeID, peerAddr string) {
 			if n := o.running(); n != nil {
-				return n.recordedOf(uuid)
+				return n.known.recordedOf(uuid)
 			}
 			return "", ""
 		},
 		Missed: o.isKnown,
 		TargetUUID: func(addr string) string {
 			if n := o.running(); n != nil {
-				return n.memberAt(addr)
+				return n.known.memberAt(addr)
 			}
 			return ""
 		},
@@ -338,8 +339,50 @@ func (o *opening) findCluster(ctx context.Context, n *Node, meetings joining.Mee
 		}
 		clusterID, members = a.ClusterID, a.Members
 	}
-	n.introduced(members)
+	n.known.introduced(members)
 	return servers, o.dir.SetCluster(clusterID, members)
+}
+
+// serveInvitations lets a node without a cluster answer the leader that makes it a member.
+func (o *opening) serveInvitations(n *Node) {
+	o.peers.Handle(peer.CallWho, func(context.Context, peer.Hello, []byte) ([]byte, error) {
+		return json.Marshal(whoAnswer{Record: n.record, Waits: true})
+	})
+	o.peers.Handle(peer.CallAdmitted, func(_ context.Context, from peer.Hello, body []byte) ([]byte, error) {
+		a, err := peer.ReadQuestion[joining.Admission](body)
+		if err != nil {
+			return nil, err
+		}
+		if a.UUID != n.uuid || a.ClusterID == "" || a.ClusterID != from.ClusterID {
+			return nil, peer.QuestionError("this admission is for another node")
+		}
+		a.Members = joining.IntroducedBy(storage.Introducer{UUID: from.UUID, PeerAddr: from.PeerAddr}, a.Members)
+		select {
+		case o.admitted <- a:
+		default: // it has one already
+		}
+		return []byte("{}"), nil
+	})
+}
+
+// awaitAdmission waits until an operator makes this node a member, if it has no data and
+// was started without a cluster.
+func (o *opening) awaitAdmission(ctx context.Context, n *Node) (a joining.Admission, err error) {
+	ticker := time.NewTicker(waitLogInterval)
+	defer ticker.Stop()
+	for {
+		o.cfg.Logger.Warn("this node has no data and waits to be joined: run the command against the cluster. "+
+			"For a new cluster, start it with --bootstrap or --initial-cluster",
+			"data_dir", o.cfg.DataDir, "command", fmt.Sprintf("claimq cluster join %s %s", n.record.NodeID, n.record.PeerAddr))
+		select {
+		case a = <-o.admitted:
+			return a, nil
+		case <-ticker.C:
+		case <-ctx.Done():
+			return a, fmt.Errorf("%w: %s: give --bootstrap for the first node of a new cluster, --initial-cluster for several, or --join: %w",
+				ErrNoCluster, o.cfg.DataDir, context.Cause(ctx))
+		}
+	}
 }
 
 // checkAlone refuses to create a cluster if a member of a running one expects a member
@@ -378,8 +421,8 @@ func (o *opening) serve(n *Node) {
 			addr, id := n.raft.LeaderWithID()
 			return string(addr), string(id) == n.uuid
 		},
-		Admit:   n.admitJoin,
-		Members: n.introducing,
+		Admit:   n.admissions.admitJoin,
+		Members: n.known.introducing,
 		Logger:  o.cfg.Logger,
 	})
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/internal/procs"
 	"github.com/claimq/claimq/internal/testwait"
-	"github.com/claimq/claimq/jepsen/procs"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -29,7 +29,7 @@ func testConfig(t *testing.T, nodeID, dir, peerAddr string) Config {
 	cfg := DefaultConfig()
 	cfg.NodeID, cfg.DataDir, cfg.PeerAddr = nodeID, dir, peerAddr
 	cfg.HTTPAdvertise = "http://127.0.0.1:1"
-	cfg.DiskFreeMin = 1
+	cfg.DiskFreeMin, cfg.segmentBytes = 1, 1<<20
 	cfg.Logger = hclog.New(&hclog.LoggerOptions{Name: nodeID, Level: hclog.Error, Output: testWriter{t}})
 	cfg.Registerer = prometheus.NewRegistry()
 	cfg.Fatal = func(err error) { t.Errorf("%s stopped itself: %v", nodeID, err) }
@@ -336,14 +336,14 @@ func (b *firstSecond) openAll(ids ...string) <-chan *Node {
 func (b *firstSecond) play(id string, state *joining.MeetState) *peer.Port {
 	b.t.Helper()
 	cfg := b.cfgs[id]
-	dir, err := storage.OpenDir(cfg.DataDir, id, "")
+	dir, err := storage.OpenDir(cfg.DataDir, id)
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	defer func() { _ = dir.Close() }()
 	identity := dir.Identity()
 	self := func() peer.Hello {
-		return peer.Hello{ClusterID: identity.ClusterID, UUID: identity.UUID, NodeID: id, FeatureLevel: fsm.FeatureLevel}
+		return peer.Hello{ClusterID: identity.ClusterID, UUID: identity.UUID, NodeID: id, FeatureLevel: fsm.FeatureLevel()}
 	}
 	port := porttest.Open(b.t, id, func(c *peer.Config) {
 		c.ListenAddr, c.Signer, c.JoinKeys, c.Self = cfg.PeerAddr, dir.Key(), nil, self
@@ -387,7 +387,7 @@ func TestOpen_bootstrapCutShort(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, "n1", t.TempDir(), freeAddrs(t, 1)[0])
 	cfg.Bootstrap = true
-	dir, err := storage.OpenDir(cfg.DataDir, cfg.NodeID, "")
+	dir, err := storage.OpenDir(cfg.DataDir, cfg.NodeID)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func newGatedCluster(t *testing.T) (nodes []*Node, disks []*disktest.GatedLog) {
 			transport.Connect(other.LocalAddr(), other)
 		}
 		disk := &disktest.GatedLog{}
-		stores := openFolder(t, t.TempDir(), "", storage.Config{WrapLog: func(log raft.LogStore) raft.LogStore {
+		stores := openFolder(t, t.TempDir(), storage.Config{WrapLog: func(log raft.LogStore) raft.LogStore {
 			disk.LogStore = log
 			return disk
 		}})

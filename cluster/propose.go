@@ -2,46 +2,51 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/claimq/claimq/cluster/batch"
+	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
+
+// writes proposes commands, and answers those that would change nothing without writing.
+type writes struct{ *reads }
 
 // Propose replicates cmd and returns the outcome once it is on a
 // quorum's disks and applied here. ctx ends the caller's wait, not the command.
 // Errors: nodes.ErrNotLeader, nodes.ErrNoLeader, nodes.ErrOverloaded,
 // nodes.ErrShuttingDown, nodes.ErrTooLarge, nodes.ErrLevel (nothing was written);
 // nodes.ErrOutcomeUnknown (it may be applied, now or later).
-func (n *Node) Propose(ctx context.Context, cmd command.Command) (nodes.Proposed, error) {
-	if n.closing.Load() {
+func (w *writes) Propose(ctx context.Context, cmd command.Command) (nodes.Proposed, error) {
+	if w.closing.Load() {
 		return nodes.Proposed{}, nodes.ErrShuttingDown
 	}
-	if err := n.checkLevel(cmd); err != nil {
+	if err := w.checkLevel(cmd); err != nil {
 		return nodes.Proposed{}, err
 	}
-	if err := n.space.Room(cmd); err != nil {
+	if err := w.space.Room(cmd); err != nil {
 		return nodes.Proposed{}, err
 	}
 	switch c := cmd.(type) {
 	case command.ClaimNext:
-		if p, done, err := n.claimNothing(ctx, c); done {
-			n.endWaits(c, p, err)
+		if p, done, err := w.claimNothing(ctx, c); done {
+			w.endWaits(c, p, err)
 			return p, err
 		}
-		p, err := n.batcher.Propose(ctx, cmd)
-		n.tellRepeats(c, err)
+		p, err := w.batcher.Propose(ctx, cmd)
+		w.tellRepeats(c, err)
 		return p, err
 	}
 	if fsm.IsJudged(cmd) {
-		if p, done, err := n.judge(ctx, cmd); done {
+		if p, done, err := w.judge(ctx, cmd); done {
 			return p, err
 		}
 	}
-	return n.batcher.Propose(ctx, n.space.Shorten(cmd))
+	return w.batcher.Propose(ctx, w.space.Shorten(cmd))
 }
 
 // Claim is Propose for a claim that waits up to wait until there is something to claim, in
@@ -53,35 +58,35 @@ func (n *Node) Propose(ctx context.Context, cmd command.Command) (nodes.Proposed
 // waits again. Errors: those of Propose and of room; nodes.ErrNotLeader and
 // nodes.ErrNoLeader if the leadership ended meanwhile; caller's cause if the claim was given
 // up.
-func (n *Node) Claim(caller context.Context, cmd command.ClaimNext, wait time.Duration, room func(context.Context) (give func(), err error)) (nodes.Proposed, error) {
-	if n.closing.Load() {
+func (w *writes) Claim(caller context.Context, cmd command.ClaimNext, wait time.Duration, room func(context.Context) (give func(), err error)) (nodes.Proposed, error) {
+	if w.closing.Load() {
 		return nodes.Proposed{}, nodes.ErrShuttingDown
 	}
-	if err := n.checkLevel(cmd); err != nil {
+	if err := w.checkLevel(cmd); err != nil {
 		return nodes.Proposed{}, err
 	}
 	if wait <= 0 {
-		p, err := n.claimNow(caller, cmd, room)
-		n.endWaits(cmd, p, err)
+		p, err := w.claimNow(caller, cmd, room)
+		w.endWaits(cmd, p, err)
 		return p, err
 	}
-	l := n.leader.Load()
+	l := w.leader.Load()
 	if l == nil || !l.serves() {
-		return nodes.Proposed{}, n.notServing()
+		return nodes.Proposed{}, w.notServing()
 	}
 	p, timedOut, err := l.waiters.Wait(caller, cmd, wait, room)
 	if timedOut {
-		return n.claimNow(caller, cmd, room)
+		return w.claimNow(caller, cmd, room)
 	}
 	return p, err
 }
 
 // claimNow claims what is there now, or answers, after confirming it, that there is
 // nothing.
-func (n *Node) claimNow(caller context.Context, cmd command.ClaimNext, room func(context.Context) (give func(), err error)) (nodes.Proposed, error) {
+func (w *writes) claimNow(caller context.Context, cmd command.ClaimNext, room func(context.Context) (give func(), err error)) (nodes.Proposed, error) {
 	ctx, cancel := context.WithTimeout(caller, batch.OutcomeTimeout)
 	defer cancel()
-	p, done, err := n.claimNothing(ctx, cmd)
+	p, done, err := w.claimNothing(ctx, cmd)
 	switch {
 	case caller.Err() != nil && err != nil:
 		return nodes.Proposed{}, context.Cause(caller)
@@ -93,23 +98,23 @@ func (n *Node) claimNow(caller context.Context, cmd command.ClaimNext, room func
 			return nodes.Proposed{}, err
 		}
 	}
-	p, err = n.batcher.ProposeToEnd(caller, cmd)
-	n.tellRepeats(cmd, err)
+	p, err = w.batcher.ProposeToEnd(caller, cmd)
+	w.tellRepeats(cmd, err)
 	return p, err
 }
 
 // endWaits ends the waiting claims of the same request as one that did not wait and found
 // nothing.
-func (n *Node) endWaits(cmd command.ClaimNext, p nodes.Proposed, err error) {
-	if l := n.leader.Load(); l != nil && err == nil && cmd.RequestID != "" && len(p.Result.Claims) == 0 {
+func (w *writes) endWaits(cmd command.ClaimNext, p nodes.Proposed, err error) {
+	if l := w.leader.Load(); l != nil && err == nil && cmd.RequestID != "" && len(p.Result.Claims) == 0 {
 		l.waiters.EndWaits(cmd.RequestID)
 	}
 }
 
 // tellRepeats tells waiting claims with the same request that it was answered without
 // waiting, because their answer is known now.
-func (n *Node) tellRepeats(cmd command.ClaimNext, err error) {
-	if l := n.leader.Load(); l != nil && err == nil && cmd.RequestID != "" {
+func (w *writes) tellRepeats(cmd command.ClaimNext, err error) {
+	if l := w.leader.Load(); l != nil && err == nil && cmd.RequestID != "" {
 		l.waiters.Answered(cmd.RequestID)
 	}
 }
@@ -117,13 +122,13 @@ func (n *Node) tellRepeats(cmd command.ClaimNext, err error) {
 // claimNothing answers a claim that finds nothing, without writing. done is false if there
 // seems to be something to claim, as far as this node can tell without a majority; the log
 // decides whether the claim gets it.
-func (n *Node) claimNothing(ctx context.Context, c command.ClaimNext) (p nodes.Proposed, done bool, err error) {
+func (w *writes) claimNothing(ctx context.Context, c command.ClaimNext) (p nodes.Proposed, done bool, err error) {
 	claimable := false
-	n.fsm.Read(func(m *fsm.Machine) { claimable = m.Claimable(c, n.fsm.Estimate(m)) })
+	w.fsm.Read(func(m *fsm.Machine) { claimable = m.Claimable(c, w.fsm.Estimate(m)) })
 	if claimable {
 		return p, false, nil
 	}
-	p.Index, err = n.ReadLinearizable(ctx, 0, func(m *fsm.Machine, now fsm.Stamp) {
+	p.Index, err = w.ReadLinearizable(ctx, 0, func(m *fsm.Machine, now fsm.Stamp) {
 		claimable = m.Claimable(c, now)
 		p.Stamp = now
 	})
@@ -138,12 +143,12 @@ func (n *Node) claimNothing(ctx context.Context, c command.ClaimNext) (p nodes.P
 //
 // It also takes into account what is in this leader's log but not yet answered, for
 // instance a claim that would make the command valid.
-func (n *Node) judge(ctx context.Context, cmd command.Command) (p nodes.Proposed, done bool, err error) {
-	n.fsm.Read(func(m *fsm.Machine) { _, done = m.Judge(cmd, m.Stamp()) })
+func (w *writes) judge(ctx context.Context, cmd command.Command) (p nodes.Proposed, done bool, err error) {
+	w.fsm.Read(func(m *fsm.Machine) { _, done = m.Judge(cmd, m.Stamp()) })
 	if !done {
 		return p, false, nil
 	}
-	p.Index, err = n.ReadLinearizable(ctx, n.lastApplicable(n.lastIndex()), func(m *fsm.Machine, now fsm.Stamp) {
+	p.Index, err = w.ReadLinearizable(ctx, w.lastApplicable(w.lastIndex()), func(m *fsm.Machine, now fsm.Stamp) {
 		p.Result, done = m.Judge(cmd, now)
 		p.Stamp = now
 	})
@@ -151,14 +156,6 @@ func (n *Node) judge(ctx context.Context, cmd command.Command) (p nodes.Proposed
 		return nodes.Proposed{}, true, unread(ctx, err)
 	}
 	return p, done, nil
-}
-
-// lastIndex returns the index of the last entry in this node's log.
-func (n *Node) lastIndex() uint64 {
-	if n.raft == nil {
-		return 0
-	}
-	return n.raft.LastIndex()
 }
 
 // unread is the error of a command that should have been answered without writing but could
@@ -170,32 +167,68 @@ func unread(ctx context.Context, err error) error {
 	return err
 }
 
-// reach returns how many tasks a command may change.
-func (n *Node) reach(cmd command.Command) (tasks int) {
-	n.fsm.Read(func(m *fsm.Machine) { tasks = m.ReachOf(cmd) })
-	return tasks
-}
+// callRelease is the call by which a node has the leader release claims: []command.Hold → {}.
+const callRelease = "release"
 
-// serving returns this node's leadership if it serves; the error says why not.
-func (n *Node) serving() (*leadership, error) {
-	if l := n.leader.Load(); l != nil && l.serves() && !n.closing.Load() {
-		return l, nil
+// releasesMax bounds the claims that one command releases.
+const releasesMax = 1_000
+
+// Release releases claims whose first answer could not be delivered, here or through the leader. A
+// claim that another answer has told its worker of stays. Errors: those of Propose, or of a call.
+func (w *writes) Release(ctx context.Context, holds []command.Hold) error {
+	for len(holds) > 0 {
+		some := holds[:min(len(holds), releasesMax)]
+		holds = holds[len(some):]
+		_, err := w.Propose(ctx, releaseOf(some))
+		if errors.Is(err, nodes.ErrNotLeader) {
+			err = w.releaseThere(ctx, some)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return nil, n.notServing()
+	return nil
 }
 
-// notServing says why this node accepts no proposals and linearizable reads.
-func (n *Node) notServing() error {
-	l := n.leader.Load()
-	switch {
-	case n.closing.Load():
-		return nodes.ErrShuttingDown
-	case n.removed.Load():
-		return errRemoved()
-	case l != nil:
-		return l.notYet()
-	case n.leaderID() == "" || n.leaderID() == n.uuid:
+// releaseThere makes the leader release claims.
+func (w *writes) releaseThere(ctx context.Context, holds []command.Hold) error {
+	if w.raft == nil {
 		return nodes.ErrNoLeader
 	}
-	return nodes.ErrNotLeader
+	addr, id := w.raft.LeaderWithID()
+	if id == "" || string(id) == w.uuid {
+		return nodes.ErrNoLeader
+	}
+	if _, err := ask[struct{}](ctx, w.core, string(addr), callRelease, holds); err != nil {
+		return fmt.Errorf("ask the leader for a release: %w", err)
+	}
+	return nil
+}
+
+// answerRelease releases claims for another node, if this one leads. Each is named by its token,
+// which only the node that answered its claim knows.
+func (w *writes) answerRelease(ctx context.Context, body []byte) ([]byte, error) {
+	holds, err := peer.ReadQuestion[[]command.Hold](body)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(holds) == 0 || len(holds) > releasesMax:
+		return nil, peer.QuestionError(fmt.Sprintf("%d claims, want 1 to %d", len(holds), releasesMax))
+	}
+	if _, err := w.Propose(ctx, releaseOf(holds)); err != nil {
+		return nil, err
+	}
+	return []byte("{}"), nil
+}
+
+// releaseOf returns the command that releases claims.
+func releaseOf(holds []command.Hold) command.Command {
+	ops := make([]command.Command, len(holds))
+	for i, h := range holds {
+		ops[i] = command.Release{Hold: h, Answer: command.FirstAnswer}
+	}
+	if len(ops) == 1 {
+		return ops[0]
+	}
+	return command.Batch{Ops: ops}
 }

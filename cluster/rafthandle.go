@@ -15,6 +15,26 @@ import (
 	"github.com/claimq/claimq/cluster/replica"
 )
 
+// Parts are the components of a node that OpenParts runs instead of opening its own. Tests
+// use it for clusters in memory.
+type Parts struct {
+	UUID      string // identity of the node
+	Logs      raft.LogStore
+	Stable    raft.StableStore
+	Snapshots raft.SnapshotStore
+	Transport raft.Transport // with pre-vote; the node closes it
+	// NewTransport creates another transport at the same address after the previous one was
+	// closed. If nil, Raft is never restarted.
+	NewTransport func() (raft.Transport, error)
+	// Servers bootstraps a node without state.
+	Servers []raft.Server
+	// Clock provides the node's time; nil = the machine's clocks.
+	Clock ClockSource
+	// Call asks the node at a peer address, leading to that node's Answer. If nil, this node
+	// cannot ask others, and a new leader does not compare what it has applied with them.
+	Call func(ctx context.Context, addr, name string, body []byte) ([]byte, error)
+}
+
 // raftHandle is a node's Raft, which may be restarted while the node runs. Calls in between
 // reach the one that was shut down. Its methods are Raft's own.
 type raftHandle struct {
@@ -48,12 +68,17 @@ func (h *raftHandle) Apply(entry []byte, timeout time.Duration) raft.ApplyFuture
 
 func (h *raftHandle) Barrier(timeout time.Duration) raft.Future { return h.current().Barrier(timeout) }
 
-func (h *raftHandle) VerifyLeader() raft.Future     { return h.current().VerifyLeader() }
+func (h *raftHandle) VerifyLeader() raft.Future { return h.current().VerifyLeader() }
+
 func (h *raftHandle) Snapshot() raft.SnapshotFuture { return h.current().Snapshot() }
-func (h *raftHandle) State() raft.RaftState         { return h.current().State() }
-func (h *raftHandle) CurrentTerm() uint64           { return h.current().CurrentTerm() }
-func (h *raftHandle) CommitIndex() uint64           { return h.current().CommitIndex() }
-func (h *raftHandle) LastIndex() uint64             { return h.current().LastIndex() }
+
+func (h *raftHandle) State() raft.RaftState { return h.current().State() }
+
+func (h *raftHandle) CurrentTerm() uint64 { return h.current().CurrentTerm() }
+
+func (h *raftHandle) CommitIndex() uint64 { return h.current().CommitIndex() }
+
+func (h *raftHandle) LastIndex() uint64 { return h.current().LastIndex() }
 
 // LastContact returns when this node last heard from the leader that it follows.
 func (h *raftHandle) LastContact() time.Time {
@@ -227,7 +252,11 @@ func (m *raftMaker) newRaft(conf *raft.Config, parts Parts, transport raft.Trans
 			r, err = nil, errors.Join(refused, err)
 		}
 	}()
-	return raft.NewRaft(conf, m.fsm, parts.Logs, parts.Stable, parts.Snapshots, transport)
+	r, err = raft.NewRaft(conf, m.fsm, parts.Logs, parts.Stable, parts.Snapshots, transport)
+	if log, ok := conf.Logger.(*raftLog); ok && err == nil {
+		r.RegisterObserver(raft.NewObserver(nil, false, func(o *raft.Observation) bool { return log.observe(r, o.Data) }))
+	}
+	return r, err
 }
 
 // raftConfig returns Raft's configuration. Raft's own snapshots are disabled, because type
@@ -245,7 +274,7 @@ func raftConfig(uuid string, logger hclog.Logger) *raft.Config {
 	c.SnapshotThreshold = 1 << 62
 	c.ShutdownOnRemove = false
 	c.NoLegacyTelemetry = true
-	c.Logger = logger.Named("raft")
+	c.Logger = newRaftLog(logger.Named("raft"))
 	return c
 }
 

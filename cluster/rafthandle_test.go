@@ -41,13 +41,13 @@ func TestRaftHandle_transferAfterTheEnd(t *testing.T) {
 // that is given up, and another one is taken later.
 func TestRestartRaft_givesUpASnapshot(t *testing.T) {
 	t.Parallel()
-	c := newBackupCluster(t, "")
+	c := newBackupCluster(t)
 	submitOne(t, c.nodes...)
 	leader := leaderOf(t, c.nodes...)
 	leader.fsm.PersistRate = 1 // a byte a second
 	taken := make(chan error, 1)
 	go func() {
-		_, err := leader.snapshotNow(context.Background())
+		_, err := leader.snapshots.now(context.Background())
 		taken <- err
 	}()
 	unfinished := filepath.Join(leader.cfg.DataDir, "snapshots", "*.tmp")
@@ -73,7 +73,7 @@ func TestRestartRaft_givesUpASnapshot(t *testing.T) {
 	})
 	leader.fsm.PersistRate = replica.SnapshotRateMax
 	eventually(t, "another snapshot", func() bool {
-		_, err := leader.snapshotNow(ctx)
+		_, err := leader.snapshots.now(ctx)
 		return err == nil
 	})
 }
@@ -88,9 +88,9 @@ func TestEndTransfer_leadsBetweenScopes(t *testing.T) {
 	defer closeNode(t, n)
 	l := leaderOf(t, n).leader.Load()
 	before := n.raft.run.Load()
-	_, err := n.between(t.Context(), func() (uint64, error) {
+	_, err := n.exclusively(t.Context(), func() (uint64, error) {
 		ended := make(chan struct{})
-		n.transfers <- transferred{from: l, restarted: ended}
+		n.transfers.ended <- transferred{from: l, restarted: ended}
 		<-ended
 		return 0, nil
 	})
@@ -167,8 +167,8 @@ func TestRestartRaft_removed(t *testing.T) {
 	n := openNode(t, cfg)
 	defer closeNode(t, n)
 	leaderOf(t, n)
-	n.leaveForGood()
-	if err := n.restartRaft(); err != nil {
+	n.standing.leaveForGood()
+	if err := n.transfers.restartRaft(); err != nil {
 		t.Fatal(err)
 	}
 	if state := n.raft.State(); state != raft.Shutdown {
@@ -195,9 +195,9 @@ type followerBench struct {
 	leader *raft.InmemTransport
 }
 
-func newFollowerBench(t *testing.T, logStore string) *followerBench {
+func newFollowerBench(t *testing.T) *followerBench {
 	t.Helper()
-	b := &followerBench{t: t, stores: openFolder(t, t.TempDir(), logStore, storage.Config{})}
+	b := &followerBench{t: t, stores: openFolder(t, t.TempDir(), storage.Config{})}
 	_, b.leader = raft.NewInmemTransportWithTimeout("b", patience)
 	transport := func() (raft.Transport, error) {
 		addr, own := raft.NewInmemTransportWithTimeout("a", patience)
@@ -269,36 +269,34 @@ func TestRestartRaft_whileASnapshotIsRestored(t *testing.T) {
 	}
 	state := replicatest.Persisted(t, other.fsm)
 	replicatest.Fill(entries, sent+1, 100, 10)
-	for _, logStore := range []string{storage.KindWAL, storage.KindBoltDB} {
-		for try := range 4 { // Raft skips the waiting restore with a chance of one half
-			t.Run(fmt.Sprintf("%s-%d", logStore, try), func(t *testing.T) {
-				t.Parallel()
-				b := newFollowerBench(t, logStore)
-				b.append(2, entries.data[2])
-				eventually(t, "entry 2 to be applied", func() bool { return b.node.fsm.AppliedIndex() == 2 })
-				goOn, held := make(chan struct{}), make(chan struct{})
-				go b.node.fsm.Read(func(*fsm.Machine) {
-					close(held)
-					<-goOn
-				})
-				<-held
-				b.append(3, entries.data[3]) // its apply waits
-				b.offer(sent, state)
-				before := b.node.raft.current()
-				restarted := make(chan error, 1)
-				go func() { restarted <- b.node.restartRaft() }()
-				eventually(t, "raft to end", func() bool { return before.State() == raft.Shutdown })
-				close(goOn)
-				if err := <-restarted; err != nil {
-					t.Fatal(err)
-				}
-				b.append(sent+1, entries.data[sent+1])
-				want := other.fsm.NewestChain()
-				eventually(t, "the next entry to be applied", func() bool { return b.node.fsm.AppliedIndex() == want.Index })
-				if got := b.node.fsm.NewestChain(); got != want {
-					t.Errorf("applied something else: chain %s at entry %d, want %s", got, got.Index, want)
-				}
+	for try := range 4 { // Raft skips the waiting restore with a chance of one half
+		t.Run(fmt.Sprint(try), func(t *testing.T) {
+			t.Parallel()
+			b := newFollowerBench(t)
+			b.append(2, entries.data[2])
+			eventually(t, "entry 2 to be applied", func() bool { return b.node.fsm.AppliedIndex() == 2 })
+			goOn, held := make(chan struct{}), make(chan struct{})
+			go b.node.fsm.Read(func(*fsm.Machine) {
+				close(held)
+				<-goOn
 			})
-		}
+			<-held
+			b.append(3, entries.data[3]) // its apply waits
+			b.offer(sent, state)
+			before := b.node.raft.current()
+			restarted := make(chan error, 1)
+			go func() { restarted <- b.node.transfers.restartRaft() }()
+			eventually(t, "raft to end", func() bool { return before.State() == raft.Shutdown })
+			close(goOn)
+			if err := <-restarted; err != nil {
+				t.Fatal(err)
+			}
+			b.append(sent+1, entries.data[sent+1])
+			want := other.fsm.NewestChain()
+			eventually(t, "the next entry to be applied", func() bool { return b.node.fsm.AppliedIndex() == want.Index })
+			if got := b.node.fsm.NewestChain(); got != want {
+				t.Errorf("applied something else: chain %s at entry %d, want %s", got, got.Index, want)
+			}
+		})
 	}
 }

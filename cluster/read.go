@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -9,24 +10,37 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/fsm"
-	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/nodes"
 )
+
+// callReadIndex is the call with which a node asks the leader how far to wait: {} → indexAnswer,
+// an index that covers everything acknowledged before.
+const callReadIndex = "read_index"
+
+// indexAnswer is an index of the log with the answering node's chain there, "" if unknown.
+type indexAnswer struct {
+	Index uint64 `json:"index"`
+	Chain string `json:"chain,omitempty"`
+}
+
+// reads answers from the local state, once it is known to contain what the caller may expect.
+type reads struct{ *role }
 
 // ReadLinearizable calls fn with a state that contains every mutation acknowledged before
 // the call, and at least minIndex, and with the current clocks. It returns the index of
 // that state. fn runs under the state's read lock, so it must be fast and keep only copies.
 // Errors: nodes.ErrNotLeader, nodes.ErrNoLeader, nodes.ErrShuttingDown,
 // nodes.ErrOverloaded, or ctx's cause.
-func (n *Node) ReadLinearizable(ctx context.Context, minIndex uint64, fn func(m *fsm.Machine, now fsm.Stamp)) (uint64, error) {
-	l, err := n.serving()
+func (rd *reads) ReadLinearizable(ctx context.Context, minIndex uint64, fn func(m *fsm.Machine, now fsm.Stamp)) (uint64, error) {
+	l, err := rd.serving()
 	if err != nil {
 		return 0, err
 	}
-	if err := n.confirmRead(ctx, l, minIndex); err != nil {
+	if err := rd.confirmRead(ctx, l, minIndex); err != nil {
 		return 0, err
 	}
-	return n.fsm.ReadState(func(m *fsm.Machine) { fn(m, l.now(m)) })
+	return rd.fsm.ReadState(func(m *fsm.Machine) { fn(m, l.now(m)) })
 }
 
 // confirmRead returns once the local state contains everything that any leader had
@@ -35,17 +49,17 @@ func (n *Node) ReadLinearizable(ctx context.Context, minIndex uint64, fn func(m 
 //  1. The commit index is read. The leadership's barrier is done, so it covers what earlier leaders and this one acknowledged.
 //  2. After that, a majority of voters confirms that there is no later leader.
 //  3. The local state reaches that index.
-func (n *Node) confirmRead(ctx context.Context, l *leadership, minIndex uint64) error {
+func (rd *reads) confirmRead(ctx context.Context, l *leadership, minIndex uint64) error {
 	ctx, cancel := withScope(ctx, l.ctx)
 	defer cancel()
-	if n.raft != nil {
-		commit := n.raft.CommitIndex()
+	if rd.raft != nil {
+		commit := rd.raft.CommitIndex()
 		if err := l.confirmer.Confirm(ctx, l.confirm); err != nil {
 			return readError(err)
 		}
-		minIndex = max(minIndex, n.lastApplicable(commit))
+		minIndex = max(minIndex, rd.lastApplicable(commit))
 	}
-	return readError(n.fsm.Wait(ctx, minIndex))
+	return readError(rd.fsm.Wait(ctx, minIndex))
 }
 
 // withScope returns a context that ends with either, with the cause of the one that ended
@@ -70,13 +84,13 @@ func readError(err error) error {
 // ReadStale is ReadLinearizable for the state that this node happens to have, once it has
 // reached minIndex. On a node that does not lead the clocks are an estimate.
 // nodes.ErrNoLeader while it has no state because it restores a snapshot.
-func (n *Node) ReadStale(ctx context.Context, minIndex uint64, fn func(m *fsm.Machine, now fsm.Stamp)) (uint64, error) {
-	if n.closing.Load() {
+func (rd *reads) ReadStale(ctx context.Context, minIndex uint64, fn func(m *fsm.Machine, now fsm.Stamp)) (uint64, error) {
+	if rd.closing.Load() {
 		return 0, nodes.ErrShuttingDown
 	}
-	if n.fsm.AppliedIndex() < minIndex {
-		wait, cancel := withScope(ctx, n.ctx)
-		err := n.fsm.Wait(wait, minIndex)
+	if rd.fsm.AppliedIndex() < minIndex {
+		wait, cancel := withScope(ctx, rd.ctx)
+		err := rd.fsm.Wait(wait, minIndex)
 		cancel()
 		if errors.Is(err, errNodeClosed) {
 			return 0, nodes.ErrShuttingDown
@@ -85,29 +99,29 @@ func (n *Node) ReadStale(ctx context.Context, minIndex uint64, fn func(m *fsm.Ma
 			return 0, err
 		}
 	}
-	l := n.leader.Load()
-	return n.fsm.ReadState(func(m *fsm.Machine) {
+	l := rd.leader.Load()
+	return rd.fsm.ReadState(func(m *fsm.Machine) {
 		if l != nil && l.serves() {
 			fn(m, l.now(m))
 			return
 		}
-		fn(m, n.fsm.Estimate(m))
+		fn(m, rd.fsm.Estimate(m))
 	})
 }
 
 // lastApplicable returns the highest index up to max whose entry reaches the state machine.
 // Raft's no-ops and barriers do not, so nothing must wait for them.
-func (n *Node) lastApplicable(max uint64) uint64 {
-	applied := n.fsm.AppliedIndex()
+func (rd *reads) lastApplicable(max uint64) uint64 {
+	applied := rd.fsm.AppliedIndex()
 	if max <= applied {
 		return max
 	}
-	if s, ok := n.logs.(interface{ LastCommand(uint64) uint64 }); ok {
+	if s, ok := rd.logs.(interface{ LastCommand(uint64) uint64 }); ok {
 		return s.LastCommand(max)
 	}
 	for ; max > applied; max-- {
 		var entry raft.Log
-		if err := n.logs.GetLog(max, &entry); err != nil {
+		if err := rd.logs.GetLog(max, &entry); err != nil {
 			// Compacted away, so it is in a snapshot, so it was applied.
 			return applied
 		}
@@ -118,23 +132,61 @@ func (n *Node) lastApplicable(max uint64) uint64 {
 	return max
 }
 
-// CatchUp waits until the local state contains every mutation acknowledged before the call.
-// Errors: nodes.ErrNoLeader, nodes.ErrShuttingDown; ctx's cause.
-func (n *Node) CatchUp(ctx context.Context) error {
-	if n.closing.Load() {
+// commitPollInterval is the interval between checks whether entries have been committed.
+const commitPollInterval = 5 * time.Millisecond
+
+// CatchUp waits until the local state contains every mutation acknowledged before the call. A node
+// that does not lead asks the leader up to which index. Errors: nodes.ErrNoLeader,
+// nodes.ErrShuttingDown; ctx's cause.
+func (rd *reads) CatchUp(ctx context.Context) error {
+	if rd.closing.Load() {
 		return nodes.ErrShuttingDown
 	}
-	return n.catchUp(ctx)
+	if l := rd.leader.Load(); l != nil && l.serves() {
+		return rd.confirmRead(ctx, l, 0)
+	}
+	if rd.raft == nil {
+		return rd.notServing()
+	}
+	addr, id := rd.raft.LeaderWithID()
+	if addr == "" || string(id) == rd.uuid {
+		return nodes.ErrNoLeader
+	}
+	read, err := ask[indexAnswer](ctx, rd.core, string(addr), callReadIndex, struct{}{})
+	if err != nil {
+		return fmt.Errorf("%w: ask the leader how far to wait: %w", nodes.ErrNoLeader, err)
+	}
+	wait, cancel := withScope(ctx, rd.ctx)
+	defer cancel()
+	if err := rd.fsm.Wait(wait, read.Index); err != nil {
+		return readError(err)
+	}
+	if own := rd.fsm.ChainAt(read.Index); own != "" && read.Chain != "" && own != read.Chain {
+		return fmt.Errorf("%w: %w", nodes.ErrNoLeader, chainDiffers(read.Index, own, read.Chain))
+	}
+	return nil
 }
 
-// WaitEnded waits until the task has ended or no longer exists in this node's state, for at
-// most wait. Errors: those of replica.Replica.WaitEnded.
-func (n *Node) WaitEnded(caller context.Context, id uint64, wait time.Duration) error {
-	return n.fsm.WaitEnded(caller, id, wait)
+// answerReadIndex runs on the leader.
+func (rd *reads) answerReadIndex(ctx context.Context, _ []byte) ([]byte, error) {
+	index, err := rd.ReadLinearizable(ctx, 0, func(*fsm.Machine, fsm.Stamp) {})
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(indexAnswer{Index: index, Chain: rd.fsm.ChainAt(index)})
 }
 
-// WaitEvent waits until this node's trail has an event after after, or ctx ends. Errors:
-// those of WaitEnded; ctx's cause.
-func (n *Node) WaitEvent(ctx context.Context, after event.Pos) error {
-	return n.fsm.WaitEvent(ctx, after)
+// confirmHistory waits until everything that was in this node's log at the call, as a
+// leader in l's term, is committed. Otherwise the latest configuration might not last: a
+// change may continue after its caller gave up, and the next leader may not know it.
+// Errors: ctx's cause, those of confirmRead.
+func (rd *reads) confirmHistory(ctx context.Context, l *leadership) error {
+	for end := rd.lastIndex(); rd.raft.CommitIndex() < end; {
+		if !pause.For(ctx, commitPollInterval) {
+			return context.Cause(ctx)
+		}
+	}
+	// Check that it still leads in the term, or what was in the log at the call may be
+	// gone.
+	return rd.confirmRead(ctx, l, 0)
 }

@@ -63,7 +63,7 @@ func Recover(cfg RecoverConfig) (r Recovery, err error) {
 	case !id.StoresCreated || id.ClusterID == "":
 		return r, fmt.Errorf("%w: the node of %s has never been in a cluster", ErrNothingToRecover, path)
 	}
-	dir, err := storage.OpenDir(path, id.NodeID, "")
+	dir, err := storage.OpenDir(path, id.NodeID)
 	if err != nil {
 		return r, err
 	}
@@ -169,7 +169,7 @@ func recoverTo(cfg Config, dir *storage.Dir, s *storage.Stores, r *Recovery) err
 	return nil
 }
 
-// recoveredFSM is the state machine of a node that becomes a cluster of its own.
+// recoveredFSM is the state machine of a node that becomes a new cluster.
 type recoveredFSM struct {
 	*replica.Replica
 	refused error // why the newest snapshot could not be restored

@@ -69,14 +69,14 @@ func TestNode_answerStandingOfAStranger(t *testing.T) {
 	eventually(t, "all to have what the leader has", func() bool {
 		return !slices.ContainsFunc(nodes, func(n *Node) bool { return n.AppliedIndex() < leader.AppliedIndex() })
 	})
-	unlock, err := leader.lockMembers(t.Context())
+	unlock, err := leader.membership.lockMembers(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unlock()
 	before := leader.lastIndex()
 	for range 20 {
-		answer, err := leader.answerStanding(t.Context(), []byte(`{"record":{"uuid":"stranger","peer_addr":"host9:7401"}}`))
+		answer, err := leader.standing.answerStanding(t.Context(), []byte(`{"record":{"uuid":"stranger","peer_addr":"host9:7401"}}`))
 		if err != nil || string(answer) != `{"removed":true}` {
 			t.Errorf("%s, %v", answer, err)
 		}
@@ -99,7 +99,7 @@ func TestNode_answerStandingWaitsForTheRemoval(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if body, err = leader.answerStanding(context.Background(), body); err != nil {
+		if body, err = leader.standing.answerStanding(context.Background(), body); err != nil {
 			t.Fatal(err)
 		}
 		if err := json.Unmarshal(body, &answer); err != nil {

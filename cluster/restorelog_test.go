@@ -8,7 +8,6 @@ import (
 	"io"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -38,16 +37,17 @@ func savedBackup(t *testing.T) []byte {
 // restoreSteps is a restore that a test performs step by step, at a leader between scopes of its
 // leadership.
 type restoreSteps struct {
-	t     *testing.T
 	n     *Node
 	p     *preparedRestore
 	bytes []byte
 	begin uint64
+	last  uint64 // index of the last step's entry
+	err   error  // of the first step that failed; later ones do nothing
 }
 
 // within calls do in the middle of a restore: the scope of the leadership of one of the nodes
-// has ended, and begins again when do has returned. It returns that node and the error of do.
-// Nodes that no longer lead before do are skipped.
+// has ended, and begins again when do has returned. It returns that node and the error of do,
+// and of the step that failed. Nodes that no longer lead before do are skipped.
 func (c *backupCluster) within(saved []byte, all []*Node, do func(s *restoreSteps) (uint64, error)) (leader *Node, err error) {
 	c.t.Helper()
 	eventually(c.t, "a restore to begin", func() (begun bool) {
@@ -58,9 +58,10 @@ func (c *backupCluster) within(saved []byte, all []*Node, do func(s *restoreStep
 				return 0, err
 			}
 			begun = true
-			return do(s)
+			index, err := do(s)
+			return index, errors.Join(s.err, err)
 		})
-		return begun
+		return begun || !leaderChanged(err)
 	})
 	return leader, err
 }
@@ -72,11 +73,11 @@ func (c *backupCluster) between(leader *Node, do func() (uint64, error)) error {
 		index uint64
 		err   error
 	}
-	leader.restoring <- struct{}{}
-	defer func() { <-leader.restoring }()
+	leader.backups.restoring <- struct{}{}
+	defer func() { <-leader.backups.restoring }()
 	begun, done, ended := make(chan struct{}), make(chan outcome, 1), make(chan error, 1)
 	go func() {
-		_, err := leader.between(context.Background(), func() (uint64, error) {
+		_, err := leader.exclusively(context.Background(), func() (uint64, error) {
 			close(begun)
 			o := <-done
 			return o.index, o.err
@@ -100,53 +101,66 @@ func prepared(t *testing.T, n *Node, saved []byte) (*restoreSteps, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := n.prepareRestore(context.Background(), backup)
+	p, err := n.backups.prepareRestore(context.Background(), backup)
 	if err != nil {
 		return nil, err
 	}
 	t.Cleanup(p.grafted.Close)
 	all, err := io.ReadAll(p.grafted.Reader())
-	return &restoreSteps{t: t, n: n, p: p, bytes: all}, err
+	return &restoreSteps{n: n, p: p, bytes: all}, err
 }
 
-// must proposes the command and waits until it is applied.
-func (s *restoreSteps) must(c command.Command) uint64 {
-	index, err := s.n.awaitEntry(context.Background(), s.n.applyAlone(s.p.stamp, c))
-	if err != nil {
-		s.t.Errorf("%T: %v", c, err)
+// do proposes the command and waits until it is applied.
+func (s *restoreSteps) do(c command.Command) {
+	if s.err != nil {
+		return
 	}
-	return index
+	index, err := s.n.backups.awaitEntry(context.Background(), s.n.backups.applyAlone(s.p.stamp, c))
+	if err != nil {
+		s.err = restoreFailed(err)
+	}
+	s.last = index
 }
 
 func (s *restoreSteps) beginIt() {
-	s.begin = s.must(command.RestoreBegin{Bytes: uint64(len(s.bytes))})
+	s.do(command.RestoreBegin{Bytes: uint64(len(s.bytes))})
+	s.begin = s.last
 }
 
 // chunk proposes the bytes [from, to).
 func (s *restoreSteps) chunk(from, to int) {
-	s.must(command.RestoreChunk{Begin: s.begin, Offset: uint64(from), Data: s.bytes[from:to]})
+	s.do(command.RestoreChunk{Begin: s.begin, Offset: uint64(from), Data: s.bytes[from:to]})
 }
 
-// killWithin closes the leader, as abruptly as possible here, when do has returned in the middle
-// of a restore: no other scope begins, and no leadership is transferred. It returns the leader's
-// index.
-func (c *backupCluster) killWithin(saved []byte, do func(s *restoreSteps)) (killed int) {
-	c.t.Helper()
-	closed := make(chan error, 1)
-	leader, err := c.within(saved, c.nodes, func(s *restoreSteps) (uint64, error) {
-		do(s)
-		go func() {
-			ctx, cancel := context.WithCancel(context.Background())
-			cancel()
-			closed <- s.n.Close(ctx)
-		}()
-		<-s.n.ctx.Done()
-		return 0, nil
+func (s *restoreSteps) endIt() { s.do(command.RestoreEnd{Begin: s.begin}) }
+
+// killedWithin returns a cluster whose leader was closed, as abruptly as possible here, when do had
+// returned in the middle of a restore: no other scope began, and no leadership was transferred. It
+// also returns the leader's index. After an election in the middle it makes another cluster.
+func killedWithin(t *testing.T, saved []byte, do func(c *backupCluster, s *restoreSteps)) (c *backupCluster, killed int) {
+	t.Helper()
+	eventually(t, "a restore without an election in the middle", func() bool {
+		c = newBackupCluster(t)
+		closed := make(chan struct{})
+		leader, err := c.within(saved, c.nodes, func(s *restoreSteps) (uint64, error) {
+			do(c, s)
+			go func() {
+				defer close(closed)
+				c.close(s.n)
+			}()
+			<-s.n.ctx.Done()
+			return 0, nil
+		})
+		if err != nil && !leaderChanged(err) {
+			t.Fatal(err)
+		}
+		<-closed
+		if killed = slices.Index(c.nodes, leader); err != nil {
+			c.close(c.others(killed)...)
+		}
+		return err == nil
 	})
-	if err := errors.Join(err, <-closed); err != nil {
-		c.t.Fatal(err)
-	}
-	return slices.Index(c.nodes, leader)
+	return c, killed
 }
 
 // reopen opens the i-th node again.
@@ -195,23 +209,18 @@ func TestRestoreBackup_killed(t *testing.T) {
 	saved := savedBackup(t)
 	for _, test := range []struct {
 		name string
-		do   func(s *restoreSteps)
+		do   func(c *backupCluster, s *restoreSteps)
 		want int64
 	}{
-		{"before its begin", func(*restoreSteps) {}, 0},
-		{"behind its begin", func(s *restoreSteps) { s.beginIt() }, 0},
-		{"between its chunks", func(s *restoreSteps) { s.beginIt(); s.chunk(0, len(s.bytes)/2) }, 0},
-		{"before its end", func(s *restoreSteps) { s.beginIt(); s.chunk(0, len(s.bytes)) }, 0},
-		{"behind its end", func(s *restoreSteps) {
-			s.beginIt()
-			s.chunk(0, len(s.bytes))
-			s.must(command.RestoreEnd{Begin: s.begin})
-		}, savedTasks},
+		{"before its begin", func(*backupCluster, *restoreSteps) {}, 0},
+		{"behind its begin", func(_ *backupCluster, s *restoreSteps) { s.beginIt() }, 0},
+		{"between its chunks", func(_ *backupCluster, s *restoreSteps) { s.beginIt(); s.chunk(0, len(s.bytes)/2) }, 0},
+		{"before its end", func(_ *backupCluster, s *restoreSteps) { s.beginIt(); s.chunk(0, len(s.bytes)) }, 0},
+		{"behind its end", func(_ *backupCluster, s *restoreSteps) { s.beginIt(); s.chunk(0, len(s.bytes)); s.endIt() }, savedTasks},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			c := newBackupCluster(t, "")
-			killed := c.killWithin(saved, test.do)
+			c, killed := killedWithin(t, saved, test.do)
 			leader := leaderOf(t, c.others(killed)...)
 			eventually(t, "the next leader to serve", func() bool { return leader.Ready() == nil })
 			if tasks, under := tasksAt(leader); tasks != test.want || under {
@@ -224,10 +233,7 @@ func TestRestoreBackup_killed(t *testing.T) {
 			if test.want > 0 {
 				return
 			}
-			eventually(t, "the backup to be restored", func() bool {
-				_, err := leaderOf(t, c.nodes...).RestoreBackup(context.Background(), bytes.NewReader(saved))
-				return err == nil
-			})
+			c.restore(saved)
 			if got := c.ensureTasks(); got != savedTasks {
 				t.Errorf("%d tasks behind the second restore, want %d", got, savedTasks)
 			}
@@ -243,27 +249,17 @@ func TestRestoreBackup_endWithoutMajority(t *testing.T) {
 	for _, othersFirst := range []bool{false, true} {
 		t.Run(fmt.Sprint("others first: ", othersFirst), func(t *testing.T) {
 			t.Parallel()
-			c := newBackupCluster(t, "")
-			leader := leaderOf(t, c.nodes...)
-			ended, cut := context.WithCancel(context.Background())
-			cut()
-			killed := c.killWithin(saved, func(s *restoreSteps) {
+			var end []byte
+			c, killed := killedWithin(t, saved, func(c *backupCluster, s *restoreSteps) {
 				s.beginIt()
 				s.chunk(0, len(s.bytes))
-				for _, n := range c.nodes {
-					if n != leader {
-						if err := n.Close(ended); err != nil {
-							t.Error(err)
-						}
-					}
+				c.close(c.others(slices.Index(c.nodes, s.n))...)
+				if s.err == nil && s.n.raft.LastIndex() != s.last {
+					s.err = nodes.ErrNotLeader // another leader wrote something meanwhile
 				}
-				before := leader.raft.LastIndex()
-				end := s.n.applyAlone(s.p.stamp, command.RestoreEnd{Begin: s.begin})
-				eventually(t, "the end to be in the leader's log", func() bool { return leader.raft.LastIndex() > before })
-				if err := end.Error(); !errors.Is(err, raft.ErrLeadershipLost) {
-					t.Errorf("the end's outcome is %v", err)
-				}
+				end = command.AppendEntry(nil, s.p.stamp, command.RestoreEnd{Begin: s.begin})
 			})
+			c.plantEntry(killed, end)
 			for i := range c.cfgs {
 				c.cfgs[i].Registerer = testConfig(t, "", "", "").Registerer
 			}
@@ -304,36 +300,19 @@ func TestRestoreBackup_endWithoutMajority(t *testing.T) {
 func TestRestoreBackup_leadershipMoves(t *testing.T) {
 	t.Parallel()
 	saved := savedBackup(t)
-	c := newBackupCluster(t, "")
-	_, err := c.within(saved, c.nodes, func(s *restoreSteps) (uint64, error) {
-		leader := s.n
-		other := c.others(slices.Index(c.nodes, leader))[0]
-		s.beginIt()
-		s.chunk(0, len(s.bytes)/2)
-		for _, n := range c.nodes {
-			eventually(t, "all to be in the midst of it", func() bool { _, under := tasksAt(n); return under })
-		}
-		if _, err := leader.fsm.Snapshot(); !errors.Is(err, replica.ErrRestoreUnderWay) || leader.snapshots.due() {
-			t.Errorf("a snapshot in the midst of it: %v, due: %t", err, leader.snapshots.due())
-		}
-		eventually(t, "the other to serve", func() bool {
-			c.move(other)
-			return other.Ready() == nil && other.IsLeader()
-		})
-		for _, n := range c.nodes {
-			eventually(t, "all to have given it up", func() bool { _, under := tasksAt(n); return !under })
-		}
-		_, err := leader.awaitEntry(context.Background(), leader.applyAlone(s.p.stamp, command.RestoreEnd{Begin: s.begin}))
-		eventually(t, "the first to refuse the end of a restore that was given up", func() bool {
-			c.move(leader)
-			_, err := leader.awaitEntry(context.Background(), leader.applyAlone(s.p.stamp, command.RestoreEnd{Begin: s.begin}))
-			if err == nil {
-				t.Fatal("the end of a restore that was given up is taken")
+	c := newBackupCluster(t)
+	var err error
+	eventually(t, "the leadership to move in the middle of a restore", func() bool {
+		tried := false
+		_, err = c.within(saved, c.nodes, func(s *restoreSteps) (uint64, error) {
+			s.beginIt()
+			s.chunk(0, len(s.bytes)/2)
+			if tried = c.allWithin(s); !tried {
+				return 0, nodes.ErrNotLeader
 			}
-			var refused *restoreRefused
-			return errors.As(err, &refused)
+			return 0, c.moveWithin(s)
 		})
-		return 0, restoreFailed(err)
+		return tried // else another leader came first
 	})
 	if !errors.Is(err, nodes.ErrNotLeader) {
 		t.Errorf("restore: %v, want ErrNotLeader", err)
@@ -341,6 +320,56 @@ func TestRestoreBackup_leadershipMoves(t *testing.T) {
 	if got := c.ensureTasks(); got != 0 {
 		t.Errorf("%d tasks of a restore that was given up", got)
 	}
+}
+
+// allWithin waits until all nodes are in the middle of the restore, and checks that no snapshot is
+// taken then. It returns false if the restore was given up instead, for another leader.
+func (c *backupCluster) allWithin(s *restoreSteps) bool {
+	c.t.Helper()
+	eventually(c.t, "all to be in the middle of it", func() bool {
+		return s.n.raft.State() != raft.Leader || !slices.ContainsFunc(c.nodes, func(n *Node) bool { _, under := tasksAt(n); return !under })
+	})
+	_, err := s.n.fsm.Snapshot()
+	due := s.n.snapshots.due()
+	for _, n := range c.nodes {
+		if _, under := tasksAt(n); !under {
+			return false
+		}
+	}
+	if !errors.Is(err, replica.ErrRestoreUnderWay) || due {
+		c.t.Errorf("a snapshot in the middle of it: %v, due: %t", err, due)
+	}
+	return true
+}
+
+// moveWithin moves the leadership to another node and back in the middle of a restore, and returns
+// how that ended for the first leader. Its end must be refused.
+func (c *backupCluster) moveWithin(s *restoreSteps) error {
+	c.t.Helper()
+	leader := s.n
+	other := c.others(slices.Index(c.nodes, leader))[0]
+	eventually(c.t, "the other to serve", func() bool {
+		c.move(other)
+		return other.Ready() == nil && other.IsLeader()
+	})
+	for _, n := range c.nodes {
+		eventually(c.t, "all to have given it up", func() bool { _, under := tasksAt(n); return !under })
+	}
+	end := func() error {
+		_, err := leader.backups.awaitEntry(context.Background(), leader.backups.applyAlone(s.p.stamp, command.RestoreEnd{Begin: s.begin}))
+		return err
+	}
+	err := end()
+	eventually(c.t, "the first to refuse the end of a restore that was given up", func() bool {
+		c.move(leader)
+		err := end()
+		if err == nil {
+			c.t.Fatal("the end of a restore that was given up is taken")
+		}
+		var refused *restoreRefused
+		return errors.As(err, &refused)
+	})
+	return restoreFailed(err)
 }
 
 // A node that was down while a backup was restored gets it from the log, or with a snapshot if
@@ -351,23 +380,19 @@ func TestRestoreBackup_nodeThatWasDown(t *testing.T) {
 	for _, compacted := range []bool{false, true} {
 		t.Run(fmt.Sprint("compacted: ", compacted), func(t *testing.T) {
 			t.Parallel()
-			c := newBackupCluster(t, "")
-			down := c.follower()
-			at := 0
-			for i, n := range c.nodes {
-				if n == down {
-					at = i
-				}
-			}
-			closeNode(t, down)
+			c := newBackupCluster(t)
+			at := slices.Index(c.nodes, c.follower())
+			closeNode(t, c.nodes[at])
 			// A member that does not answer prevents a restore, because its record does not say
 			// that it knows the level. So it falls silent in the middle of it.
-			_, err := c.within(saved, c.others(at), func(s *restoreSteps) (uint64, error) {
-				return s.n.restorePrepared(context.Background(), s.p)
+			c.restoredBy(func() (uint64, error) {
+				var index uint64
+				_, err := c.within(saved, c.others(at), func(s *restoreSteps) (_ uint64, err error) {
+					index, err = s.n.backups.restorePrepared(context.Background(), s.p)
+					return index, err
+				})
+				return index, err
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
 			submitOne(t, c.others(at)...)
 			if compacted {
 				for _, n := range c.others(at) {
@@ -396,25 +421,14 @@ func TestRestoreBackup_nodeThatWasDown(t *testing.T) {
 func TestRecover_restoreInTheLog(t *testing.T) {
 	t.Parallel()
 	saved := savedBackup(t)
-	for want, steps := range map[int64]func(s *restoreSteps){
-		0: func(s *restoreSteps) { s.beginIt(); s.chunk(0, len(s.bytes)-1) },
-		savedTasks: func(s *restoreSteps) {
-			s.beginIt()
-			s.chunk(0, len(s.bytes))
-			s.must(command.RestoreEnd{Begin: s.begin})
-		},
+	for want, steps := range map[int64]func(c *backupCluster, s *restoreSteps){
+		0:          func(_ *backupCluster, s *restoreSteps) { s.beginIt(); s.chunk(0, len(s.bytes)-1) },
+		savedTasks: func(_ *backupCluster, s *restoreSteps) { s.beginIt(); s.chunk(0, len(s.bytes)); s.endIt() },
 	} {
 		t.Run(fmt.Sprint(want, " tasks"), func(t *testing.T) {
 			t.Parallel()
-			c := newBackupCluster(t, "")
-			killed := c.killWithin(saved, steps)
-			ended, cut := context.WithCancel(context.Background())
-			cut()
-			for _, n := range c.others(killed) {
-				if err := n.Close(ended); err != nil {
-					t.Fatal(err)
-				}
-			}
+			c, killed := killedWithin(t, saved, steps)
+			c.close(c.others(killed)...)
 			cfg := c.cfgs[killed]
 			if _, err := Recover(RecoverConfig{DataDir: cfg.DataDir, Logger: cfg.Logger}); err != nil {
 				t.Fatal(err)
@@ -439,20 +453,14 @@ func TestRecover_snapshotTakenOver(t *testing.T) {
 	for name, above := range map[string]int{"the log ends below": 100, "the log goes on above": -10} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newBackupCluster(t, "")
+			c := newBackupCluster(t)
 			last := uint64(0)
 			for range 20 {
 				last = submitOne(t, c.nodes...).Index
 			}
 			c.ensureSame()
 			c.plantSnapshot(0, saved, uint64(int(last)+above), c.nodes[0].currentTerm()+1)
-			ended, cut := context.WithCancel(context.Background())
-			cut()
-			for _, n := range c.others(0) {
-				if err := n.Close(ended); err != nil {
-					t.Fatal(err)
-				}
-			}
+			c.close(c.others(0)...)
 			cfg := c.cfgs[0]
 			if _, err := Recover(RecoverConfig{DataDir: cfg.DataDir, Logger: cfg.Logger}); err != nil {
 				t.Fatal(err)
@@ -488,53 +496,48 @@ func TestRestoreBackup_tooLarge(t *testing.T) {
 // of accepting the cluster's log from its first entry on.
 func TestLogStore_otherHistory(t *testing.T) {
 	t.Parallel()
-	for _, logStore := range []string{storage.KindWAL, storage.KindBoltDB} {
-		t.Run(logStore, func(t *testing.T) {
-			t.Parallel()
-			saved := savedBackup(t)
-			c := newBackupCluster(t, logStore)
-			last := uint64(0)
-			for range 20 {
-				last = submitOne(t, c.nodes...).Index
-			}
-			c.ensureSame()
-			leader := leaderOf(t, c.nodes...)
-			at := 0
-			for i, n := range c.nodes {
-				if n != leader {
-					at = i
-				}
-			}
-			c.plantSnapshot(at, saved, last+100, leader.currentTerm())
-			stopped := make(chan error, 1)
-			c.cfgs[at].Registerer = testConfig(t, "", "", "").Registerer
-			c.cfgs[at].Fatal = func(err error) {
-				select {
-				case stopped <- err:
-				default:
-				}
-			}
-			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-			defer cancel()
-			n, err := Open(ctx, c.cfgs[at])
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = n.Close(ctx) }() // its stores have failed
-			select {
-			case err := <-stopped:
-				if !errors.Is(err, storage.ErrOtherHistory) {
-					t.Errorf("it stopped by %v", err)
-				}
-			case <-ctx.Done():
-				t.Error("it does not stop")
-			}
-			if first, err := n.logs.FirstIndex(); err != nil || first != 0 {
-				t.Errorf("its log begins at %d, %v; want none", first, err)
-			}
-			submitOne(t, c.others(at)...)
-		})
+	saved := savedBackup(t)
+	c := newBackupCluster(t)
+	last := uint64(0)
+	for range 20 {
+		last = submitOne(t, c.nodes...).Index
 	}
+	c.ensureSame()
+	leader := leaderOf(t, c.nodes...)
+	at := 0
+	for i, n := range c.nodes {
+		if n != leader {
+			at = i
+		}
+	}
+	c.plantSnapshot(at, saved, last+100, leader.currentTerm())
+	stopped := make(chan error, 1)
+	c.cfgs[at].Registerer = testConfig(t, "", "", "").Registerer
+	c.cfgs[at].Fatal = func(err error) {
+		select {
+		case stopped <- err:
+		default:
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	n, err := Open(ctx, c.cfgs[at])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = n.Close(ctx) }() // its stores have failed
+	select {
+	case err := <-stopped:
+		if !errors.Is(err, storage.ErrOtherHistory) {
+			t.Errorf("it stopped by %v", err)
+		}
+	case <-ctx.Done():
+		t.Error("it does not stop")
+	}
+	if first, err := n.logs.FirstIndex(); err != nil || first != 0 {
+		t.Errorf("its log begins at %d, %v; want none", first, err)
+	}
+	submitOne(t, c.others(at)...)
 }
 
 // plantSnapshot closes the node at that index and makes the newest snapshot in its folder the
@@ -546,7 +549,7 @@ func (c *backupCluster) plantSnapshot(at int, saved []byte, index, term uint64) 
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	g, err := n.graft(backup, fsm.Ground{Level: fsm.FeatureLevel, NextID: 1, NextToken: 1})
+	g, err := n.backups.graft(backup, fsm.Ground{Level: fsm.FeatureLevel(), NextID: 1, NextToken: 1})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -565,9 +568,31 @@ func (c *backupCluster) plantSnapshot(at int, saved []byte, index, term uint64) 
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	ended, cut := context.WithCancel(context.Background())
-	cut()
-	if err := n.Close(ended); err != nil {
+	c.close(n)
+}
+
+// plantEntry writes an entry of the last one's term at the end of the log of the node at that
+// index, which is closed.
+func (c *backupCluster) plantEntry(at int, entry []byte) {
+	c.t.Helper()
+	cfg := c.cfgs[at]
+	dir, err := storage.OpenDir(cfg.DataDir, cfg.NodeID)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	s, err := storage.Open(dir, storage.Config{Logger: cfg.Logger, Fatal: cfg.Fatal})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var last raft.Log
+	index, err := s.Log.LastIndex()
+	if err == nil {
+		err = s.Log.GetLog(index, &last)
+	}
+	if err == nil {
+		err = s.Log.StoreLog(&raft.Log{Index: index + 1, Term: last.Term, Type: raft.LogCommand, Data: entry})
+	}
+	if err = errors.Join(err, s.Close(), dir.Close()); err != nil {
 		c.t.Fatal(err)
 	}
 }

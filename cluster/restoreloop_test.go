@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claimq/claimq/cluster/storage/disktest"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
 )
@@ -38,27 +39,21 @@ func loopCases() []loopCase {
 // A deposed leader catches up, whatever its log has above the snapshot that it is sent.
 func TestRestoreLoop(t *testing.T) {
 	t.Parallel()
-	for _, store := range []string{"raft-boltdb", "raft-wal"} {
-		for _, lc := range loopCases() {
-			t.Run(store+"/"+lc.name, func(t *testing.T) {
-				t.Parallel()
-				dir := soakDir(t)
-				synctest.Test(t, func(t *testing.T) { lc.run(t, dir, store == "raft-wal") })
-			})
-		}
+	for _, lc := range loopCases() {
+		t.Run(lc.name, func(t *testing.T) {
+			t.Parallel()
+			dir := disktest.MemoryDir(t)
+			synctest.Test(t, func(t *testing.T) { lc.run(t, dir) })
+		})
 	}
 }
 
-func (lc loopCase) run(t *testing.T, dir string, wal bool) {
+func (lc loopCase) run(t *testing.T, dir string) {
 	plan := soakPlan{nodes: lc.nodes, snapshotEvery: 1 << 40, trailing: lc.trailing}
 	for range lc.nodes {
-		segment := 0
-		if wal {
-			// raft-wal still returns deleted entries from its current segment: with small
-			// segments the test's entries are in others.
-			segment = 1 << 10
-		}
-		plan.wal = append(plan.wal, segment)
+		// raft-wal still returns deleted entries from its current segment: with small segments
+		// the test's entries are in others.
+		plan.wal = append(plan.wal, 1<<10)
 	}
 	c := newSoakCluster(t, 1, dir, &plan)
 	defer func() {

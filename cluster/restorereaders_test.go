@@ -51,7 +51,7 @@ func TestRestore_readers(t *testing.T) {
 		_, linearizable := n.ReadLinearizable(ctx, 0, look)
 		_, backup := n.SaveBackup(ctx, true)
 		_, _, claim := n.claimNothing(ctx, command.ClaimNext{WorkerID: "w", Limit: 1})
-		_, ground := n.ground()
+		_, ground := n.backups.ground()
 		for what, err := range map[string]error{
 			"a stale read": stale, "a linearizable read": linearizable, "a backup": backup, "a claim": claim, "a restore": ground,
 			"who waits for an end": n.WaitEnded(ctx, id, time.Hour), "who waits for events": n.WaitEvent(ctx, event.Pos{}),
@@ -67,7 +67,7 @@ func TestRestore_readers(t *testing.T) {
 		if _, err := cfg.Registerer.(*prometheus.Registry).Gather(); err != nil {
 			t.Error(err)
 		}
-		if level := n.Cluster(ctx).FeatureLevel; level != fsm.FeatureLevel {
+		if level := n.Cluster(ctx).FeatureLevel; level != fsm.FeatureLevel() {
 			t.Errorf("feature level %d", level)
 		}
 	}

@@ -361,8 +361,7 @@ func TestSchedules_largeTasks(t *testing.T) {
 	})
 }
 
-// The leader gives the trail its configured bounds, unless the cluster's level does not
-// know them yet.
+// The leader gives the trail its configured bounds.
 func TestTrailBounds(t *testing.T) {
 	t.Parallel()
 	bounds := func(n *cluster.Node) (has command.SetTrail) {
@@ -372,20 +371,9 @@ func TestTrailBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var age time.Duration
 		c := clustertest.New(t, 3, func(cfg *cluster.Config) { cfg.TrailBytes, cfg.TrailAge = 3<<20, age })
-		c.Stop(2) // its level is unknown
-		leader := c.Leader()
+		c.Leader()
 		<-time.After(5 * time.Second)
-		original := bounds(leader)
-		if original.Bytes == 3<<20 {
-			t.Error("the bounds were set below their level")
-		}
-		c.Start(2)
-		c.Wait("the upgrade", func() bool {
-			_, err := c.Leader().Upgrade(context.Background(), "")
-			return err == nil
-		})
-		<-time.After(5 * time.Second)
-		if has, want := bounds(c.Leader()), (command.SetTrail{Bytes: 3 << 20, AgeMS: original.AgeMS}); has != want {
+		if has, want := bounds(c.Leader()), (command.SetTrail{Bytes: 3 << 20, AgeMS: fsm.New().TrailBounds().AgeMS}); has != want {
 			t.Errorf("bounds are %+v, want %+v", has, want)
 		}
 		before, _ := c.Leader().StateHash()

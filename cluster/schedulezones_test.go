@@ -134,7 +134,7 @@ func TestSchedules_zonesOfTheLeader(t *testing.T) {
 	})
 }
 
-// A schedule from before the level that stores the local time moves to the nearest slot.
+// A schedule whose local time is not known moves to the nearest slot.
 func TestSchedules_newZonesWithoutAWall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -143,163 +143,144 @@ func (b *seamBench) terms(indexes ...uint64) (terms []uint64) {
 	return terms
 }
 
-func onBothStores(t *testing.T, test func(t *testing.T, b *seamBench)) {
-	for _, logStore := range []string{storage.KindWAL, storage.KindBoltDB} {
-		t.Run(logStore, func(t *testing.T) {
-			t.Parallel()
-			test(t, newSeamBench(t, openFolder(t, t.TempDir(), logStore, storage.Config{})))
-		})
-	}
-}
-
 // Late or duplicated messages remove nothing that a follower has acknowledged: Raft alone would
 // delete 11 and 12, and append 13 after them (hashicorp/raft#697).
 func TestSeam_lateMessages(t *testing.T) {
 	t.Parallel()
-	onBothStores(t, func(t *testing.T, b *seamBench) {
-		if !b.install(10, 3) || !b.append(10, 3, 10, 3, 11, 12) {
-			t.Fatal("a snapshot and what follows it are refused")
-		}
-		if !b.append(10, 3, 10, 3, 11, 12) {
-			t.Error("what follows the snapshot is refused when it comes again")
-		}
-		if !b.install(10, 3) {
-			t.Error("the snapshot is refused when it comes again")
-		}
-		b.want(1, 11, 12)
-		if !b.append(12, 3, 13, 3, 13) {
-			t.Error("the next entry is refused")
-		}
-		b.want(1, 11, 13, 11, 12, 13)
-		if b.install(5, 2) {
-			t.Error("a snapshot behind what was applied is taken")
-		}
-		if !b.install(12, 3) {
-			t.Error("a snapshot of entries that are in the log is refused")
-		}
-		if b.install(12, 2) {
-			t.Error("a snapshot of another history is taken for this node's")
-		}
-		b.want(1, 11, 13, 11, 12, 13)
-	})
+	b := newSeamBench(t, openFolder(t, t.TempDir(), storage.Config{}))
+	if !b.install(10, 3) || !b.append(10, 3, 10, 3, 11, 12) {
+		t.Fatal("a snapshot and what follows it are refused")
+	}
+	if !b.append(10, 3, 10, 3, 11, 12) {
+		t.Error("what follows the snapshot is refused when it comes again")
+	}
+	if !b.install(10, 3) {
+		t.Error("the snapshot is refused when it comes again")
+	}
+	b.want(1, 11, 12)
+	if !b.append(12, 3, 13, 3, 13) {
+		t.Error("the next entry is refused")
+	}
+	b.want(1, 11, 13, 11, 12, 13)
+	if b.install(5, 2) {
+		t.Error("a snapshot behind what was applied is taken")
+	}
+	if !b.install(12, 3) {
+		t.Error("a snapshot of entries that are in the log is refused")
+	}
+	if b.install(12, 2) {
+		t.Error("a snapshot of another history is taken for this node's")
+	}
+	b.want(1, 11, 13, 11, 12, 13)
 }
 
 // A follower whose log continues above the snapshot with entries that were never committed
 // replaces them by the leader's at once.
 func TestSeam_anotherHistoryAboveTheSnapshot(t *testing.T) {
 	t.Parallel()
-	onBothStores(t, func(t *testing.T, b *seamBench) {
-		if !b.append(0, 0, 2, 1, 1, 2, 3, 4, 5, 6, 7, 8) {
-			t.Fatal("the first entries are refused")
-		}
-		b.want(0, 1, 8, 1, 2)
-		if !b.install(5, 3) {
-			t.Fatal("the snapshot is refused")
-		}
-		b.want(1, 6, 8)
-		if b.append(5, 2, 5, 3, 6) {
-			t.Error("entries behind another one than the snapshot's last are taken")
-		}
-		if !b.append(5, 3, 7, 3, 6, 7) {
-			t.Error("what follows the snapshot is refused")
-		}
-		b.want(1, 6, 7, 6, 7)
-	})
+	b := newSeamBench(t, openFolder(t, t.TempDir(), storage.Config{}))
+	if !b.append(0, 0, 2, 1, 1, 2, 3, 4, 5, 6, 7, 8) {
+		t.Fatal("the first entries are refused")
+	}
+	b.want(0, 1, 8, 1, 2)
+	if !b.install(5, 3) {
+		t.Fatal("the snapshot is refused")
+	}
+	b.want(1, 6, 8)
+	if b.append(5, 2, 5, 3, 6) {
+		t.Error("entries behind another one than the snapshot's last are taken")
+	}
+	if !b.append(5, 3, 7, 3, 6, 7) {
+		t.Error("what follows the snapshot is refused")
+	}
+	b.want(1, 6, 7, 6, 7)
 }
 
 // A follower whose log continues above the entries that a message covers, with entries from an
 // earlier leader, does not take those for committed, however high the leader's commit index is.
 func TestSeam_commitAboveWhatIsShown(t *testing.T) {
 	t.Parallel()
-	onBothStores(t, func(t *testing.T, b *seamBench) {
-		if !b.append(0, 0, 2, 1, 1, 2, 3, 4) {
-			t.Fatal("the first entries are refused")
-		}
-		if !b.append(2, 1, 4, 9) {
-			t.Error("a message without entries is refused")
-		}
-		b.want(0, 1, 4, 1, 2)
-		if !b.append(2, 1, 4, 9, 3, 4) {
-			t.Error("the leader's own entries are refused")
-		}
-		b.want(0, 1, 4, 1, 2, 3, 4)
-		if terms := b.terms(3, 4); !slices.Equal(terms, []uint64{9, 9}) {
-			t.Errorf("applied entries of the terms %v, want the leader's", terms)
-		}
-	})
+	b := newSeamBench(t, openFolder(t, t.TempDir(), storage.Config{}))
+	if !b.append(0, 0, 2, 1, 1, 2, 3, 4) {
+		t.Fatal("the first entries are refused")
+	}
+	if !b.append(2, 1, 4, 9) {
+		t.Error("a message without entries is refused")
+	}
+	b.want(0, 1, 4, 1, 2)
+	if !b.append(2, 1, 4, 9, 3, 4) {
+		t.Error("the leader's own entries are refused")
+	}
+	b.want(0, 1, 4, 1, 2, 3, 4)
+	if terms := b.terms(3, 4); !slices.Equal(terms, []uint64{9, 9}) {
+		t.Errorf("applied entries of the terms %v, want the leader's", terms)
+	}
 }
 
 // A new member that has installed a snapshot continues when entries arrive that its leader sent
 // earlier, and gave up waiting for: they are not from another history.
 func TestSeam_entriesFromBeforeTheSnapshot(t *testing.T) {
 	t.Parallel()
-	onBothStores(t, func(t *testing.T, b *seamBench) {
-		b.stores.Log.AppliedTo(b.raft.AppliedIndex)
-		if !b.install(10, 3) {
-			t.Fatal("a snapshot is refused")
+	b := newSeamBench(t, openFolder(t, t.TempDir(), storage.Config{}))
+	b.stores.Log.AppliedTo(b.raft.AppliedIndex)
+	if !b.install(10, 3) {
+		t.Fatal("a snapshot is refused")
+	}
+	for _, last := range []uint64{2, 12} {
+		var indexes []uint64
+		for index := uint64(1); index <= last; index++ {
+			indexes = append(indexes, index)
 		}
-		for _, last := range []uint64{2, 12} {
-			var indexes []uint64
-			for index := uint64(1); index <= last; index++ {
-				indexes = append(indexes, index)
-			}
-			if b.append(0, 0, 2, 3, indexes...) {
-				t.Errorf("entries 1 to %d are taken on top of the snapshot", last)
-			}
+		if b.append(0, 0, 2, 3, indexes...) {
+			t.Errorf("entries 1 to %d are taken on top of the snapshot", last)
 		}
-		b.want(1, 0, 0)
-		if !b.append(10, 3, 11, 3, 11) {
-			t.Error("what follows the snapshot is refused")
-		}
-		b.want(1, 11, 11, 11)
-	})
+	}
+	b.want(1, 0, 0)
+	if !b.append(10, 3, 11, 3, 11) {
+		t.Error("what follows the snapshot is refused")
+	}
+	b.want(1, 11, 11, 11)
 }
 
 // If a leader of a later term sends entries from the first one on, the node still ends: that
 // leader knows nothing of this node's snapshot.
 func TestSeam_entriesOfALaterLeader(t *testing.T) {
 	t.Parallel()
-	for _, logStore := range []string{storage.KindWAL, storage.KindBoltDB} {
-		t.Run(logStore, func(t *testing.T) {
-			t.Parallel()
-			fatal := make(chan error, 1)
-			b := newSeamBench(t, openFolder(t, t.TempDir(), logStore, storage.Config{Fatal: func(err error) { fatal <- err }}))
-			b.stores.Log.AppliedTo(b.raft.AppliedIndex)
-			if !b.install(10, 3) {
-				t.Fatal("a snapshot is refused")
-			}
-			b.term++
-			if b.append(0, 0, 2, 3, 1, 2) {
-				t.Error("entries of another history are taken")
-			}
-			select {
-			case err := <-fatal:
-				if !errors.Is(err, storage.ErrOtherHistory) {
-					t.Errorf("it ended by %v", err)
-				}
-			default:
-				t.Error("it goes on")
-			}
-		})
+	fatal := make(chan error, 1)
+	b := newSeamBench(t, openFolder(t, t.TempDir(), storage.Config{Fatal: func(err error) { fatal <- err }}))
+	b.stores.Log.AppliedTo(b.raft.AppliedIndex)
+	if !b.install(10, 3) {
+		t.Fatal("a snapshot is refused")
+	}
+	b.term++
+	if b.append(0, 0, 2, 3, 1, 2) {
+		t.Error("entries of another history are taken")
+	}
+	select {
+	case err := <-fatal:
+		if !errors.Is(err, storage.ErrOtherHistory) {
+			t.Errorf("it ended by %v", err)
+		}
+	default:
+		t.Error("it goes on")
 	}
 }
 
 // An offer that Raft refuses because of its protocol is refused, even where the state covers it.
 func TestSeam_offerOfAnotherProtocol(t *testing.T) {
 	t.Parallel()
-	onBothStores(t, func(t *testing.T, b *seamBench) {
-		if !b.install(10, 3) {
-			t.Fatal("a snapshot is refused")
-		}
-		header := b.header()
-		header.ProtocolVersion = raft.ProtocolVersionMax + 1
-		var resp raft.InstallSnapshotResponse
-		err := b.leader.InstallSnapshot("a", b.to, &raft.InstallSnapshotRequest{
-			RPCHeader: header, SnapshotVersion: 1, Term: 9, LastLogIndex: 10, LastLogTerm: 3, Size: 1,
-		}, &resp, bytes.NewReader([]byte("s")))
-		if !errors.Is(err, raft.ErrUnsupportedProtocol) {
-			t.Errorf("error is %v, want %v", err, raft.ErrUnsupportedProtocol)
-		}
-		b.want(1, 0, 0)
-	})
+	b := newSeamBench(t, openFolder(t, t.TempDir(), storage.Config{}))
+	if !b.install(10, 3) {
+		t.Fatal("a snapshot is refused")
+	}
+	header := b.header()
+	header.ProtocolVersion = raft.ProtocolVersionMax + 1
+	var resp raft.InstallSnapshotResponse
+	err := b.leader.InstallSnapshot("a", b.to, &raft.InstallSnapshotRequest{
+		RPCHeader: header, SnapshotVersion: 1, Term: 9, LastLogIndex: 10, LastLogTerm: 3, Size: 1,
+	}, &resp, bytes.NewReader([]byte("s")))
+	if !errors.Is(err, raft.ErrUnsupportedProtocol) {
+		t.Errorf("error is %v, want %v", err, raft.ErrUnsupportedProtocol)
+	}
+	b.want(1, 0, 0)
 }

@@ -2,15 +2,22 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-	"github.com/prometheus/client_golang/prometheus"
+	"github.com/hashicorp/raft"
 
-	"github.com/claimq/claimq/cluster/replica"
-	"github.com/claimq/claimq/cluster/space"
 	"github.com/claimq/claimq/internal/pause"
+	"github.com/claimq/claimq/nodes"
 )
+
+// callSnapshot is the call by which a leader has another node take a snapshot: {} → indexAnswer, once it
+// is on disk.
+const callSnapshot = "snapshot"
 
 const (
 	// snapshotCheckInterval is the interval at which a node checks whether a snapshot is
@@ -19,29 +26,18 @@ const (
 	// lowDiskLogBytes is the amount of log that triggers a snapshot while the disk is low,
 	// if the normal amount is not less.
 	lowDiskLogBytes = 2 * trailingBytes
-
-	// trailingLogsMax and trailingLogsMin bound the entries kept below a snapshot's index
-	// for followers that lag a little; trailingBytes lowers them when entries are large.
-	// The minimum is far above what can be in flight: a deposed leader's tail, if it
-	// reaches that index, begins among them (docs/adr/0008-install-snapshot-livelock.md).
-	trailingLogsMax = 10_240
-	trailingLogsMin = 1_024
-	trailingBytes   = 64 << 20
 )
 
 // snapshots takes the snapshots of a node.
 type snapshots struct {
-	fsm   *replica.Replica
-	raft  *raftHandle // nil without Raft
-	space *space.Space
+	*role
 	// logBytes and logCommands are the amounts of log that trigger a snapshot.
 	logBytes    int64
 	logCommands uint64
 	// trailing returns the number of entries to keep: trailingLogs, unless a test wants
 	// fewer.
 	trailing func(bytes, entries int64) uint64
-	failures prometheus.Counter
-	logger   hclog.Logger
+	requests snapshotRequests
 }
 
 // monitor takes a snapshot whenever enough log has been applied since the last one. Raft
@@ -57,7 +53,7 @@ func (s *snapshots) monitor(ctx context.Context) {
 		}
 		if err != nil && ctx.Err() == nil {
 			// Also when a membership change is under way: the next check retries.
-			s.failures.Inc()
+			s.stats.snapshotFailures.Inc()
 			s.logger.Warn("snapshot not taken, trying again", "error", err)
 		}
 	}
@@ -111,4 +107,106 @@ func trailingLogs(bytes, entries int64) uint64 {
 		return trailingLogsMax
 	}
 	return uint64(min(max(trailingBytes*entries/bytes, trailingLogsMin), trailingLogsMax))
+}
+
+// snapshotRequest is a requested snapshot that is being taken.
+type snapshotRequest struct {
+	done chan struct{} // closed at the end
+	err  error         // why it failed; set before done is closed
+}
+
+// snapshotRequests runs requested snapshots one at a time. Requests made meanwhile wait for the current one.
+type snapshotRequests struct {
+	mu  sync.Mutex
+	now *snapshotRequest // guarded by mu; nil if none is under way
+}
+
+// join returns the current snapshot. If there is no current one, it calls begin to start one; begin
+// must not block and must call done exactly once at the end.
+func (s *snapshotRequests) join(begin func(done func(error))) *snapshotRequest {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.now != nil {
+		return s.now
+	}
+	t := &snapshotRequest{done: make(chan struct{})}
+	s.now = t
+	begin(func(err error) {
+		s.mu.Lock()
+		s.now = nil
+		s.mu.Unlock()
+		t.err = err
+		close(t.done)
+	})
+	return t
+}
+
+// everywhere takes a snapshot here and asks every other node to take one. A node that cannot is only
+// logged. See Node.TakeSnapshot.
+func (s *snapshots) everywhere(ctx context.Context) (index uint64, err error) {
+	if s.raft == nil {
+		return 0, errNoRaft
+	}
+	if _, err := s.serving(); err != nil {
+		return 0, err
+	}
+	var others []raft.Server
+	for _, other := range s.servers() {
+		if string(other.ID) != s.uuid {
+			others = append(others, other)
+		}
+	}
+	failed := make(chan string, len(others))
+	for _, other := range others {
+		go func() {
+			_, err := ask[indexAnswer](ctx, s.core, string(other.Address), callSnapshot, struct{}{})
+			if err != nil {
+				failed <- fmt.Sprintf("%s: %v", other.Address, err)
+				return
+			}
+			failed <- ""
+		}()
+	}
+	index, err = s.now(ctx)
+	var problems []string
+	for range others { // each ends with ctx
+		if problem := <-failed; problem != "" {
+			problems = append(problems, problem)
+		}
+	}
+	if len(problems) > 0 {
+		s.logger.Warn("not every node took a snapshot", "problems", strings.Join(problems, "; "))
+	}
+	return index, err
+}
+
+// now writes a snapshot of this node and returns its index once it is on disk. Errors:
+// those of Node.TakeSnapshot.
+func (s *snapshots) now(ctx context.Context) (uint64, error) {
+	if s.raft == nil {
+		return 0, errNoRaft
+	}
+	t := s.requests.join(func(done func(error)) {
+		s.start(func() { done(s.take(s.ctx)) })
+	})
+	select {
+	case <-t.done:
+		if t.err != nil && !errors.Is(t.err, raft.ErrNothingNewToSnapshot) {
+			if s.closing.Load() {
+				return 0, fmt.Errorf("%w: %w", nodes.ErrShuttingDown, t.err)
+			}
+			return 0, fmt.Errorf("%w: take a snapshot: %w", nodes.ErrOverloaded, t.err)
+		}
+		return s.fsm.SnapshotIndex(), nil
+	case <-ctx.Done():
+		return 0, fmt.Errorf("%w: the snapshot is still being written", nodes.ErrOutcomeUnknown)
+	}
+}
+
+func (s *snapshots) answerSnapshot(ctx context.Context, _ []byte) ([]byte, error) {
+	index, err := s.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(indexAnswer{Index: index, Chain: s.fsm.ChainAt(index)})
 }

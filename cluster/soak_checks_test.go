@@ -19,8 +19,8 @@ const (
 	soakLevelMax    = 30 * time.Second
 
 	soakExpiryMax = time.Second
-	// soakExpiryCutOff is how long a leader that is cut off still takes itself for one: that is
-	// time without a leader, which unwell cannot tell.
+	// soakExpiryCutOff is the time for which a leader that is cut off does not know it. During
+	// it there is no leader, which unwell cannot tell.
 	soakExpiryCutOff    = leaderLeaseTimeout
 	soakExpiryPerChange = 500 * time.Millisecond
 	soakExpiryUnhinted  = 5 * time.Second
@@ -98,7 +98,7 @@ func (h *soakHealth) slow() bool {
 			return true
 		}
 		// Raft refuses every write during a transfer to a node that does not answer.
-		if n := m.running(); n != nil && n.transferSince.Load() > 0 {
+		if n := m.running(); n != nil && n.transfers.transferSince.Load() > 0 {
 			return true
 		}
 	}

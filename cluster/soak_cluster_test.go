@@ -54,7 +54,7 @@ type soakCluster struct {
 // soakPlan holds a seed's decisions about its cluster.
 type soakPlan struct {
 	nodes         int
-	wal           []int  // by node: raft-wal's size of segments in bytes; 0: raft-boltdb
+	wal           []int  // by node: the size of raft-wal's segments in bytes
 	snapshotEvery uint64 // commands
 	trailing      uint64 // entries kept after a snapshot; 0 = as in production
 	weather       simnet.Weather
@@ -79,13 +79,8 @@ func newSoakPlan(r *rand.Rand) soakPlan {
 		p.nodes = 5
 	}
 	p.restore = r.IntN(4) == 0
-	kind := r.IntN(3) // raft-boltdb, raft-wal, both
 	for range p.nodes {
-		segment := 0
-		if kind == 1 || kind == 2 && r.IntN(2) == 0 {
-			segment = 4 << (10 + 2*r.IntN(3)) // small, so that they change often
-		}
-		p.wal = append(p.wal, segment)
+		p.wal = append(p.wal, 4<<(10+2*r.IntN(3))) // small, so that they change often
 	}
 	mixes := slices.Sorted(maps.Keys(soakMixes()))
 	p.mix = cmp.Or(*soakMixName, mixes[r.IntN(len(mixes))])

@@ -153,7 +153,7 @@ func (c *soakCluster) hasCrashed(n *Node) bool {
 	return crashed
 }
 
-// bury ends a crashed node, if there is one, and leaves the disk as it was at the crash.
+// bury ends a crashed node, if there is one, and keeps the disk's state at the crash.
 func (c *soakCluster) bury(m *soakMember) {
 	if !m.disk.hasCrashed() {
 		return

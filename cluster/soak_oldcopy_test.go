@@ -57,7 +57,7 @@ func (c *soakCluster) checkCopyBeside() {
 		name: m.name, host: m.host + "-copy", clock: m.clock,
 		disk: &soakDisk{path: m.disk.path + "-copy", nodeID: m.name, wal: m.disk.wal, entries: m.disk.entries},
 	}
-	// By then it has told all others of its own start, and asks no more.
+	// By then it has announced its start to all others, and asks no more.
 	<-time.After(2 * startTellInterval)
 	links := append(c.linksOf(m), simnet.Link{From: m.host, To: copied.host}, simnet.Link{From: copied.host, To: m.host})
 	c.network.Hold(links...)

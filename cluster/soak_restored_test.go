@@ -57,7 +57,7 @@ func (c *soakCluster) restoreAlone() (m *soakMember) {
 			return false
 		}
 		n := m.running()
-		state, err := n.graft(backup, fsm.Ground{Level: fsm.FeatureLevel, NextID: 1, NextToken: 1})
+		state, err := n.backups.graft(backup, fsm.Ground{Level: fsm.FeatureLevel(), NextID: 1, NextToken: 1})
 		if err != nil {
 			c.fail("%s: %v", m.name, err)
 		}

@@ -16,7 +16,7 @@ import (
 type soakDisk struct {
 	path   string
 	nodeID string
-	wal    int          // raft-wal holds the log, in segments of this size; 0: raft-boltdb
+	wal    int          // the size of raft-wal's segments
 	slow   atomic.Int64 // extra nanoseconds of each write
 	// waiting counts the currently slow writes.
 	waiting atomic.Int64
@@ -41,29 +41,18 @@ type soakFolder struct {
 	stores *storage.Stores
 }
 
-func (f *soakFolder) close() error {
-	return errors.Join(f.stores.Close(), f.dir.Close())
-}
-
-func (d *soakDisk) logStore() string {
-	if d.wal > 0 {
-		return storage.KindWAL
-	}
-	return storage.KindBoltDB
-}
-
 // uuid creates the folder if necessary and returns its identity.
 func (d *soakDisk) uuid() (string, error) {
-	dir, err := storage.OpenDir(d.path, d.nodeID, d.logStore())
+	dir, err := storage.OpenDir(d.path, d.nodeID)
 	if err != nil {
 		return "", err
 	}
 	return dir.Identity().UUID, errors.Join(dir.SetCluster("soak", nil), dir.Close())
 }
 
-// open opens the folder and its stores: the product's around either log.
+// open opens the folder and its stores.
 func (d *soakDisk) open(fatal func(error), logger hclog.Logger) (*soakFolder, error) {
-	dir, err := storage.OpenDir(d.path, d.nodeID, d.logStore())
+	dir, err := storage.OpenDir(d.path, d.nodeID)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +86,7 @@ func (d *soakDisk) storeLogs(logs []*raft.Log, store func([]*raft.Log) error) er
 	return err
 }
 
-// soakLogStore is raft-boltdb or raft-wal on a soakDisk.
+// soakLogStore is raft-wal on a soakDisk.
 type soakLogStore struct {
 	raft.LogStore
 	disk *soakDisk

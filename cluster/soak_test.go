@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -11,19 +12,22 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/claimq/claimq/cluster/storage/disktest"
+	"github.com/claimq/claimq/internal/proof"
 )
 
 // To run it for long: make soak. A seed determines the cluster, the faults and the workers'
-// plans; but Raft draws its timeouts from a source of its own and goroutines are scheduled
+// plans; but Raft draws its timeouts from another source and goroutines are scheduled
 // freely, so a seed does not replay exactly. A failing seed prints everything that
 // happened.
 var (
-	soakSeeds   = flag.Int("soak.seeds", 8, "how many seeds TestSoak runs; a quarter of them with -short")
+	soakSeeds   = flag.Int("soak.seeds", 0, "how many seeds TestSoak runs; 0: 2, or 8 of the whole proof")
 	soakFirst   = flag.Uint64("soak.first", 1, "the first seed")
 	soakMixName = flag.String("soak.mix", "", "the mix of faults of all seeds; each seed decides if not given")
 	soakVirtual = flag.Duration("soak.virtual", time.Minute, "virtual time of each seed")
 	// No virtual time passes while goroutines keep each other busy, but real time does. A
-	// seed takes a second or two of a core of its own.
+	// seed takes a second or two of one core.
 	soakReal = flag.Duration("soak.real", 5*time.Minute, "real time after which a seed is told to hang")
 	soakStop = flag.Bool("soak.stop", false, "leave out what comes after a seed that fails")
 )
@@ -43,11 +47,7 @@ func TestSoak(t *testing.T) {
 	t.Parallel()
 	var total soakTotal
 	t.Run("seeds", func(t *testing.T) {
-		seeds := *soakSeeds
-		if testing.Short() {
-			seeds = (seeds + 3) / 4
-		}
-		for i := range seeds {
+		for i := range cmp.Or(*soakSeeds, proof.Count(2, 8)) {
 			seed := *soakFirst + uint64(i)
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
@@ -100,26 +100,10 @@ type soakResult struct {
 	submits, claims, unknown, reads, snapshots, restores, loops, changes, crashes int
 }
 
-// soakDir creates a folder in memory if there is such a file system, because nothing here
-// tests the disk itself.
-func soakDir(t *testing.T) string {
-	t.Helper()
-	parent := "/dev/shm"
-	if _, err := os.Stat(parent); err != nil {
-		parent = os.TempDir()
-	}
-	dir, err := os.MkdirTemp(parent, "claimq-soak-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
-}
-
 // runSoak runs one seed.
 func runSoak(t *testing.T, seed uint64) (result soakResult) {
 	t.Helper()
-	dir := soakDir(t)
+	dir := disktest.MemoryDir(t)
 	stuck := time.AfterFunc(*soakReal, func() {
 		events, err := os.ReadFile(filepath.Join(dir, soakEvents))
 		panic(fmt.Sprintf("seed %d has not ended after %s: everything that happened: %s, %v", seed, *soakReal, events, err))

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -176,18 +175,6 @@ func (p *startProof) majorityIn(nodes map[string]bool) bool {
 		}
 	}
 	return among > len(voters)/2
-}
-
-// electorate returns the voters by Raft's configuration. If this node is not in it yet, whose
-// vote a leader may need to add it, it returns the nodes that made it a member, and itself,
-// because its log may have members of long ago.
-func (n *Node) electorate() []raft.Server {
-	own := raft.Server{ID: raft.ServerID(n.uuid)}
-	isOwn := func(s raft.Server) bool { return s.ID == own.ID }
-	if len(n.introducers) == 0 || slices.ContainsFunc(n.servers(), isOwn) {
-		return n.votersNow()
-	}
-	return append(slices.DeleteFunc(slices.Clone(n.introducers), isOwn), own)
 }
 
 // unnoted reports whether some member is not in nodes.

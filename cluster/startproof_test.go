@@ -17,6 +17,7 @@ import (
 	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/cluster/peer/porttest"
 	"github.com/claimq/claimq/cluster/storage"
+	"github.com/claimq/claimq/cluster/storage/disktest"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
 )
@@ -62,7 +63,7 @@ func endOf(t *testing.T, ended <-chan error) (err error) {
 // it votes, however often that is tried. The newest folder continues.
 func TestOpen_oldCopyIsFoundOut(t *testing.T) {
 	t.Parallel()
-	c := newBackupCluster(t, storage.KindWAL)
+	c := newBackupCluster(t)
 	at := slices.Index(c.nodes, c.follower())
 	cfg := c.cfgs[at]
 	c.propose(command.Submit{Tasks: []fsm.NewTask{{Type: "a"}}})
@@ -120,8 +121,8 @@ func TestOpen_oldCopyIsFoundOut(t *testing.T) {
 // a voter, and would vote for any candidate.
 func TestOpen_oldCopyWithoutData(t *testing.T) {
 	t.Parallel()
-	c := unopenedBackupCluster(t, storage.KindWAL)
-	openFolder(t, c.cfgs[0].DataDir, storage.KindWAL, storage.Config{}).close(t)
+	c := unopenedBackupCluster(t)
+	openFolder(t, c.cfgs[0].DataDir, storage.Config{}).close(t)
 	old := copiedFolder(t, c.cfgs[0].DataDir)
 	c.open()
 	c.propose(command.Submit{Tasks: []fsm.NewTask{{Type: "a"}}})
@@ -147,7 +148,7 @@ func TestOpen_oldCopyWithoutDataBootstraps(t *testing.T) {
 	addrs := freeAddrs(t, 3)
 	first := testConfig(t, "n1", t.TempDir(), addrs[0])
 	first.Bootstrap = true
-	openFolder(t, first.DataDir, storage.KindWAL, storage.Config{}).close(t)
+	openFolder(t, first.DataDir, storage.Config{}).close(t)
 	old := copiedFolder(t, first.DataDir)
 	nodes := []*Node{openNode(t, first)}
 	token := joinTokenOf(t, nodes[0])
@@ -173,7 +174,7 @@ func TestOpen_oldCopyWithoutDataBootstraps(t *testing.T) {
 // that does is back.
 func TestOpen_oldCopyIsFoundOutLater(t *testing.T) {
 	t.Parallel()
-	c := newBackupCluster(t, storage.KindWAL)
+	c := newBackupCluster(t)
 	at := slices.Index(c.nodes, c.follower())
 	knows, knowsNot := (at+1)%3, (at+2)%3
 	eventually(t, "all to have started once", func() bool {
@@ -204,7 +205,7 @@ func TestOpen_oldCopyIsFoundOutLater(t *testing.T) {
 // and what it told the others does not hurt the node.
 func TestOpen_copyBesideTheNode(t *testing.T) {
 	t.Parallel()
-	c := newBackupCluster(t, storage.KindWAL)
+	c := newBackupCluster(t)
 	at := slices.Index(c.nodes, c.follower())
 	cfg := c.cfgs[at]
 	closeNode(t, c.nodes[at])
@@ -245,30 +246,25 @@ func TestOpen_copyBesideTheNode(t *testing.T) {
 // on. Until then its vote does not help a candidate, because those know of the copy.
 func TestNode_pausedWhileACopyStarts(t *testing.T) {
 	t.Parallel()
-	for name, segment := range map[string]int{storage.KindWAL: 4 << 10, storage.KindBoltDB: 0} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir := soakDir(t)
-			synctest.Test(t, func(t *testing.T) {
-				c := newSoakCluster(t, 1, dir, &soakPlan{nodes: 3, wal: []int{segment, segment, segment}, snapshotEvery: 1 << 40})
-				defer func() {
-					c.close()
-					if t.Failed() {
-						t.Logf("everything that happened:\n%s", c.log.text())
-					}
-					c.closeLog()
-				}()
-				c.checkCopyBeside()
-			})
-		})
-	}
+	dir := disktest.MemoryDir(t)
+	synctest.Test(t, func(t *testing.T) {
+		c := newSoakCluster(t, 1, dir, &soakPlan{nodes: 3, wal: []int{4 << 10, 4 << 10, 4 << 10}, snapshotEvery: 1 << 40})
+		defer func() {
+			c.close()
+			if t.Failed() {
+				t.Logf("everything that happened:\n%s", c.log.text())
+			}
+			c.closeLog()
+		}()
+		c.checkCopyBeside()
+	})
 }
 
 // A node without a majority follows and tells others of its start, but does not vote; when
 // one other starts, too, both vote.
 func TestOpen_votesOnceAMajorityHasAnswered(t *testing.T) {
 	t.Parallel()
-	c := newBackupCluster(t, storage.KindWAL)
+	c := newBackupCluster(t)
 	c.propose(command.Submit{Tasks: []fsm.NewTask{{Type: "a"}}})
 	for _, n := range c.nodes {
 		closeNode(t, n)

@@ -60,7 +60,7 @@ func (a *attacked) records() (count int) {
 	return count
 }
 
-// port returns the port of a stranger with a key of its own that claims to be the node uuid
+// port returns the port of a stranger with another key that claims to be the node uuid
 // of that name, and knows the members. It has the join key, if there is one.
 func (a *attacked) port(t *testing.T, signer ed25519.PrivateKey, uuid, nodeID string, change ...func(*peer.Config)) *peer.Port {
 	return porttest.Open(t, nodeID, append([]func(*peer.Config){func(cfg *peer.Config) {
@@ -73,22 +73,16 @@ func (a *attacked) port(t *testing.T, signer ed25519.PrivateKey, uuid, nodeID st
 			return a.n1.uuid
 		}
 		cfg.Self = func() peer.Hello {
-			return peer.Hello{ClusterID: a.n1.dir.Identity().ClusterID, UUID: uuid, NodeID: nodeID, FeatureLevel: fsm.FeatureLevel}
+			return peer.Hello{ClusterID: a.n1.dir.Identity().ClusterID, UUID: uuid, NodeID: nodeID, FeatureLevel: fsm.FeatureLevel()}
 		}
 	}}, change...)...)
 }
 
 // pass returns n1's answer to a request that p forwards.
-func (a *attacked) pass(t *testing.T, p *peer.Port, waits bool) string {
+func (a *attacked) pass(t *testing.T, p *peer.Port) string {
 	t.Helper()
 	req, resp := peertest.Submit(`{}`)
-	var err error
-	if waits {
-		err = p.ForwardWaiting(t.Context(), a.addrs[0], a.n1.uuid, req, resp)
-	} else {
-		err = p.Forward(t.Context(), a.addrs[0], req, resp, nil)
-	}
-	if err != nil {
+	if _, err := p.Forward(t.Context(), a.addrs[0], a.n1.uuid, nodes.Passing{}, req, resp); err != nil {
 		return err.Error()
 	}
 	return string(resp.Body())
@@ -109,10 +103,8 @@ func (a *attacked) membersCalls() []string {
 // refused checks that nothing is accepted from p, which gets the reason why.
 func (a *attacked) refused(t *testing.T, what string, p *peer.Port, why string) {
 	t.Helper()
-	for _, waits := range []bool{false, true} {
-		if got := a.pass(t, p, waits); !strings.Contains(got, why) {
-			t.Errorf("%s, waiting %v: answered %s", what, waits, got)
-		}
+	if got := a.pass(t, p); !strings.Contains(got, why) {
+		t.Errorf("%s: answered %s", what, got)
 	}
 	for _, call := range a.membersCalls() {
 		if _, err := p.Call(t.Context(), a.addrs[0], call, []byte(`{"act":"remove","node_id":"n2"}`)); err == nil || !strings.Contains(err.Error(), why) {
@@ -151,10 +143,8 @@ func TestNode_strangersGetNothing(t *testing.T) {
 	}
 
 	member := a.port(t, a.n2.dir.Key(), a.n2.uuid, "n2")
-	for _, waits := range []bool{false, true} {
-		if got := a.pass(t, member, waits); got != "done" {
-			t.Errorf("a member, waiting %v: answered %s", waits, got)
-		}
+	if got := a.pass(t, member); got != "done" {
+		t.Errorf("a member: answered %s", got)
 	}
 	conn, err := member.StreamLayer().Dial(raft.ServerAddress(a.addrs[0]), testwait.Patience)
 	if err != nil {
@@ -162,10 +152,8 @@ func TestNode_strangersGetNothing(t *testing.T) {
 	}
 	defer conn.Close()
 	eventually(t, "n2 is removed", func() bool { return a.n1.RemoveNode(context.Background(), "n2", nodes.Operator{}) == nil })
-	for _, waits := range []bool{false, true} {
-		if got := a.pass(t, member, waits); !strings.Contains(got, `"no_leader"`) || !strings.Contains(got, notMember) {
-			t.Errorf("a removed member, over its old connections, waiting %v: answered %s", waits, got)
-		}
+	if got := a.pass(t, member); !strings.Contains(got, `"no_leader"`) || !strings.Contains(got, notMember) {
+		t.Errorf("a removed member, over its old connection: answered %s", got)
 	}
 	for _, call := range a.membersCalls() {
 		if _, err := member.Call(t.Context(), a.addrs[0], call, []byte(`{}`)); err == nil || !strings.Contains(err.Error(), notMember) {
@@ -218,7 +206,7 @@ func TestNode_wrongQuestions(t *testing.T) {
 	t.Parallel()
 	a := openAttacked(t, 2)
 	waiting := porttest.Open(t, "n5")
-	(&opening{peers: waiting, admitted: make(chan joining.Admission, 1)}).serveInvitations(&Node{uuid: peertest.UUID("n5")})
+	(&opening{peers: waiting, admitted: make(chan joining.Admission, 1)}).serveInvitations(compose(&core{uuid: peertest.UUID("n5")}))
 	stranger, member := a.port(t, peertest.Signer("n9"), peertest.UUID("n9"), "n9"), a.port(t, a.n2.dir.Key(), a.n2.uuid, "n2")
 	leader := porttest.Open(t, "n8")
 	for _, c := range []struct {
@@ -262,7 +250,7 @@ func TestNode_strangersWithACertificate(t *testing.T) {
 	a.refused(t, "one that says that it is n2", a.port(t, peertest.Signer("n9"), a.n2.uuid, "n2", own), "shows another key")
 	a.refused(t, "n2 with the certificate of another", a.port(t, a.n2.dir.Key(), a.n2.uuid, "n2", own), "neither for its node id")
 	a.refused(t, "n2 under another name", a.port(t, a.n2.dir.Key(), a.n2.uuid, "n9", own), "neither for its node id")
-	if got := a.pass(t, a.port(t, a.n2.dir.Key(), a.n2.uuid, "n2", certificate("n2")), false); got != "done" {
+	if got := a.pass(t, a.port(t, a.n2.dir.Key(), a.n2.uuid, "n2", certificate("n2"))); got != "done" {
 		t.Errorf("n2 from another address: %s", got)
 	}
 }

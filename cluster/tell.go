@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -25,6 +26,15 @@ const (
 	tellPause = 10 * time.Millisecond
 )
 
+// callTell is the call by which a node reports an operator's action to the leader: told → {}.
+const callTell = "tell"
+
+// operators records in the trail what operators do, and knows who they are by their API keys.
+type operators struct {
+	*writes
+	find atomic.Pointer[func(key string) (name string, ok bool)] // nil: no operator is known yet
+}
+
 // byUnknown is recorded instead of a name that the leader could not find.
 const byUnknown = ", with a key that the leader does not know"
 
@@ -36,31 +46,25 @@ type told struct {
 	Key  string     `json:"key,omitempty"` // "" if no key was used
 }
 
-// Tell records an operator's action in the trail, through the leader. key is the API key of
-// cmd.By, or "". Below the feature level that knows it, nothing is recorded. The texts are
-// cut at tellTextMax. Errors after which it was not recorded: nodes.ErrNoLeader,
-// nodes.ErrShuttingDown, nodes.ErrOverloaded; after any other it may have been.
-func (n *Node) Tell(ctx context.Context, cmd command.Tell, key string) error {
-	if n.closing.Load() {
+// tell records an action here if this node leads, and else through the leader. See Node.Tell.
+func (op *operators) tell(ctx context.Context, cmd command.Tell, key string) error {
+	if op.closing.Load() {
 		return nodes.ErrShuttingDown
-	}
-	if command.LevelOf(cmd) > n.fsm.Level() {
-		return nil
 	}
 	cmd.By, cmd.What = cutTold(cmd.By), cutTold(cmd.What)
 	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
 	defer cancel()
-	if n.leader.Load() != nil {
-		return n.tellHere(ctx, cmd)
+	if op.leader.Load() != nil {
+		return op.tellHere(ctx, cmd)
 	}
-	if n.raft == nil {
+	if op.raft == nil {
 		return nodes.ErrNoLeader
 	}
-	addr, id := n.raft.LeaderWithID()
+	addr, id := op.raft.LeaderWithID()
 	if id == "" {
 		return nodes.ErrNoLeader
 	}
-	if _, err := ask[struct{}](ctx, n, string(addr), callTell, told{Kind: cmd.Kind, What: cmd.What, Key: key}); err != nil {
+	if _, err := ask[struct{}](ctx, op.core, string(addr), callTell, told{Kind: cmd.Kind, What: cmd.What, Key: key}); err != nil {
 		return fmt.Errorf("tell the leader: %w", err)
 	}
 	return nil
@@ -74,46 +78,42 @@ func cutTold(text string) string {
 	return strings.ToValidUTF8(text[:tellTextMax], "")
 }
 
-// SetOperators sets the function that returns the operator with an API key. For "" it
-// returns ok if there are no keys. Until it is set, no operator is known.
-func (n *Node) SetOperators(name func(key string) (name string, ok bool)) { n.operators.Store(&name) }
-
 // answerTell records for another node, if this one leads. It waits for a leader that was
 // elected but does not serve yet.
-func (n *Node) answerTell(ctx context.Context, body []byte) ([]byte, error) {
+func (op *operators) answerTell(ctx context.Context, body []byte) ([]byte, error) {
 	t, err := peer.ReadQuestion[told](body)
 	if err != nil {
 		return nil, err
 	}
 	cmd := command.Tell{Kind: t.Kind, What: t.What}
 	if t.Key != "" {
-		by, known := n.operator(t.Key)
+		by, known := op.operator(t.Key)
 		if cmd.By = by; !known {
 			cmd.What += byUnknown
 		}
 	}
 	cmd.What = cutTold(cmd.What)
-	if err := n.tellHere(ctx, cmd); err != nil {
+	if err := op.tellHere(ctx, cmd); err != nil {
 		return nil, err
 	}
 	return []byte("{}"), nil
 }
 
 // tellHere records once this node, which leads, serves.
-func (n *Node) tellHere(ctx context.Context, cmd command.Command) error {
-	for !n.IsLeader() && !n.closing.Load() {
-		leads := n.leader.Load() != nil || n.raft != nil && n.raft.State() == raft.Leader
+func (op *operators) tellHere(ctx context.Context, cmd command.Command) error {
+	for !op.IsLeader() && !op.closing.Load() {
+		leads := op.leader.Load() != nil || op.raft != nil && op.raft.State() == raft.Leader
 		if !leads || !pause.For(ctx, tellPause) {
 			return nodes.ErrNotLeader
 		}
 	}
-	_, err := n.Propose(ctx, cmd)
+	_, err := op.Propose(ctx, cmd)
 	return err
 }
 
 // operator returns the name of the operator with the API key, or "".
-func (n *Node) operator(key string) (name string, ok bool) {
-	find := n.operators.Load()
+func (op *operators) operator(key string) (name string, ok bool) {
+	find := op.find.Load()
 	if find == nil {
 		return "", false
 	}

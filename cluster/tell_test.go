@@ -107,30 +107,22 @@ func TestTell_byWhom(t *testing.T) {
 	})
 }
 
-// TestTell_belowItsLevel ensures that nothing is written that a node of an older version
-// could not read, and that settings have no name.
-func TestTell_belowItsLevel(t *testing.T) {
+// TestTell_upgrade ensures that the trail tells which levels a cluster has had, and who raised
+// them.
+func TestTell_upgrade(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := clustertest.New(t, 3)
 		c.Stop(2) // then the first level is a low one
-		leader, ctx := c.Leader(), context.Background()
-		if err := leader.Tell(ctx, command.Tell{Kind: event.Restored, What: "17"}, ""); err != nil {
-			t.Errorf("told below the level: %v", err)
-		}
-		if _, err := leader.Propose(ctx, command.SetSchedule{By: "ann"}); !errors.Is(err, nodes.ErrLevel) {
-			t.Errorf("a name below the level: %v, want ErrLevel", err)
-		}
+		c.Leader()
 		c.Start(2)
 		c.Wait("the upgrade", func() bool {
-			level, err := c.Leader().Upgrade(ctx, "ann")
-			return err == nil && level == fsm.FeatureLevel
+			level, err := c.Leader().Upgrade(context.Background(), "ann")
+			return err == nil && level == fsm.FeatureLevel()
 		})
-		if got := toldOf(t, c.Leader(), event.Restored); len(got) != 0 {
-			t.Errorf("told below the level: %q", got)
-		}
-		if got := toldOf(t, c.Leader(), event.LevelRaised); len(got) != 1 || got[0] != fmt.Sprintf("%d by ann", fsm.FeatureLevel) {
-			t.Errorf("the trail tells of the upgrade %q", got)
+		want := []string{"1", fmt.Sprintf("%d by ann", fsm.FeatureLevel())}
+		if got := toldOf(t, c.Leader(), event.LevelRaised); !slices.Equal(got, want) {
+			t.Errorf("the trail tells of the levels %q, want %q", got, want)
 		}
 	})
 }

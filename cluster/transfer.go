@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
 
-	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/nodes"
 )
@@ -22,23 +22,38 @@ const (
 	leaderPollInterval = 20 * time.Millisecond
 )
 
-// Transfer transfers the leadership to the voter named nodeID, or to the most up-to-date one if
-// that is "", and returns the new leader. Afterwards this node's Raft is restarted. Errors: those
-// of RemoveNode.
-func (n *Node) Transfer(ctx context.Context, nodeID string) (leader string, err error) {
-	l, unlock, err := n.lockLeading(ctx)
+// transfers hands the leadership to other nodes, and restarts Raft afterwards.
+type transfers struct {
+	*membership
+	ended chan transferred
+	// transferSince is when Raft began to report a leadership transfer, in nanoseconds of the
+	// monotonic clock; 0 = it does not.
+	transferSince atomic.Int64
+	// diskLeftAt is when the leadership was last handed over because of a low disk, or this
+	// was tried, in nanoseconds of the monotonic clock; 0 = never.
+	diskLeftAt atomic.Int64
+}
+
+func newTransfers(mb *membership) *transfers {
+	return &transfers{membership: mb, ended: make(chan transferred)}
+}
+
+// transfer hands the leadership over with the membership locked, and waits until the new leader is
+// known. See Node.Transfer.
+func (tr *transfers) transfer(ctx context.Context, nodeID string) (leader string, err error) {
+	l, unlock, err := tr.lockLeading(ctx)
 	if err != nil {
 		return "", err
 	}
-	targets, err := transferTargets(n.Cluster(ctx), nodeID)
+	targets, err := transferTargets(tr.view(ctx), nodeID)
 	if err == nil && len(targets) > 0 {
-		err = n.moveLeadership(ctx, l, targets)
+		err = tr.moveLeadership(ctx, l, targets)
 	}
 	unlock()
 	if err != nil {
 		return "", err
 	}
-	return n.awaitLeader(ctx)
+	return tr.awaitLeader(ctx)
 }
 
 // transferTargets returns the possible new leaders: the member of that name, or all healthy voters
@@ -83,7 +98,7 @@ func transferTargets(view nodes.ClusterView, nodeID string) ([]nodes.NodeView, e
 // first, and has Raft restarted. The caller has locked the membership. Errors:
 // *nodes.MembershipRefused if none accepted it and this node still leads; ctx's cause as
 // nodes.ErrOutcomeUnknown.
-func (n *Node) moveLeadership(ctx context.Context, l *leadership, targets []nodes.NodeView) error {
+func (tr *transfers) moveLeadership(ctx context.Context, l *leadership, targets []nodes.NodeView) error {
 	names := make(map[raft.ServerID]string, len(targets))
 	ids := make([]raft.ServerID, 0, len(targets))
 	for _, t := range targets {
@@ -91,25 +106,25 @@ func (n *Node) moveLeadership(ctx context.Context, l *leadership, targets []node
 		names[raft.ServerID(t.UUID)] = t.NodeID
 	}
 	addrs := make(map[raft.ServerID]raft.ServerAddress)
-	for _, s := range n.servers() {
+	for _, s := range tr.servers() {
 		addrs[s.ID] = s.Address
 	}
 	var err error
-	for _, id := range n.raft.confirmer().ByContact(ids, contactMax) {
-		err = n.await(ctx, func() raft.Future { return n.raft.LeadershipTransferToServer(id, addrs[id]) })
-		if err == nil || ctx.Err() != nil || n.raft.State() != raft.Leader {
+	for _, id := range tr.raft.confirmer().ByContact(ids, contactMax) {
+		err = tr.await(ctx, func() raft.Future { return tr.raft.LeadershipTransferToServer(id, addrs[id]) })
+		if err == nil || ctx.Err() != nil || tr.raft.State() != raft.Leader {
 			break
 		}
-		n.logger.Warn("leadership not handed over", "node_id", names[id], "error", err)
+		tr.logger.Warn("leadership not handed over", "node_id", names[id], "error", err)
 	}
 	// Also after a failed attempt, because the leadership may end a moment later.
 	restarted := make(chan struct{})
 	select {
-	case n.transfers <- transferred{from: l, restarted: restarted}:
-	case <-n.ctx.Done():
+	case tr.ended <- transferred{from: l, restarted: restarted}:
+	case <-tr.ctx.Done():
 		return nodes.ErrShuttingDown
 	}
-	if err != nil && n.raft.State() == raft.Leader {
+	if err != nil && tr.raft.State() == raft.Leader {
 		if ctx.Err() != nil {
 			return fmt.Errorf("%w: %w", nodes.ErrOutcomeUnknown, err)
 		}
@@ -121,10 +136,10 @@ func (n *Node) moveLeadership(ctx context.Context, l *leadership, targets []node
 	select {
 	case <-restarted:
 	case <-ctx.Done():
-	case <-n.ctx.Done():
+	case <-tr.ctx.Done():
 		return nodes.ErrShuttingDown
 	}
-	n.logger.Info("leadership handed over", "to", slices.Collect(namesOf(targets)))
+	tr.logger.Info("leadership handed over", "to", slices.Collect(namesOf(targets)))
 	return nil
 }
 
@@ -145,20 +160,20 @@ type transferred struct {
 	restarted chan struct{} // closed when Raft runs again, or need not be restarted
 }
 
-// monitorTransfers restarts Raft after each transfer, once the old leadership has ended.
-func (n *Node) monitorTransfers(ctx context.Context) {
+// monitor restarts Raft after each transfer, once the old leadership has ended.
+func (tr *transfers) monitor(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case t := <-n.transfers:
-			n.endTransfer(ctx, t)
+		case t := <-tr.ended:
+			tr.endTransfer(ctx, t)
 			close(t.restarted)
 		}
 	}
 }
 
-func (n *Node) endTransfer(ctx context.Context, t transferred) {
+func (tr *transfers) endTransfer(ctx context.Context, t transferred) {
 	timer := time.NewTimer(transferEndMax)
 	defer timer.Stop()
 	select {
@@ -171,29 +186,29 @@ func (n *Node) endTransfer(ctx context.Context, t transferred) {
 	t.from.wg.Wait()
 	// Ask Raft, because between two scopes of a leadership, as during a restore, there is no leader
 	// here.
-	if n.raft.State() == raft.Leader || n.leader.Load() != nil || ctx.Err() != nil {
+	if tr.raft.State() == raft.Leader || tr.leader.Load() != nil || ctx.Err() != nil {
 		return // it leads again, or still
 	}
-	if err := n.restartRaft(); err != nil {
-		n.cfg.Fatal(fmt.Errorf("after the leadership was handed over: %w: start this node again", err))
+	if err := tr.restartRaft(); err != nil {
+		tr.cfg.Fatal(fmt.Errorf("after the leadership was handed over: %w: start this node again", err))
 	}
 }
 
 // leaveLowDisk transfers the leadership to the node, whose disk is not low, at most once in
 // diskHandoverInterval. If that fails this node continues to lead and refuses submits.
-func (n *Node) leaveLowDisk(nodeID string) {
-	now := n.clock.Mono()
-	if last := n.diskLeftAt.Load(); last != 0 && now-time.Duration(last) < diskHandoverInterval {
+func (tr *transfers) leaveLowDisk(nodeID string) {
+	now := tr.clock.Mono()
+	if last := tr.diskLeftAt.Load(); last != 0 && now-time.Duration(last) < diskHandoverInterval {
 		return
 	}
-	n.diskLeftAt.Store(int64(now) + 1) // never 0
-	n.logger.Warn("handing the leadership over: the disk of this node is low, that of the other is not", "node_id", nodeID)
+	tr.diskLeftAt.Store(int64(now) + 1) // never 0
+	tr.logger.Warn("handing the leadership over: the disk of this node is low, that of the other is not", "node_id", nodeID)
 	// In a goroutine of the node, because those of the leadership must end for it.
-	n.start(func() {
-		ctx, cancel := context.WithTimeout(n.ctx, handoverTimeout)
+	tr.start(func() {
+		ctx, cancel := context.WithTimeout(tr.ctx, handoverTimeout)
 		defer cancel()
-		if _, err := n.Transfer(ctx, nodeID); err != nil && n.ctx.Err() == nil && !errors.Is(err, nodes.ErrNotLeader) {
-			n.logger.Warn("leadership not handed over", "node_id", nodeID, "error", err)
+		if _, err := tr.transfer(ctx, nodeID); err != nil && tr.ctx.Err() == nil && !errors.Is(err, nodes.ErrNotLeader) {
+			tr.logger.Warn("leadership not handed over", "node_id", nodeID, "error", err)
 		}
 	})
 }
@@ -202,13 +217,13 @@ func (n *Node) leaveLowDisk(nodeID string) {
 // leads. A leader that has transferred its leadership may be left in a state in which it would
 // refuse every entry if it ever led again; a restarted one is not. An error is fatal, because the
 // node then has no Raft.
-func (n *Node) restartRaft() error {
-	newTransport := n.parts.NewTransport
+func (tr *transfers) restartRaft() error {
+	newTransport := tr.parts.NewTransport
 	if newTransport == nil {
 		return nil
 	}
-	begin := n.clock.Mono()
-	before := n.raft.run.Load()
+	begin := tr.clock.Mono()
+	before := tr.raft.run.Load()
 	if err := before.shutdown(); err != nil {
 		return err
 	}
@@ -216,31 +231,31 @@ func (n *Node) restartRaft() error {
 	if err != nil {
 		return fmt.Errorf("make a transport: %w", err)
 	}
-	run, err := n.raftMaker().start(n.parts, transport, before)
+	run, err := tr.raftMaker().start(tr.parts, transport, before)
 	if err != nil {
 		return fmt.Errorf("start raft again: %w", err)
 	}
-	n.raft.run.Store(run)
-	if n.removed.Load() {
+	tr.raft.run.Store(run)
+	if tr.removed.Load() {
 		return run.shutdown() // leaveForGood may have seen only the previous one
 	}
-	n.logger.Info("raft started again", "took_ms", (n.clock.Mono() - begin).Milliseconds())
+	tr.logger.Info("raft started again", "took_ms", (tr.clock.Mono() - begin).Milliseconds())
 	return nil
 }
 
 // awaitLeader waits until a leader is known and returns its name. Errors: nodes.ErrOutcomeUnknown
 // when ctx ends, nodes.ErrShuttingDown.
-func (n *Node) awaitLeader(ctx context.Context) (nodeID string, err error) {
+func (tr *transfers) awaitLeader(ctx context.Context) (nodeID string, err error) {
 	for {
-		if n.closing.Load() {
+		if tr.closing.Load() {
 			return "", nodes.ErrShuttingDown
 		}
-		switch id := n.leaderID(); {
+		switch id := tr.leaderID(); {
 		case id == "":
-		case id != n.uuid:
-			return n.nameOfMember(id), nil
-		case n.IsLeader():
-			return n.cfg.NodeID, nil
+		case id != tr.uuid:
+			return tr.nameOfMember(id), nil
+		case tr.IsLeader():
+			return tr.cfg.NodeID, nil
 		}
 		if !pause.For(ctx, leaderPollInterval) {
 			return "", fmt.Errorf("%w: %w", nodes.ErrOutcomeUnknown, context.Cause(ctx))
@@ -248,12 +263,22 @@ func (n *Node) awaitLeader(ctx context.Context) (nodeID string, err error) {
 	}
 }
 
-// nameOfMember returns the recorded name of a node, or its UUID.
-func (n *Node) nameOfMember(uuid string) string {
-	var record fsm.NodeRecord
-	n.fsm.Read(func(m *fsm.Machine) { record, _ = m.Node(uuid) })
-	if record.NodeID == "" {
-		return uuid
+// transferStuckMax bounds how long a leader may be in a leadership transfer before that is
+// taken for the state in which Raft refuses everything permanently. A transfer takes at
+// most two election timeouts.
+const transferStuckMax = 30 * time.Second
+
+// observeEntry detects a leader that is stuck in a transfer.
+func (tr *transfers) observeEntry(err error) {
+	if !errors.Is(err, raft.ErrLeadershipTransferInProgress) {
+		tr.transferSince.Store(0)
+		return
 	}
-	return record.NodeID
+	now := int64(tr.clock.Mono()) + 1 // never 0
+	if tr.transferSince.CompareAndSwap(0, now) || tr.closing.Load() {
+		return
+	}
+	if stuck := time.Duration(now - tr.transferSince.Load()); stuck > transferStuckMax {
+		tr.cfg.Fatal(fmt.Errorf("this node leads, but has been transferring its leadership for %s: it would refuse every write; start it again", stuck))
+	}
 }

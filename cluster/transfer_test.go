@@ -19,21 +19,21 @@ func TestNode_StuckTransfer(t *testing.T) {
 	t.Parallel()
 	clock := &handClock{}
 	fatals := 0
-	n := &Node{clock: clock, cfg: Config{Fatal: func(error) { fatals++ }}}
+	n := compose(&core{clock: clock, cfg: Config{Fatal: func(error) { fatals++ }}})
 
 	for range 3 {
-		n.observeEntry(raft.ErrLeadershipTransferInProgress)
+		n.transfers.observeEntry(raft.ErrLeadershipTransferInProgress)
 		clock.mono += transferStuckMax - time.Second
-		n.observeEntry(raft.ErrLeadershipTransferInProgress)
-		n.observeEntry(nil)
+		n.transfers.observeEntry(raft.ErrLeadershipTransferInProgress)
+		n.transfers.observeEntry(nil)
 		clock.mono += 2 * time.Second
 	}
 	if fatals != 0 {
 		t.Fatal("a leader whose transfers end has stopped itself")
 	}
-	n.observeEntry(raft.ErrLeadershipTransferInProgress)
+	n.transfers.observeEntry(raft.ErrLeadershipTransferInProgress)
 	clock.mono += transferStuckMax + time.Second
-	n.observeEntry(raft.ErrLeadershipTransferInProgress)
+	n.transfers.observeEntry(raft.ErrLeadershipTransferInProgress)
 	if fatals != 1 {
 		t.Errorf("%d fatals for a transfer that does not end, want 1", fatals)
 	}

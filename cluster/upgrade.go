@@ -10,7 +10,6 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/claimq/claimq/cluster/duty"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/internal/pause"
@@ -18,72 +17,57 @@ import (
 )
 
 const (
-	// firstLevel is the feature level of a new cluster if not all voters report a higher
-	// one. An operator decides about higher ones.
-	firstLevel = 1
 	// firstLevelTries bounds how often the first leader asks the voters for their levels,
-	// at duty.RetryInterval, before it settles for firstLevel.
+	// at retryInterval, before it settles for firstLevel.
 	firstLevelTries = 30
 	// firstLevelTimeout bounds asking them once.
 	firstLevelTimeout = 200 * time.Millisecond
 )
 
-// checkLevel refuses a command that some node of the cluster may not know, because that
-// node would stop at it.
-func (n *Node) checkLevel(cmd command.Command) error {
-	needs, has := command.LevelOf(cmd), n.fsm.Level()
-	if needs <= max(has, firstLevel) {
-		return nil
-	}
-	return fmt.Errorf("%w: it needs level %d, the cluster is at %d", nodes.ErrLevel, needs, has)
-}
+// levels raises the cluster's feature level, and says which one all members know.
+type levels struct{ *membership }
 
 // startLevel sets the feature level and the server's defaults of a new cluster before
 // anything is proposed: the highest level if every voter knows it, else firstLevel.
-func (l *leadership) startLevel() error {
-	n := l.node
-	if n.fsm.Level() > 0 {
+func (lv *levels) startLevel(l *leadership) error {
+	if lv.fsm.Level() > 0 {
 		return nil
 	}
 	level := uint32(firstLevel)
 	for range firstLevelTries {
 		ctx, cancel := context.WithTimeout(l.ctx, firstLevelTimeout)
-		known, _, err := n.levelKnown(ctx)
+		known, _, err := lv.levelKnown(ctx)
 		cancel()
 		if err == nil {
 			level = max(level, known)
 			break
 		}
-		if !pause.For(l.ctx, duty.RetryInterval) {
+		if !pause.For(l.ctx, retryInterval) {
 			return context.Cause(l.ctx)
 		}
 	}
-	return l.propose(command.SetLevel{Level: level, Defaults: fsm.FirstDefaults(level), Place: fsm.FirstPlace(level, time.Now().UnixMilli())})
+	return l.propose(command.SetLevel{Level: level, Defaults: fsm.FirstDefaults(), Place: fsm.FirstPlace(time.Now().UnixMilli())})
 }
 
-// Upgrade raises the cluster's feature level to the highest that every member knows, and
-// returns it; by names the operator for the trail. Older versions can no longer take part.
-// Errors after which nothing has changed: *nodes.MembershipRefused if a voter cannot be
-// asked, or a member knows no more than the current level, nodes.ErrNotLeader,
-// nodes.ErrNoLeader, nodes.ErrOverloaded, nodes.ErrShuttingDown. nodes.ErrOutcomeUnknown if
-// that is unknown.
-func (n *Node) Upgrade(ctx context.Context, by string) (level uint32, err error) {
-	if _, err := n.serving(); err != nil {
+// upgrade proposes the highest level that every member knows, with the membership locked, because an
+// older node could join meanwhile. See Node.Upgrade.
+func (lv *levels) upgrade(ctx context.Context, by string) (level uint32, err error) {
+	if _, err := lv.serving(); err != nil {
 		return 0, err
 	}
-	unlock, err := n.lockMembers(ctx)
+	unlock, err := lv.lockMembers(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", nodes.ErrOverloaded, err)
 	}
 	defer unlock() // an older node could join meanwhile
-	known, older, err := n.levelKnown(ctx)
+	known, older, err := lv.levelKnown(ctx)
 	if err != nil {
 		return 0, &nodes.MembershipRefused{
 			Reason: fmt.Sprintf("Not every member says which feature level it knows: %v", err),
 			Advice: "Bring it back first, or remove it: a node that does not know the level would stop",
 		}
 	}
-	if has := n.fsm.Level(); known <= has {
+	if has := lv.fsm.Level(); known <= has {
 		if len(older) > 0 {
 			return 0, &nodes.MembershipRefused{
 				Reason: fmt.Sprintf("The cluster is at feature level %d, and %s knows no more", has, strings.Join(older, ", ")),
@@ -92,36 +76,33 @@ func (n *Node) Upgrade(ctx context.Context, by string) (level uint32, err error)
 		}
 		return has, nil
 	}
-	cmd := command.SetLevel{Level: known, By: by, Place: fsm.FirstPlace(known, time.Now().UnixMilli())}
-	if command.LevelOf(cmd) > known {
-		cmd.By = ""
-	}
-	if _, err := n.batcher.Propose(ctx, cmd); err != nil {
+	cmd := command.SetLevel{Level: known, By: by}
+	if _, err := lv.batcher.Propose(ctx, cmd); err != nil {
 		return 0, err
 	}
-	n.logger.Info("feature level raised", "feature_level", known)
-	return n.fsm.Level(), nil
+	lv.logger.Info("feature level raised", "feature_level", known)
+	return lv.fsm.Level(), nil
 }
 
 // levelKnown returns the highest feature level that all members know, and the members that
 // know less than this node. Voters are asked; for other members that do not answer, their
 // record counts.
-func (n *Node) levelKnown(ctx context.Context) (level uint32, older []string, err error) {
-	level = fsm.FeatureLevel
-	servers := n.servers()
-	statuses, errs := n.askStatuses(ctx, servers, statusQuestion{})
+func (lv *levels) levelKnown(ctx context.Context) (level uint32, older []string, err error) {
+	level = fsm.FeatureLevel()
+	servers := lv.servers()
+	statuses, errs := lv.askStatuses(ctx, servers, statusQuestion{})
 	var silent []string
 	for i, s := range servers {
 		record := statuses[i].Record
 		if errs[i] != nil {
-			n.fsm.Read(func(m *fsm.Machine) { record, _ = m.Node(string(s.ID)) })
+			lv.fsm.Read(func(m *fsm.Machine) { record, _ = m.Node(string(s.ID)) })
 			if s.Suffrage == raft.Voter || record.Level == 0 {
 				silent = append(silent, fmt.Sprintf("%s does not answer: %v", nameOf(s, record), errs[i]))
 				continue
 			}
 		}
 		level = min(level, record.Level)
-		if record.Level < fsm.FeatureLevel {
+		if record.Level < fsm.FeatureLevel() {
 			older = append(older, nameOf(s, record))
 		}
 	}
@@ -148,11 +129,11 @@ const levelNoteInterval = time.Second
 // noteLevels keeps the data folder's format in step with the feature level, also once at
 // the end. A binary that knows less then refuses the folder at once, instead of stopping
 // later at an entry that it cannot apply.
-func (n *Node) noteLevels(ctx context.Context) {
+func (lv *levels) noteLevels(ctx context.Context) {
 	for ok := true; ok; {
 		ok = pause.For(ctx, pause.Beat(levelNoteInterval))
-		if err := n.dir.SetLevel(n.fsm.Level()); err != nil {
-			n.logger.Warn("the data folder's format is behind the feature level, trying again", "error", err)
+		if err := lv.dir.SetLevel(lv.fsm.Level()); err != nil {
+			lv.logger.Warn("the data folder's format is behind the feature level, trying again", "error", err)
 		}
 	}
 }

@@ -17,12 +17,11 @@ type voteBench struct {
 	servers    []raft.Server // the node is the first
 	transports []*raft.InmemTransport
 	path       string
-	logStore   string
 }
 
-func newVoteBench(t *testing.T, logStore string) *voteBench {
+func newVoteBench(t *testing.T) *voteBench {
 	t.Helper()
-	b := &voteBench{path: t.TempDir(), logStore: logStore}
+	b := &voteBench{path: t.TempDir()}
 	for i := range 3 {
 		addr, transport := raft.NewInmemTransportWithTimeout("", patience)
 		b.servers = append(b.servers, raft.Server{ID: raft.ServerID(fmt.Sprint("uuid-", i)), Address: addr})
@@ -49,7 +48,7 @@ func newVoteBench(t *testing.T, logStore string) *voteBench {
 // write opens the stores only for do.
 func (b *voteBench) write(t *testing.T, do func(testFolder) error) {
 	t.Helper()
-	s := openFolder(t, b.path, b.logStore, storage.Config{})
+	s := openFolder(t, b.path, storage.Config{})
 	if err := do(s); err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +71,7 @@ func (b *voteBench) vote(t *testing.T, term uint64, candidate int) {
 func (b *voteBench) oldVote(t *testing.T, term uint64, candidate int) {
 	t.Helper()
 	var disk raft.StableStore
-	s := openFolder(t, b.path, b.logStore, storage.Config{WrapStable: func(d raft.StableStore) raft.StableStore {
+	s := openFolder(t, b.path, storage.Config{WrapStable: func(d raft.StableStore) raft.StableStore {
 		disk = d
 		return d
 	}})
@@ -98,7 +97,7 @@ func (b *voteBench) votesFor(t *testing.T, term uint64, candidate int, last uint
 // votesForAt is votesFor for a candidate at another address.
 func (b *voteBench) votesForAt(t *testing.T, term uint64, candidate int, at raft.ServerAddress, last uint64) bool {
 	t.Helper()
-	s := openFolder(t, b.path, b.logStore, storage.Config{})
+	s := openFolder(t, b.path, storage.Config{})
 	// Closing a node closes its transport.
 	addr, transport := raft.NewInmemTransportWithTimeout(b.servers[0].Address, patience)
 	b.transports[candidate].Connect(addr, transport)
@@ -125,36 +124,34 @@ func (b *voteBench) votesForAt(t *testing.T, term uint64, candidate int, at raft
 func TestVote(t *testing.T) {
 	t.Parallel()
 	const x, y = 1, 2
-	for _, logStore := range []string{storage.KindWAL, storage.KindBoltDB} {
-		for _, c := range []struct {
-			name      string
-			had       func(t *testing.T, b *voteBench)
-			term      uint64
-			candidate int
-			last      uint64
-			want      bool
-		}{
-			{"a repeat", func(t *testing.T, b *voteBench) { b.votesFor(t, 6, x, 50) }, 6, x, 1, true},
-			{"a second candidate", func(t *testing.T, b *voteBench) { b.vote(t, 6, x) }, 6, y, 50, false},
-			{"a later term", func(t *testing.T, b *voteBench) { b.vote(t, 6, x) }, 7, y, 50, true},
-			{"a later term, without the log", func(t *testing.T, b *voteBench) { b.vote(t, 6, x) }, 7, x, 49, false},
-			{"cut off", func(t *testing.T, b *voteBench) { b.vote(t, 5, x); b.vote(t, 6, 0) }, 6, x, 1, false},
-			{"cut off, the first one", func(t *testing.T, b *voteBench) { b.vote(t, 6, 0) }, 6, x, 1, false},
-			{"cut off, a later term", func(t *testing.T, b *voteBench) { b.vote(t, 5, x); b.vote(t, 6, 0) }, 7, x, 50, true},
-			{"two values", func(t *testing.T, b *voteBench) { b.oldVote(t, 6, x) }, 6, x, 1, false},
-			{"two values, a second candidate", func(t *testing.T, b *voteBench) { b.oldVote(t, 6, x) }, 6, y, 50, false},
-			{"two values, a later term", func(t *testing.T, b *voteBench) { b.oldVote(t, 6, x) }, 7, x, 50, true},
-			{"two values, and one since", func(t *testing.T, b *voteBench) { b.oldVote(t, 5, x); b.vote(t, 6, y) }, 6, x, 1, false},
-		} {
-			t.Run(logStore+"/"+c.name, func(t *testing.T) {
-				t.Parallel()
-				b := newVoteBench(t, logStore)
-				c.had(t, b)
-				if got := b.votesFor(t, c.term, c.candidate, c.last); got != c.want {
-					t.Errorf("it votes: %v, want %v", got, c.want)
-				}
-			})
-		}
+	for _, c := range []struct {
+		name      string
+		had       func(t *testing.T, b *voteBench)
+		term      uint64
+		candidate int
+		last      uint64
+		want      bool
+	}{
+		{"a repeat", func(t *testing.T, b *voteBench) { b.votesFor(t, 6, x, 50) }, 6, x, 1, true},
+		{"a second candidate", func(t *testing.T, b *voteBench) { b.vote(t, 6, x) }, 6, y, 50, false},
+		{"a later term", func(t *testing.T, b *voteBench) { b.vote(t, 6, x) }, 7, y, 50, true},
+		{"a later term, without the log", func(t *testing.T, b *voteBench) { b.vote(t, 6, x) }, 7, x, 49, false},
+		{"cut off", func(t *testing.T, b *voteBench) { b.vote(t, 5, x); b.vote(t, 6, 0) }, 6, x, 1, false},
+		{"cut off, the first one", func(t *testing.T, b *voteBench) { b.vote(t, 6, 0) }, 6, x, 1, false},
+		{"cut off, a later term", func(t *testing.T, b *voteBench) { b.vote(t, 5, x); b.vote(t, 6, 0) }, 7, x, 50, true},
+		{"two values", func(t *testing.T, b *voteBench) { b.oldVote(t, 6, x) }, 6, x, 1, false},
+		{"two values, a second candidate", func(t *testing.T, b *voteBench) { b.oldVote(t, 6, x) }, 6, y, 50, false},
+		{"two values, a later term", func(t *testing.T, b *voteBench) { b.oldVote(t, 6, x) }, 7, x, 50, true},
+		{"two values, and one since", func(t *testing.T, b *voteBench) { b.oldVote(t, 5, x); b.vote(t, 6, y) }, 6, x, 1, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := newVoteBench(t)
+			c.had(t, b)
+			if got := b.votesFor(t, c.term, c.candidate, c.last); got != c.want {
+				t.Errorf("it votes: %v, want %v", got, c.want)
+			}
+		})
 	}
 }
 
@@ -163,22 +160,17 @@ func TestVote(t *testing.T) {
 func TestVote_addressOfAnother(t *testing.T) {
 	t.Parallel()
 	const x, y = 1, 2
-	for _, logStore := range []string{storage.KindWAL, storage.KindBoltDB} {
-		t.Run(logStore, func(t *testing.T) {
-			t.Parallel()
-			b := newVoteBench(t, logStore)
-			if !b.votesFor(t, 6, x, 50) {
-				t.Fatal("it votes for nobody")
-			}
-			if b.votesForAt(t, 6, y, b.servers[x].Address, 1) {
-				t.Error("it votes for two in one term")
-			}
-			if b.votesForAt(t, 6, y, b.servers[x].Address, 50) {
-				t.Error("it votes for two in one term, whose logs are as good")
-			}
-			if !b.votesForAt(t, 7, y, b.servers[x].Address, 50) {
-				t.Error("it does not vote in the next term")
-			}
-		})
+	b := newVoteBench(t)
+	if !b.votesFor(t, 6, x, 50) {
+		t.Fatal("it votes for nobody")
+	}
+	if b.votesForAt(t, 6, y, b.servers[x].Address, 1) {
+		t.Error("it votes for two in one term")
+	}
+	if b.votesForAt(t, 6, y, b.servers[x].Address, 50) {
+		t.Error("it votes for two in one term, whose logs are as good")
+	}
+	if !b.votesForAt(t, 7, y, b.servers[x].Address, 50) {
+		t.Error("it does not vote in the next term")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -29,6 +30,19 @@ const (
 	vouchesMax     = 64
 	vouchesPerHost = 8
 )
+
+// callVouch is the call by which a node asks a member about another node: vouchQuestion → vouchAnswer.
+const callVouch = "vouch"
+
+// acquaintances is whom this node takes for a member, and on whose word.
+type acquaintances struct {
+	*role
+	// introducers are the members as reported by the node that admitted this one; see members.
+	// Set before Raft runs.
+	introducers []raft.Server
+	belonged    atomic.Bool // this node has been in its own configuration since it started
+	vouches     vouches
+}
 
 // A node accepts Raft messages only from members. If it lags behind, its leader may have
 // become a member since, and is not in its own configuration. So it asks the members that
@@ -64,26 +78,26 @@ func (p logPoint) after(other logPoint) bool {
 }
 
 // logEnd returns the end of this node's log.
-func (n *Node) logEnd() logPoint {
-	stats := n.raft.current().Stats()
+func (aq *acquaintances) logEnd() logPoint {
+	stats := aq.raft.current().Stats()
 	term, _ := strconv.ParseUint(stats["last_log_term"], 10, 64) // set by Raft
 	index, _ := strconv.ParseUint(stats["last_log_index"], 10, 64)
 	return logPoint{Term: term, Index: index}
 }
 
 // answerVouch says whether a node is a member that the asker cannot know of.
-func (n *Node) answerVouch(_ context.Context, body []byte) ([]byte, error) {
+func (aq *acquaintances) answerVouch(_ context.Context, body []byte) ([]byte, error) {
 	q, err := peer.ReadQuestion[vouchQuestion](body)
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(vouchAnswer{Member: n.raft != nil && n.logEnd().after(q.Log) && n.isServer(q.UUID)})
+	return json.Marshal(vouchAnswer{Member: aq.raft != nil && aq.logEnd().after(q.Log) && aq.isServer(q.UUID)})
 }
 
 // raftPeer returns an error if Raft messages are not accepted from a node that dialed from
 // the host.
-func (n *Node) raftPeer(ctx context.Context, from peer.Hello, host string) error {
-	if n.isServer(from.UUID) || n.vouches.hold(ctx, from.UUID, host, n.askVouch) {
+func (aq *acquaintances) raftPeer(ctx context.Context, from peer.Hello, host string) error {
+	if aq.isServer(from.UUID) || aq.vouches.hold(ctx, from.UUID, host, aq.askVouch) {
 		return nil
 	}
 	return fmt.Errorf("%w, nor does a member that this node knows and that is further say so", peer.NotMember(from))
@@ -91,19 +105,19 @@ func (n *Node) raftPeer(ctx context.Context, from peer.Hello, host string) error
 
 // askVouch asks the members that this node knows about another node, and reports whether
 // one of them vouches for it.
-func (n *Node) askVouch(ctx context.Context, uuid string) bool {
+func (aq *acquaintances) askVouch(ctx context.Context, uuid string) bool {
 	ctx, cancel := context.WithTimeout(ctx, vouchTimeout)
 	defer cancel()
-	members := n.acquaintances()
-	q := vouchQuestion{UUID: uuid, Log: n.logEnd()}
+	members := aq.members()
+	q := vouchQuestion{UUID: uuid, Log: aq.logEnd()}
 	var wg sync.WaitGroup
 	yes := make(chan struct{}, len(members))
 	for _, s := range members {
-		if string(s.ID) == n.uuid || string(s.ID) == uuid {
+		if string(s.ID) == aq.uuid || string(s.ID) == uuid {
 			continue
 		}
 		wg.Go(func() {
-			answer, err := ask[vouchAnswer](ctx, n, string(s.Address), callVouch, q)
+			answer, err := ask[vouchAnswer](ctx, aq.core, string(s.Address), callVouch, q)
 			if err == nil && answer.Member {
 				yes <- struct{}{}
 				cancel() // one is enough
@@ -114,23 +128,23 @@ func (n *Node) askVouch(ctx context.Context, uuid string) bool {
 	return len(yes) > 0
 }
 
-// acquaintances returns the nodes that this one takes for members: those of Raft's
+// members returns the nodes that this one takes for members: those of Raft's
 // configuration. Until that contains this node, its entries are older than the membership,
 // and none of those members may be left; so the members at the time of joining come first.
-func (n *Node) acquaintances() []raft.Server {
-	servers := n.servers()
-	if !n.belonged.Load() && slices.ContainsFunc(servers, func(s raft.Server) bool { return string(s.ID) == n.uuid }) {
-		n.belonged.Store(true)
+func (aq *acquaintances) members() []raft.Server {
+	servers := aq.servers()
+	if !aq.belonged.Load() && slices.ContainsFunc(servers, func(s raft.Server) bool { return string(s.ID) == aq.uuid }) {
+		aq.belonged.Store(true)
 	}
-	if n.belonged.Load() {
+	if aq.belonged.Load() {
 		return servers
 	}
-	return slices.Concat(n.introducers, servers)
+	return slices.Concat(aq.introducers, servers)
 }
 
 // isServer reports whether this node takes another one for a member.
-func (n *Node) isServer(uuid string) bool {
-	return slices.ContainsFunc(n.acquaintances(), func(s raft.Server) bool { return string(s.ID) == uuid })
+func (aq *acquaintances) isServer(uuid string) bool {
+	return slices.ContainsFunc(aq.members(), func(s raft.Server) bool { return string(s.ID) == uuid })
 }
 
 // vouches holds what members have said about nodes that this one does not know. The zero
@@ -212,19 +226,19 @@ func (w *vouchWord) over() bool {
 
 // introduced records the members at the time when this node became one. It must be called
 // before the node runs.
-func (n *Node) introduced(members []storage.Introducer) {
-	n.introducers = nil
+func (aq *acquaintances) introduced(members []storage.Introducer) {
+	aq.introducers = nil
 	for _, m := range members {
-		n.introducers = append(n.introducers, raft.Server{ID: raft.ServerID(m.UUID), Address: raft.ServerAddress(m.PeerAddr)})
+		aq.introducers = append(aq.introducers, raft.Server{ID: raft.ServerID(m.UUID), Address: raft.ServerAddress(m.PeerAddr)})
 	}
 }
 
 // introducing returns the members for a joining node: this node first, because the joining
 // node has reached it.
-func (n *Node) introducing() []storage.Introducer {
-	members := []storage.Introducer{{UUID: n.uuid, PeerAddr: n.record.PeerAddr}}
-	for _, s := range n.servers() {
-		if string(s.ID) != n.uuid {
+func (aq *acquaintances) introducing() []storage.Introducer {
+	members := []storage.Introducer{{UUID: aq.uuid, PeerAddr: aq.record.PeerAddr}}
+	for _, s := range aq.servers() {
+		if string(s.ID) != aq.uuid {
 			members = append(members, storage.Introducer{UUID: string(s.ID), PeerAddr: string(s.Address)})
 		}
 	}
@@ -233,37 +247,94 @@ func (n *Node) introducing() []storage.Introducer {
 
 // memberAt returns the UUID of the member at a peer address, or "": by Raft's
 // configuration, by the records, or by reported addresses.
-func (n *Node) memberAt(addr string) (uuid string) {
-	for _, s := range n.acquaintances() {
+func (aq *acquaintances) memberAt(addr string) (uuid string) {
+	for _, s := range aq.members() {
 		if string(s.Address) == addr {
 			return string(s.ID)
 		}
 	}
-	n.fsm.Read(func(m *fsm.Machine) {
+	aq.fsm.Read(func(m *fsm.Machine) {
 		for _, r := range m.Nodes() {
 			if r.PeerAddr == addr {
 				uuid = r.UUID
 			}
 		}
 	})
-	if uuid == "" && n.peers != nil {
-		uuid = n.peers.Whereabouts().At(addr)
+	if uuid == "" && aq.peers != nil {
+		uuid = aq.peers.Whereabouts().At(addr)
 	}
 	return uuid
 }
 
 // recordedOf returns the name and peer address under which the cluster knows a node, "" if
 // not recorded.
-func (n *Node) recordedOf(uuid string) (nodeID, peerAddr string) {
-	n.fsm.Read(func(m *fsm.Machine) {
+func (aq *acquaintances) recordedOf(uuid string) (nodeID, peerAddr string) {
+	aq.fsm.Read(func(m *fsm.Machine) {
 		if r, ok := m.Node(uuid); ok {
 			nodeID, peerAddr = r.NodeID, r.PeerAddr
 		}
 	})
-	for _, s := range n.servers() {
+	for _, s := range aq.servers() {
 		if string(s.ID) == uuid {
 			peerAddr = string(s.Address)
 		}
 	}
 	return nodeID, peerAddr
+}
+
+// whoAnswer is a node's description of itself to a leader that is about to make it a
+// member.
+type whoAnswer struct {
+	Record fsm.NodeRecord `json:"record"`
+	// Waits says that it has no data and no cluster yet.
+	Waits bool `json:"waits"`
+}
+
+// askWhoIsAt asks the node at a peer address who it is. The node has proven that it owns
+// the record's identity.
+func (aq *acquaintances) askWhoIsAt(ctx context.Context, addr string) (who whoAnswer, err error) {
+	if aq.peers == nil {
+		return ask[whoAnswer](ctx, aq.core, addr, peer.CallWho, struct{}{})
+	}
+	text, by, err := aq.peers.Ask(ctx, addr, peer.CallWho, []byte("{}"))
+	if err != nil {
+		return who, err
+	}
+	if err := json.Unmarshal(text, &who); err != nil {
+		return who, err
+	}
+	if who.Record.UUID != by.UUID {
+		return whoAnswer{}, fmt.Errorf("node %q claims the identity %s, but has %s", by.NodeID, peer.Printable(who.Record.UUID), by.UUID)
+	}
+	return who, nil
+}
+
+// answerWho says who this node is.
+func (aq *acquaintances) answerWho(context.Context, []byte) ([]byte, error) {
+	return json.Marshal(whoAnswer{Record: aq.record})
+}
+
+// isMember reports whether the node with that identity and name is a member, as far as this
+// node knows; it may lag behind. A member without a record is identified by its identity
+// alone.
+func (aq *acquaintances) isMember(uuid, nodeID string) bool {
+	if !aq.isServer(uuid) {
+		return false
+	}
+	var record fsm.NodeRecord
+	var ok bool
+	aq.fsm.Read(func(m *fsm.Machine) { record, ok = m.Node(uuid) })
+	return !ok || record.NodeID == nodeID
+}
+
+// electorate returns the voters by Raft's configuration. If this node is not in it yet, whose
+// vote a leader may need to add it, it returns the nodes that made it a member, and itself,
+// because its log may have members of long ago.
+func (aq *acquaintances) electorate() []raft.Server {
+	own := raft.Server{ID: raft.ServerID(aq.uuid)}
+	isOwn := func(s raft.Server) bool { return s.ID == own.ID }
+	if len(aq.introducers) == 0 || slices.ContainsFunc(aq.servers(), isOwn) {
+		return aq.votersNow()
+	}
+	return append(slices.DeleteFunc(slices.Clone(aq.introducers), isOwn), own)
 }

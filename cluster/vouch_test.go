@@ -53,16 +53,16 @@ func TestNode_raftPeer_leaderThatItDoesNotKnow(t *testing.T) {
 	})
 	cfgs[1].Join, cfgs[1].Registerer = nil, testConfig(t, "n2", "", "").Registerer
 	nodes[1] = openNode(t, cfgs[1])
-	eventually(t, "n2 knows n4", func() bool { return nodes[1].isServer(nodes[3].uuid) })
+	eventually(t, "n2 knows n4", func() bool { return nodes[1].known.isServer(nodes[3].uuid) })
 
 	stranger := peer.Hello{UUID: peertest.UUID("n9"), NodeID: "n9"}
 	for i, n := range nodes {
-		if err := n.raftPeer(t.Context(), stranger, "10.0.0.9"); err == nil || !strings.Contains(err.Error(), "is not a member of the cluster") {
+		if err := n.known.raftPeer(t.Context(), stranger, "10.0.0.9"); err == nil || !strings.Contains(err.Error(), "is not a member of the cluster") {
 			t.Errorf("n%d takes a stranger's messages: %v", i+1, err)
 		}
 	}
 	// No member vouches to a node that knows as much, because that would know better.
-	if answer := vouched(t, nodes[0], nodes[3].uuid, nodes[0].logEnd()); answer.Member {
+	if answer := vouched(t, nodes[0], nodes[3].uuid, nodes[0].known.logEnd()); answer.Member {
 		t.Error("n1 vouches to one whose log is as long")
 	}
 	if answer := vouched(t, nodes[0], nodes[3].uuid, logPoint{}); !answer.Member {
@@ -75,7 +75,7 @@ func TestNode_raftPeer_leaderThatItDoesNotKnow(t *testing.T) {
 
 func vouched(t *testing.T, n *Node, uuid string, log logPoint) vouchAnswer {
 	t.Helper()
-	answer, err := ask[vouchAnswer](t.Context(), &Node{call: func(ctx context.Context, _, name string, body []byte) ([]byte, error) {
+	answer, err := ask[vouchAnswer](t.Context(), &core{call: func(ctx context.Context, _, name string, body []byte) ([]byte, error) {
 		return n.Answer(ctx, name, body)
 	}}, "", callVouch, vouchQuestion{UUID: uuid, Log: log})
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/claimq/claimq/cluster/duty"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
 )
@@ -181,7 +180,7 @@ func TestWaiters_nobodyIsForgotten(t *testing.T) {
 				s.collect()
 				if s.rand.IntN(4) == 0 {
 					s.proposing.Wait()
-					<-time.After(duty.Interval + 100*time.Millisecond)
+					<-time.After(dutyInterval + 100*time.Millisecond)
 					s.check()
 				}
 				if t.Failed() {

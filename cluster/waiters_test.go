@@ -57,7 +57,7 @@ func submitMail(count int) command.Submit {
 	return s
 }
 
-// claimer is a claim in a goroutine of its own.
+// claimer is a claim in a separate goroutine.
 type claimer struct {
 	claim command.ClaimNext
 	p     nodes.Proposed

@@ -15,7 +15,7 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// waiting is a waiting claim in a goroutine of its own.
+// waiting is a waiting claim in a separate goroutine.
 type waiting struct {
 	proposed nodes.Proposed
 	err      error

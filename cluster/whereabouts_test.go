@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
 )
@@ -30,7 +29,7 @@ func TestOpen_allHaveMoved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newBackupCluster(t, storage.KindWAL)
+			c := newBackupCluster(t)
 			before := c.propose(command.Submit{Tasks: []fsm.NewTask{{Type: "a"}}})
 			for _, n := range c.nodes {
 				closeNode(t, n)

@@ -103,13 +103,15 @@ func TestLoadServer_EverySetting(t *testing.T) {
 	delete(rows, "keys")
 	delete(rows, "oidc.roles")
 	values := map[string]string{
-		"bootstrap": "true", "insecure": "true", "log_level": "warn", "log_format": "json", "log_store": "boltdb",
+		"bootstrap": "true", "insecure": "true", "log_level": "warn", "log_format": "json",
 		"http_addr": "127.0.0.2:1", "peer_addr": "127.0.0.2:2", "http_advertise": "a:3", "peer_advertise": "a:4", "health_addr": "127.0.0.2:5", "drain_time": "21s",
 		"join": "", "initial_cluster": "", "allowed_origins": "https://a,http://b:1", "memory_limit": "5", "disk_free_min": "6KiB",
 		"snapshot_log_bytes": "7MiB", "trail_bytes": "8MiB", "trail_age": "9m", "limits.body_bytes": "10KiB", "limits.value_bytes": "11KiB",
 		"limits.error_bytes": "120", "limits.depth": "13", "limits.items": "14", "limits.connections": "15", "limits.waiting_claims": "16",
 		"limits.in_flight": "17", "peer_tls.mode": "prefer", "limits.connections_per_address": "18",
 		"ui.enabled": "false", "ui.read_only": "true",
+		"backup.every": "2h", "backup.to": "/backups", "backup.keep": "21", "backup.timeout": "22m", "backup.command": "/bin/sh",
+		"sqs.enabled": "true", "sqs.url": "https://queues:1", "sqs.account": "123456789012", "sqs.region": "eu",
 		"oidc.issuer": "https://login.example.org", "oidc.algorithms": "ES256,PS512", "oidc.leeway": "19s", "oidc.lifetime_max": "20m",
 	}
 	keys := filepath.Join(t.TempDir(), "keys.yaml")
@@ -117,6 +119,11 @@ func TestLoadServer_EverySetting(t *testing.T) {
 		t.Fatal(err)
 	}
 	values["keys_file"] = keys
+	credentials := filepath.Join(filepath.Dir(keys), "credentials.yaml")
+	if err := os.WriteFile(credentials, []byte("credentials: []"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	values["sqs.credentials_file"] = credentials
 	for name := range rows {
 		if _, ok := values[name]; !ok {
 			values[name] = strings.ReplaceAll(name, ".", "-") // a string

@@ -59,6 +59,9 @@ func LoadServer(path string, environ []string, fs *pflag.FlagSet) (Loaded, error
 	if l.loaded.KeysFile != "" {
 		l.readKeysFile(l.loaded.KeysFile)
 	}
+	if l.loaded.SQS.CredentialsFile != "" {
+		l.readCredentials(l.loaded.SQS.CredentialsFile)
+	}
 	if err := l.loaded.Validate(); err != nil {
 		l.mistakes = append(l.mistakes, err)
 	}

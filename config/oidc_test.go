@@ -7,7 +7,7 @@ import (
 	"github.com/claimq/claimq/internal/oidc"
 )
 
-// The accepted algorithms are those of package oidc, although the packages do not know each other.
+// The accepted algorithms equal those of package oidc, although the packages do not know each other.
 func TestOIDC_isWhatIsChecked(t *testing.T) {
 	t.Parallel()
 	if want := oidc.Algorithms(); !slices.Equal(oidcAlgorithms[:], want) {

@@ -45,6 +45,10 @@ type Server struct {
 	// OIDC is the issuer whose tokens are accepted in addition to keys; without Issuer no tokens are. SIGHUP reads it
 	// again.
 	OIDC OIDC
+	// Backup says when the leader saves backups, and where.
+	Backup Backup
+	// SQS is the endpoint for clients of Amazon SQS.
+	SQS SQS
 	// AllowedOrigins are the origins, as https://host[:port], whose pages may call the API from a browser.
 	AllowedOrigins []string
 	// UI configures the page below /ui/.
@@ -61,9 +65,6 @@ type Server struct {
 	// SnapshotLogBytes is the size of the log that triggers a snapshot. Larger values make restarts slower, smaller
 	// ones cause more writes.
 	SnapshotLogBytes int64
-	// LogStore is the format of a new data folder's log, wal or boltdb; an existing folder must have the same. Empty:
-	// the folder's, or the default.
-	LogStore string
 	// TrailBytes and TrailAge bound the cluster's trail; the leader applies them. 0: leave the cluster's bounds
 	// unchanged.
 	TrailBytes int64
@@ -167,6 +168,8 @@ func DefaultServer() Server {
 		LogFormat:        "text",
 		PeerTLS:          PeerTLS{Mode: peerTLSRequired},
 		UI:               UI{Enabled: true},
+		SQS:              SQS{Account: "000000000000"},
+		Backup:           Backup{Keep: 24, Timeout: time.Hour},
 		OIDC: OIDC{
 			GroupsClaim: "groups", NameClaim: "sub", Algorithms: []string{"RS256", "ES256", "EdDSA"},
 			Leeway: 30 * time.Second, LifetimeMax: 24 * time.Hour,

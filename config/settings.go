@@ -41,7 +41,7 @@ const drainTimeMax = 5 * time.Minute
 
 // settings returns all settings except keys and oidc.roles, in the order in which they are shown.
 func settings() []setting {
-	return slices.Concat(nodeSettings(), accessSettings(), storageSettings(), limitSettings())
+	return slices.Concat(nodeSettings(), accessSettings(), sqsSettings(), storageSettings(), backupSettings(), limitSettings())
 }
 
 func nodeSettings() []setting {
@@ -60,7 +60,7 @@ func nodeSettings() []setting {
 		{name: "join", usage: "peer addresses of a running cluster to join", value: func(s *Server) value { return &list{p: &s.Join} }},
 		{name: "join_token_file", usage: "file with a join token, by which a node that joins needs no operator's call: one line", value: func(s *Server) value { return &text{p: &s.JoinTokenFile} }},
 		{name: "initial_cluster", usage: "all nodes of a new cluster, as n1=HOST:PEERPORT,n2=...; the same list on all", value: func(s *Server) value { return &list{p: &s.InitialCluster} }},
-		{name: "zone_data_file", usage: "ZIP archive of /usr/share/zoneinfo whose time zones stand in for those of the binary; the same on all nodes; read again when it changes", value: func(s *Server) value { return &text{p: &s.ZoneDataFile} }},
+		{name: "zone_data_file", usage: "ZIP archive of /usr/share/zoneinfo whose time zones replace those of the binary; must be the same on all nodes; reloaded when it changes", value: func(s *Server) value { return &text{p: &s.ZoneDataFile} }},
 		{name: "log_level", usage: "trace, debug, info, warn or error", value: func(s *Server) value { return &text{&s.LogLevel, []string{"trace", "debug", "info", "warn", "error"}} }},
 		{name: "log_format", usage: "text or json: a line of JSON each", value: func(s *Server) value { return &text{&s.LogFormat, []string{"text", "json"}} }},
 		{name: "no_raft", usage: "serve from memory alone: for comparisons, never for data", value: func(s *Server) value { return &toggle{&s.NoRaft} }, hidden: true},
@@ -71,8 +71,8 @@ func accessSettings() []setting {
 	return []setting{
 		{name: "join_key_file", usage: "file with the secret that lets nodes meet: a line of at least 32 characters, or several while it is exchanged; read again when it changes", value: func(s *Server) value { return &text{p: &s.JoinKeyFile} }},
 		{name: "insecure", usage: "allow listening beyond loopback without authentication", value: func(s *Server) value { return &toggle{&s.Insecure} }},
-		{name: "keys_file", usage: "YAML file with API keys, beside those of the configuration file; SIGHUP reads it again", value: func(s *Server) value { return &text{p: &s.KeysFile} }},
-		{name: "oidc.issuer", usage: "URL of the OpenID Connect issuer whose tokens are taken beside keys", value: func(s *Server) value { return &text{p: &s.OIDC.Issuer} }},
+		{name: "keys_file", usage: "YAML file with API keys, in addition to those of the configuration file; SIGHUP reloads it", value: func(s *Server) value { return &text{p: &s.KeysFile} }},
+		{name: "oidc.issuer", usage: "URL of the OpenID Connect issuer whose tokens are accepted in addition to keys", value: func(s *Server) value { return &text{p: &s.OIDC.Issuer} }},
 		{name: "oidc.audience", usage: "audience that its tokens must be made for", value: func(s *Server) value { return &text{p: &s.OIDC.Audience} }},
 		{name: "oidc.groups_claim", usage: "claim with the groups that oidc.roles go by; dots lead through objects", value: func(s *Server) value { return &text{p: &s.OIDC.GroupsClaim} }},
 		{name: "oidc.name_claim", usage: "claim with the name for trail and log", value: func(s *Server) value { return &text{p: &s.OIDC.NameClaim} }},
@@ -86,7 +86,7 @@ func accessSettings() []setting {
 		{name: "oidc.ca_file", usage: "authorities that sign the issuer's certificate, PEM (default: the system's)", value: func(s *Server) value { return &text{p: &s.OIDC.CAFile} }},
 		{name: "allowed_origins", usage: "origins, as https://HOST, whose pages may call the API from a browser", value: func(s *Server) value { return &list{p: &s.AllowedOrigins} }},
 		{name: "ui.enabled", usage: "serve the page below /ui/", value: func(s *Server) value { return &toggle{&s.UI.Enabled} }},
-		{name: "ui.read_only", usage: "let users of the page only read, whatever their key may do", value: func(s *Server) value { return &toggle{&s.UI.ReadOnly} }},
+		{name: "ui.read_only", usage: "let users of the page only read, regardless of their keys", value: func(s *Server) value { return &toggle{&s.UI.ReadOnly} }},
 		{name: "http_tls.cert_file", usage: "certificate of the API's port, PEM; without it the port speaks plain HTTP", value: func(s *Server) value { return &text{p: &s.HTTPTLS.CertFile} }},
 		{name: "http_tls.key_file", usage: "private key of that certificate, PEM", value: func(s *Server) value { return &text{p: &s.HTTPTLS.KeyFile} }},
 		{name: "http_tls.client_ca_file", usage: "authorities that must have signed the certificates of clients, PEM (default: clients need none)", value: func(s *Server) value { return &text{p: &s.HTTPTLS.ClientCAFile} }},
@@ -107,15 +107,30 @@ func storageSettings() []setting {
 		{name: "disk_free_min", usage: "bytes to keep free on the disk before submits are refused (default: a twentieth of it, at most 1GiB)", value: func(s *Server) value {
 			return &number[int64]{p: &s.DiskFreeMin, bytes: true, min: 0, max: math.MaxInt64, zero: "a twentieth, at most 1GiB"}
 		}},
-		{name: "snapshot_log_bytes", usage: "bytes of log that make a snapshot due", value: func(s *Server) value {
+		{name: "snapshot_log_bytes", usage: "bytes of log after which a snapshot is taken", value: func(s *Server) value {
 			return &number[int64]{p: &s.SnapshotLogBytes, bytes: true, min: 1 << 20, max: math.MaxInt64}
 		}},
-		{name: "log_store", usage: "how a new data folder keeps its log: wal or boltdb (default: what the folder has)", value: func(s *Server) value { return &text{&s.LogStore, []string{"", "wal", "boltdb"}} }},
 		{name: "trail_bytes", usage: "bytes of events that the cluster keeps (default: what it has, at first 64MiB)", value: func(s *Server) value {
 			return &number[int64]{p: &s.TrailBytes, bytes: true, min: 1 << 20, max: 64 << 30, zero: "what the cluster has"}
 		}},
 		{name: "trail_age", usage: "how long the cluster keeps events (default: what it has, at first 24h)", value: func(s *Server) value { return &age{&s.TrailAge} }},
 		{name: "audit_file", usage: "file to write every event of the trail and every denied request with a known key to, a line of JSON each; SIGHUP closes and reopens it", value: func(s *Server) value { return &text{p: &s.AuditFile} }},
+	}
+}
+
+func backupSettings() []setting {
+	return []setting{
+		{name: "backup.every", usage: "time from one backup by the leader to the next; none without it", value: func(s *Server) value {
+			return &duration{p: &s.Backup.Every, min: time.Minute, max: 366 * 24 * time.Hour, zero: "none"}
+		}},
+		{name: "backup.to", usage: "folder for these backups, as the node sees it; best one that all nodes share", value: func(s *Server) value { return &text{p: &s.Backup.To} }},
+		{name: "backup.keep", usage: "how many of the cluster's backups stay in that folder", value: func(s *Server) value {
+			return &number[int]{p: &s.Backup.Keep, min: 1, max: 10_000}
+		}},
+		{name: "backup.command", usage: "executable file that gets each backup as its standard input, to copy it elsewhere", value: func(s *Server) value { return &text{p: &s.Backup.Command} }},
+		{name: "backup.timeout", usage: "how long that command may run", value: func(s *Server) value {
+			return &duration{p: &s.Backup.Timeout, min: time.Second, max: 24 * time.Hour}
+		}},
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/internal/proof"
 )
 
 func TestDistance(t *testing.T) {
@@ -31,7 +33,7 @@ func TestDistance(t *testing.T) {
 func TestDistance_Properties(t *testing.T) {
 	t.Parallel()
 	word := rapid.StringMatching(`[ab_]{0,12}`)
-	rapid.Check(t, func(t *rapid.T) {
+	proof.Check(t, func(t *rapid.T) {
 		a, b := word.Draw(t, "a"), word.Draw(t, "b")
 		d := distance(a, b)
 		if d != distance(b, a) || (d == 0) != (a == b) || d > max(len(a), len(b)) {

@@ -6,12 +6,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/claimq/claimq/config"
+	"github.com/claimq/claimq/internal/proof"
 )
 
 // A formatted size is parsed to the same number, whatever its unit.
 func TestFormatBytes_ReadBack(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	proof.Check(t, func(t *rapid.T) {
 		n := rapid.Int64().Draw(t, "n") << rapid.SampledFrom([]int{0, 10, 20, 30, 40}).Draw(t, "shift")
 		if got, err := config.ParseBytes(config.FormatBytes(n)); got != n || err != nil {
 			t.Errorf("%d is written as %s and read as %d, %v", n, config.FormatBytes(n), got, err)

@@ -32,6 +32,8 @@ func (s *Server) Validate() error {
 	s.validateTLS(add)
 	s.validateKeys(add)
 	s.validateOIDC(add)
+	s.validateSQS(add)
+	s.Backup.validate(add)
 	for _, origin := range s.AllowedOrigins {
 		if !isOrigin(origin) {
 			add("allowed_origins has %q: each must be https://HOST or https://HOST:PORT (or http://), without a path", origin)
@@ -85,7 +87,9 @@ func (s *Server) validateAddresses(add func(string, ...any)) {
 }
 
 // Asks reports whether clients need a key or a token.
-func (s *Server) Asks() bool { return len(s.Keys) > 0 || s.OIDC.Issuer != "" }
+func (s *Server) Asks() bool {
+	return len(s.Keys) > 0 || len(s.SQS.Credentials) > 0 || s.OIDC.Issuer != ""
+}
 
 // meets reports whether there is a secret by which nodes recognize each other.
 func (s *Server) meets() bool { return s.JoinKeyFile != "" || s.PeerTLS.required() }
@@ -99,6 +103,9 @@ func (s *Server) validateStart(add func(string, ...any)) {
 	}
 	if ways > 1 {
 		add("bootstrap, join and initial_cluster: give only one of them")
+	}
+	if s.NoRaft && s.Backup.Every > 0 {
+		add("no_raft does not go with backup.every: a node without a cluster's id takes no regular backups")
 	}
 	if s.NoRaft && ways > 0 {
 		add("no_raft goes with none of bootstrap, join and initial_cluster: it is one node without a log")

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/claimq/claimq/internal/timespan"
 )
 
 // value is the value of a setting, in a field of a Server. Set checks only the form; ok checks the value, so that
@@ -154,9 +156,9 @@ const trailAgeMin = time.Minute
 type age struct{ p *time.Duration }
 
 func (v *age) Set(s string) error {
-	d, err := time.ParseDuration(s)
+	d, err := timespan.Parse(s)
 	if err != nil {
-		return errors.New(`it must be a duration such as "90m" or "24h"`)
+		return errors.New(`it must be a duration such as "90m", "24h" or "7d"`)
 	}
 	*v.p = d
 	return nil
@@ -179,9 +181,9 @@ type duration struct {
 }
 
 func (v *duration) Set(s string) error {
-	d, err := time.ParseDuration(s)
+	d, err := timespan.Parse(s)
 	if err != nil {
-		return errors.New(`it must be a duration such as "90s" or "24h"`)
+		return errors.New(`it must be a duration such as "90s", "24h" or "7d"`)
 	}
 	*v.p = d
 	return nil

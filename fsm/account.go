@@ -1,27 +1,28 @@
 package fsm
 
 import (
+	"fmt"
+
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/table"
 )
 
 // bytesOfGaps estimates the memory of pages without tasks. Each task is charged for its own
 // place, but a page with a single task still takes its full size. The estimate depends only
 // on the ids, so it is the same on all nodes.
-func bytesOfGaps(tasks *table.Table[record.Task]) int64 {
+func bytesOfGaps(tasks *record.Table[record.Task]) int64 {
 	return int64(tasks.Gaps()) * record.PlaceBytes
 }
 
 // Bytes estimates the memory that the state holds.
 func (m *Machine) Bytes() int64 {
-	return m.bytes + m.types.Bytes() + m.trail.Bytes() + bytesOfGaps(&m.tasks)
+	return m.bytes + m.RememberedBytes() + m.schedules.bytes + m.types.Bytes() + m.trail.Bytes() + bytesOfGaps(&m.tasks)
 }
 
-// addRemembered adds bytes to the estimates for claim requests and removed tasks.
-func (m *derived) addRemembered(bytes int64) {
-	m.bytes += bytes
-	m.rememberedBytes += bytes
-}
+// RememberedBytes estimates the memory of remembered removed tasks and claim requests.
+func (m *Machine) RememberedBytes() int64 { return m.requests.bytes + m.gone.bytes }
+
+// EndedBytes estimates the memory that the ended tasks hold.
+func (m *Machine) EndedBytes() int64 { return m.ends.bytes + m.parents.endedBytes }
 
 // edit returns the task for writing and takes it out of the indexes. The task must exist.
 // Every edit must be followed by one call of edited after the last change; until then no
@@ -39,27 +40,27 @@ func (m *Machine) change(t *record.Task) {
 	t.UpdatedAt = m.header.Stamp.T
 }
 
-// edited ends an edit and puts the task back into the indexes. If the task is a step that
-// has ended, edited also applies the consequences for the other steps of its parent.
+// edited ends an edit and puts the task back into the indexes.
 func (m *Machine) edited(t *record.Task) {
 	m.enter(t)
 	m.tasks.Rest(t.ID)
-	if len(m.stepsEnded) > 0 && !m.following {
-		m.followSteps()
-	}
 }
 
 // enter adds a task to the counts and to the index of its status. Keys and live claims are
 // not entered here, but where they are given.
 func (m *Machine) enter(t *record.Task) {
-	ts := m.typeNamed(t.Type)
+	ts := m.types.named(t.Type)
 	ts.counts[t.Status]++
 	m.counts[t.Status]++
 	bytes := record.HeldBytes(t)
 	m.bytes += bytes
-	m.enterTimes(t, bytes)
+	if t.Status.Ended() {
+		m.ends.enter(t, bytes)
+	} else {
+		m.times.enter(t)
+	}
 	if t.Options != nil {
-		m.enterSteps(t, t.Options, bytes)
+		m.parents.enter(t, t.Options, bytes)
 	}
 	m.types.Enter(&ts.Type, t)
 	m.types.Arrange(&ts.Type, t, m, m.Stamp().T)
@@ -67,14 +68,18 @@ func (m *Machine) enter(t *record.Task) {
 
 // leave undoes enter.
 func (m *Machine) leave(t *record.Task) {
-	ts := m.typeNamed(t.Type)
+	ts := m.types.named(t.Type)
 	ts.counts[t.Status]--
 	m.counts[t.Status]--
 	bytes := record.HeldBytes(t)
 	m.bytes -= bytes
-	m.leaveTimes(t, bytes)
+	if t.Status.Ended() {
+		m.ends.leave(t, bytes)
+	} else {
+		m.times.leave(t)
+	}
 	if t.Options != nil {
-		m.leaveSteps(t, t.Options, bytes)
+		m.parents.leave(t, t.Options, bytes)
 	}
 	m.types.Leave(&ts.Type, t)
 }
@@ -84,13 +89,9 @@ func (m *Machine) grown(t *record.Task, bytes int64) {
 	m.bytes += bytes
 	switch s := t.Step(); {
 	case s != nil:
-		ps := m.parents[s.ParentID]
-		ps.bytes += bytes
-		if ps.ended {
-			m.endedBytes += bytes
-		}
+		m.parents.grown(s, bytes)
 	case t.Status.Ended():
-		m.endedBytes += bytes
+		m.ends.bytes += bytes
 	}
 }
 
@@ -101,9 +102,9 @@ func (m *Machine) include(t *record.Task) *typeState {
 	t.Type = ts.Name() // all tasks of the type share one string
 	ts.tasks++
 	if record.HoldsKey(t) {
-		m.keys.Add(t.KeyName(), t.ID)
+		m.addKey(t)
 	}
-	m.joinParent(t)
+	m.parents.join(t)
 	m.enter(t)
 	return ts
 }
@@ -111,23 +112,234 @@ func (m *Machine) include(t *record.Task) *typeState {
 // exclude removes an ended task from everything derived.
 func (m *Machine) exclude(t *record.Task) {
 	m.leave(t)
-	ts := m.typeNamed(t.Type)
+	ts := m.types.named(t.Type)
 	ts.tasks--
 	m.types.Arrange(&ts.Type, t, m, m.Stamp().T)
-	m.quitParent(t)
+	m.parents.quit(t)
 	m.dropType(ts)
 	if record.HoldsKey(t) {
 		m.keys.Remove(t.KeyName(), t.ID)
 	}
 }
 
-// endedCode returns why nothing more can happen to an ended task.
-func endedCode(s record.Status) Code {
-	switch s {
-	case record.StatusCompleted:
-		return CodeTaskCompleted
-	case record.StatusFailed:
-		return CodeTaskFailed
+// typeOf returns the type, and creates it if needed.
+func (m *Machine) typeOf(name string) *typeState {
+	ts := m.types.named(name)
+	if ts == nil {
+		// A gone type without rates is no longer visible, so its counters restart from 0.
+		if ts = m.types.went.take(name); ts == nil || ts.rates.none(m.Stamp().T) {
+			ts = &typeState{}
+		}
+		m.types.Begin(&ts.Type, name, ts)
+		m.types.follow(ts)
 	}
-	return CodeTaskCancelled
+	return ts
+}
+
+// dropType removes a type that has neither tasks nor settings. It is remembered among wentTypes
+// as long as it has rates.
+func (m *Machine) dropType(ts *typeState) {
+	if ts.tasks > 0 || ts.Record() != nil {
+		return
+	}
+	if m.undo != nil {
+		m.undo.dropped = append(m.undo.dropped, droppedType{ts, ts.latencies})
+	}
+	m.types.Forget(&ts.Type)
+	m.types.followed.Delete(ts.Name())
+	if !ts.rates.none(m.Stamp().T) {
+		m.types.went.add(ts)
+	}
+}
+
+// takeBack undoes the last count of c in the same entry.
+func takeBack(m *Machine, c counted) {
+	c.rates.takeBack(c.kind)
+	m.rates.takeBack(c.kind)
+}
+
+// count counts an event of a task of the type.
+func (m *Machine) count(ts *typeState, kind rateKind) {
+	ts.rates.add(kind, m.Stamp().T)
+	m.rates.add(kind, m.Stamp().T)
+	if m.undo != nil {
+		m.undo.counted = append(m.undo.counted, counted{&ts.rates, kind})
+	}
+}
+
+// takeBackTime undoes the count of t in the same entry.
+func takeBackTime(m *Machine, t timed) {
+	m.latencies[t.span].Remove(t.ms)
+	if t.of != nil {
+		t.of[t.span].Remove(t.ms)
+	}
+}
+
+// time counts a duration of a task of the type.
+func (m *Machine) time(ts *typeState, span Span, ms int64) {
+	m.latencies[span].Add(ms)
+	if ts.latencies != nil {
+		ts.latencies[span].Add(ms)
+	}
+	if m.undo != nil {
+		m.undo.timed = append(m.undo.timed, timed{ts.latencies, span, ms})
+	}
+}
+
+// rebuildRest does the part of rebuild that follows the tasks.
+func (m *Machine) rebuildRest() error {
+	for _, r := range m.types.settings {
+		m.types.Limit(&m.typeOf(r.Name).Type, r, m.Stamp().T)
+	}
+	for seq, r := range m.requests.table.All() {
+		if problem := m.requests.index(seq, r, m.header.NextRequest, &m.claims); problem != "" {
+			return contradiction(record.KindRequest, seq, problem)
+		}
+	}
+	for id, g := range m.gone.table.All() {
+		if problem := m.indexGone(id, g); problem != "" {
+			return contradiction(record.KindGone, id, problem)
+		}
+	}
+	for _, v := range m.schedules.all {
+		m.schedules.include(v)
+	}
+	if problem := m.trail.Index(trailLimits(m)); problem != "" {
+		return fmt.Errorf("trail: %s: %w", problem, ErrCorrupt)
+	}
+	m.types.TakeNoted() // no claim waited for what was there
+	return nil
+}
+
+// addKey adds the task's key to the index.
+func (m *Machine) addKey(t *record.Task) {
+	m.keys.Add(t.KeyName(), t.ID)
+	m.keysOfTypes = m.keysOfTypes || t.Opts().KeyOfType
+}
+
+// byKeyName returns the task whose key has this name in the indexes, or nil.
+func (m *Machine) byKeyName(name string) (t *record.Task) {
+	id := m.keys.Get(name, func(id uint64) bool {
+		t = m.Get(id)
+		return t.KeyName() == name
+	})
+	if id == 0 {
+		return nil
+	}
+	return t
+}
+
+// indexTask adds a saved task to everything derived. It returns what is wrong with the
+// task, or "".
+func (m *Machine) indexTask(id uint64, t *record.Task) (problem string) {
+	switch {
+	case t.ID != id || id == 0 || id >= m.header.NextID:
+		return "it has another id than its place, or one that was never given out"
+	case t.Status == 0 || t.Status > record.StatusCancelled:
+		return "it has no known status"
+	case t.Token >= m.header.NextToken:
+		return "its token was never given out"
+	case t.Status == record.StatusClaimed && (t.Token == 0 || len(t.Log) == 0):
+		return "it is claimed without a token or an attempt"
+	}
+	if problem := attachSteps(m, t); problem != "" {
+		return problem
+	}
+	if record.HoldsKey(t) && m.byKeyName(t.KeyName()) != nil {
+		return "its key is another's"
+	}
+	if t.Status == record.StatusClaimed {
+		if _, twice := m.claims.byToken[t.Token]; twice {
+			return "its token is another's"
+		}
+	}
+	ts := m.include(t)
+	if t.Status == record.StatusClaimed {
+		m.claims.hold(t, &ts.held, 0)
+	}
+	return ""
+}
+
+// unindexTask undoes indexTask. It returns the token of the task's claim with its claim
+// request, whose number is 0 without a request id.
+func (m *Machine) unindexTask(t *record.Task) (h holder) {
+	if t.Status == record.StatusClaimed {
+		h = holder{t.Token, m.claims.letGo(t, &m.types.named(t.Type).held)}
+	}
+	m.exclude(t)
+	return h
+}
+
+// indexGone adds the record of a removed task to everything derived. It returns what is wrong
+// with it, or "".
+func (m *Machine) indexGone(id uint64, g *record.Gone) (problem string) {
+	if m.Get(id) != nil {
+		return "it is there all the same"
+	}
+	return m.gone.index(id, g)
+}
+
+// contradiction returns an error for an inconsistent record.
+func contradiction(kind record.Kind, id uint64, problem string) error {
+	return fmt.Errorf("%v %d: %s: %w", kind, id, problem, ErrCorrupt)
+}
+
+// holder is a claim request that did not change, with the token of one of its live claims.
+type holder struct{ token, request uint64 }
+
+// attachSteps checks how a saved task relates to its parent or steps, and gives a parent's plan to
+// its steps. It returns what is wrong, or "". All records must be loaded, and parents must come
+// before their steps.
+func attachSteps(m *Machine, t *record.Task) (problem string) {
+	switch o := t.Opts(); {
+	case o.Parent != nil:
+		return attachPlan(m, t, o.Parent.Plan)
+	case o.Step != nil:
+		return problemOfStep(m, t, o.Step)
+	}
+	return ""
+}
+
+// problemOfStep returns what is wrong with a saved step, or "". The rest is checked with its
+// parent.
+func problemOfStep(m *Machine, t *record.Task, s *record.Step) string {
+	parent := m.Get(s.ParentID)
+	switch {
+	case parent == nil || parent.Parent() == nil:
+		return "its parent is not there"
+	case t.ID <= s.ParentID || t.ID-s.ParentID > uint64(len(parent.Parent().Plan.Steps)):
+		return "its parent has no place for it"
+	case t.RemoveAt != 0:
+		return "it is a step that is removed before its parent"
+	}
+	return ""
+}
+
+// attachPlan gives the plan of a saved parent to its steps. It returns what is wrong with them, or
+// "".
+func attachPlan(m *Machine, t *record.Task, p *record.Plan) (problem string) {
+	if !p.Sound() {
+		return "its steps depend on each other, or on what is not there"
+	}
+	completed := make([]bool, len(p.Steps))
+	step := &record.Step{ParentID: t.ID, Plan: p}
+	for place := range p.Steps {
+		s := m.Get(t.ID + 1 + uint64(place))
+		switch {
+		case s == nil || s.Step() == nil || s.Step().ParentID != t.ID:
+			return "it lacks a step"
+		case t.Status.Ended() && !s.Status.Ended():
+			return "it has ended before a step of it"
+		case s.Step().Plan == nil:
+			s.Options.Step = step // safe in place, because nothing has read it yet
+		}
+		completed[place] = s.Status == record.StatusCompleted
+	}
+	for place := range p.Steps {
+		s := m.Get(t.ID + 1 + uint64(place))
+		if !p.Suits(place, s.Status, completed) {
+			return "a step waits for others, or does not, as it should not"
+		}
+	}
+	return ""
 }

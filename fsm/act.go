@@ -7,10 +7,11 @@ import (
 )
 
 // act applies the action to each listed task that still matches the filter.
-func (m *Machine) act(c command.Act) Result {
+func act(m *Machine, c command.Act) Result {
 	var result Result
 	for _, id := range c.IDs {
-		if t := m.Get(id); t != nil && c.Filter.Matches(t) && m.actOn(id, &c) {
+		t := m.Get(id)
+		if t != nil && c.Filter.Matches(t) && (c.EndedUntil == 0 || t.CompletedAt <= c.EndedUntil) && actOn(m, id, &c) {
 			result.Acted++
 		}
 	}
@@ -18,18 +19,18 @@ func (m *Machine) act(c command.Act) Result {
 }
 
 // actOn applies the action to one existing task. It reports whether the task changed.
-func (m *Machine) actOn(id uint64, c *command.Act) bool {
+func actOn(m *Machine, id uint64, c *command.Act) bool {
 	var result Result
 	switch c.Action {
 	case command.ActionRetry:
 		// To answer that it is a repeat, retry makes a scheduled task pending.
 		waited := m.Get(id).Status == record.StatusScheduled
-		result = m.retry(command.Retry{ID: id, AddAttempts: c.AddAttempts})
+		result = retry(m, command.Retry{ID: id, AddAttempts: c.AddAttempts})
 		result.Repeated = result.Repeated && !waited
 	case command.ActionCancel:
-		result = m.cancel(command.Cancel{ID: id})
+		result = cancel(m, command.Cancel{ID: id})
 	case command.ActionDelete:
-		result = m.delete(command.Delete{ID: id})
+		result = deleteTask(m, command.Delete{ID: id})
 	default:
 		return false
 	}
@@ -46,7 +47,7 @@ const NothingToDo Code = "nothing_to_do"
 func (m *Machine) LeftAlone(t *record.Task, action command.Action, addAttempts int32) Code {
 	switch action {
 	case command.ActionRetry:
-		return m.notRetried(t, command.Retry{ID: t.ID, AddAttempts: addAttempts})
+		return notRetried(m, t, command.Retry{ID: t.ID, AddAttempts: addAttempts})
 	case command.ActionCancel:
 		switch {
 		case t.Status == record.StatusCancelled, t.CancelRequested && !t.Status.Ended():
@@ -63,7 +64,7 @@ func (m *Machine) LeftAlone(t *record.Task, action command.Action, addAttempts i
 }
 
 // notRetried is LeftAlone for a retry without a token.
-func (m *Machine) notRetried(t *record.Task, c command.Retry) Code {
+func notRetried(m *Machine, t *record.Task, c command.Retry) Code {
 	switch {
 	case t.Status == record.StatusCompleted:
 		return CodeTaskCompleted
@@ -72,25 +73,27 @@ func (m *Machine) notRetried(t *record.Task, c command.Retry) Code {
 	case t.Status == record.StatusScheduled:
 		return ""
 	case t.Parent() != nil:
-		return m.parentNotRetried(t, c)
+		return parentNotRetried(m, t, c)
 	}
-	if refusal, refused := m.cannotRetryStep(t); refused {
+	if refusal, refused := cannotRetryStep(m, t); refused {
 		return refusal.Code
 	}
 	switch {
 	case t.Status == record.StatusClaimed && t.CancelRequested:
 		return ""
+	case movedOn(t):
+		return endedCode(t.Status)
 	case !mayRetry(t, c):
 		return CodeMaxAttemptsReached
 	}
-	refusal, _ := m.keyTaken(t, m.goneByKeyName)
+	refusal, _ := keyTaken(m, t, (*goneTasks).named)
 	return refusal.Code
 }
 
 // parentNotRetried is notRetried for a task with steps.
-func (m *Machine) parentNotRetried(t *record.Task, c command.Retry) Code {
+func parentNotRetried(m *Machine, t *record.Task, c command.Retry) Code {
 	if t.Status == record.StatusRunning {
-		counts := &m.parents[t.ID].counts
+		counts := &m.parents.byID[t.ID].counts
 		switch {
 		case t.CancelRequested:
 			return CodeTaskCancelled
@@ -98,18 +101,18 @@ func (m *Machine) parentNotRetried(t *record.Task, c command.Retry) Code {
 			return NothingToDo
 		}
 	}
-	refusal, _ := m.cannotRetrySteps(t, c, m.goneByKeyName)
+	refusal, _ := cannotRetrySteps(m, t, c, (*goneTasks).named)
 	return refusal.Code
 }
 
 // cancel ends a task that is not claimed. For a claimed task it only records the request: the
 // worker learns of it at its next extend, its complete still counts, and any other end of the
 // claim cancels the task. A running parent is cancelled with its steps.
-func (m *Machine) cancel(c command.Cancel) Result {
+func cancel(m *Machine, c command.Cancel) Result {
 	t := m.Get(c.ID)
 	switch {
 	case t == nil:
-		result := m.goneResult(c.ID)
+		result := goneResult(m, c.ID)
 		if result.Code == CodeTaskCancelled {
 			result.Code, result.Repeated = "", true
 		}
@@ -120,27 +123,15 @@ func (m *Machine) cancel(c command.Cancel) Result {
 		return m.refused(endedCode(t.Status), t)
 	}
 	if t.Status == record.StatusRunning {
-		return m.cancelParent(t)
+		return cancelParent(m, t)
 	}
-	return Result{Task: m.copyOf(m.stop(c.ID))}
-}
-
-// stop cancels a task that is not claimed, or records the request on a claimed one. It returns the
-// task.
-func (m *Machine) stop(id uint64) *record.Task {
-	t := m.edit(id)
-	if t.Status == record.StatusClaimed {
-		t.CancelRequested = true
-		m.tellClaim(event.CancelRequested, t)
-	} else {
-		m.endUnclaimed(t, record.StatusCancelled)
-	}
-	m.edited(t)
-	return t
+	t = stopTask(m, c.ID)
+	followSteps(m)
+	return Result{Task: m.copyOf(t)}
 }
 
 // patch changes fields of a task that is neither claimed nor ended.
-func (m *Machine) patch(c command.Patch) Result {
+func patch(m *Machine, c command.Patch) Result {
 	t := m.Get(c.ID)
 	switch {
 	case t == nil:
@@ -168,7 +159,7 @@ func (m *Machine) patch(c command.Patch) Result {
 	case t.Status == record.StatusBlocked:
 		t.RunAt = c.RunAt // for when it is unblocked
 	default:
-		m.setRunAt(t, c.RunAt)
+		setRunAt(m, t, c.RunAt)
 	}
 	m.edited(t)
 	if c.SetRunAt && t.Status == record.StatusScheduled {
@@ -177,11 +168,115 @@ func (m *Machine) patch(c command.Patch) Result {
 	return Result{Task: m.copyOf(t)}
 }
 
-// setRunAt sets when the unclaimed task that is being edited may run: it becomes scheduled, or
-// pending if the time is not in the future.
-func (m *saved) setRunAt(t *record.Task, at int64) {
-	t.RunAt, t.Status = at, record.StatusPending
-	if at > m.Stamp().T {
-		t.Status = record.StatusScheduled
+// retry makes a failed, cancelled, claimed or scheduled task pending. A claimed task that
+// was asked to stop is cancelled instead.
+func retry(m *Machine, c command.Retry) Result {
+	t := m.Get(c.ID)
+	switch {
+	case t == nil:
+		return retryGone(m, c)
+	case t.Status == record.StatusCompleted:
+		return m.refused(CodeTaskCompleted, t)
+	case t.Status == record.StatusPending, t.Status == record.StatusBlocked:
+		// With any token: the first try may have ended its claim.
+		return Result{Repeated: true, Task: m.copyOf(t)}
+	case t.Status == record.StatusScheduled:
+		t = m.edit(c.ID)
+		t.Status = record.StatusPending
+		m.edited(t)
+		m.tellOf(event.Retried, t, "")
+		return Result{Repeated: true, Task: m.copyOf(t)}
+	case t.Parent() != nil:
+		return retryParent(m, t, c)
+	case c.Token != 0 && endedByRetry(t, c.Token):
+		// The first try ended the claim with this token.
+		return Result{Repeated: true, Task: m.copyOf(t)}
 	}
+	if refusal, refused := cannotRetryStep(m, t); refused {
+		return m.withCopy(refusal)
+	}
+	switch {
+	case c.Token != 0 && c.Token != t.Token:
+		return m.refused(CodeStaleClaim, t)
+	case t.Status == record.StatusClaimed && t.CancelRequested:
+		t = m.edit(c.ID)
+		giveUp(m, t, record.OutcomeCancelled, "")
+		settled(m, t)
+		return Result{Task: m.copyOf(t)}
+	}
+	return retryAnew(m, t, c)
+}
+
+// retryAnew makes a claimed, failed or cancelled task pending.
+func retryAnew(m *Machine, t *record.Task, c command.Retry) Result {
+	if movedOn(t) {
+		refusal := m.refused(endedCode(t.Status), t)
+		refusal.Reason = ReasonMovedOn
+		return refusal
+	}
+	if !mayRetry(t, c) {
+		return m.refused(CodeMaxAttemptsReached, t)
+	}
+	if refusal, refused := keyTaken(m, t, (*goneTasks).namedOrForget); refused {
+		return m.withCopy(refusal)
+	}
+	t = m.edit(c.ID)
+	t.MaxAttempts = raisedMax(t.MaxAttempts, c.AddAttempts)
+	if t.Status == record.StatusClaimed {
+		endClaim(m, t, record.OutcomeRetried, "", record.StatusPending)
+	} else {
+		revive(m, t)
+		m.tellOf(event.Retried, t, "")
+	}
+	m.edited(t)
+	return Result{Task: m.copyOf(t)}
+}
+
+// endedByRetry reports whether the task's last ended claim had the token and a retry ended
+// it: the task is claimed again, or the retry cancelled it because that had been requested.
+// A task that was cancelled later may be retried.
+func endedByRetry(t *record.Task, token uint64) bool {
+	last := record.LastEnded(t.Log)
+	if last == nil || last.Token != token {
+		return false
+	}
+	switch last.Outcome {
+	case record.OutcomeRetried:
+		return t.Status == record.StatusClaimed
+	case record.OutcomeCancelled:
+		return t.Status == record.StatusClaimed || t.Status == record.StatusCancelled
+	}
+	return false
+}
+
+// retryGone answers a retry of a task that does not exist. It is a repeat if the retry had
+// cancelled the task before it was removed; otherwise the task is not found.
+func retryGone(m *Machine, c command.Retry) Result {
+	g := m.gone.find(c.ID, m.Stamp().U)
+	if g == nil || c.Token == 0 || g.Token != c.Token || g.Outcome != record.OutcomeCancelled {
+		return Result{Code: CodeTaskNotFound}
+	}
+	return Result{Repeated: true, Gone: true, Task: g.Task(c.ID)}
+}
+
+// deleteTask removes an ended task and frees its key. A parent is removed with its steps; a step
+// cannot be removed alone.
+func deleteTask(m *Machine, c command.Delete) Result {
+	t := m.Get(c.ID)
+	switch {
+	case t == nil:
+		return Result{Code: CodeTaskNotFound}
+	case t.Step() != nil:
+		refusal := m.refused(CodeTaskNotTerminal, t)
+		refusal.Reason = ReasonStep
+		return refusal
+	case !t.Status.Ended():
+		return m.refused(CodeTaskNotTerminal, t)
+	}
+	drop(m, t)
+	m.tellOf(event.Deleted, t, "")
+	if t.Parent() != nil {
+		deleteSteps(m, t)
+	}
+	return Result{Task: t} // only snapshots still share it
 }

@@ -16,7 +16,7 @@ func TestMachine_LeftAlone(t *testing.T) {
 	seen := make(map[Code]int)
 	for seed := uint64(0); seed < seeds(40) || len(seen) < len(want) && seed < 1000; seed++ {
 		m := New()
-		m.goneMax = smallMemory
+		m.gone.max = smallMemory
 		var last testEntry
 		for _, e := range randomLog(seed, 200) {
 			mustApplyTo(t, m, e)

@@ -2,8 +2,8 @@ package fsm
 
 import "testing"
 
-// What a reset takes back is handed out again, at its zero value; beyond the bound
-// it is left to the collector.
+// A reset reuses values, zeroed; beyond the bound it leaves
+// them to the collector.
 func TestSlab_reset(t *testing.T) {
 	t.Parallel()
 	s := slab[int]{size: 4, spares: 2}

@@ -1,10 +1,11 @@
 package fsm
 
 import (
+	"errors"
 	"fmt"
 
-	"github.com/claimq/claimq/fsm/claimable"
 	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/fsm/index"
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -43,11 +44,12 @@ func (m *Machine) ApplyInto(memory Answers, index uint64, entry []byte) (Applied
 	return applied, err
 }
 
-// Replay is ApplyInto for callers that need no results, such as followers. The result is
-// valid until the next Replay.
+// Replay is ApplyInto for callers that need no results, such as followers: their tasks are
+// the state's own, and change with it. The rest is valid until the next Replay.
 func (m *Machine) Replay(index uint64, entry []byte) (Applied, error) {
 	if m.reused == nil {
 		m.reused = newAnswers(slabReused, slabSpares)
+		m.reused.unread = true
 	}
 	return m.ApplyInto(Answers{m.reused}, index, entry)
 }
@@ -72,7 +74,7 @@ func (m *Machine) beginEntry(index uint64, stamp record.Stamp, count int) Applie
 	m.header.Stamp.U = max(m.header.Stamp.U, stamp.U)
 	m.header.Stamp.T = max(m.header.Stamp.T, stamp.T)
 	m.types.OpenDue(m.header.Stamp.T)
-	m.went.forget(m.header.Stamp.T)
+	m.types.went.forget(m.header.Stamp.T)
 	m.told = 0
 	return Applied{Index: index, Stamp: m.header.Stamp, Results: m.answers.results.take(count)}
 }
@@ -83,15 +85,15 @@ func (m *Machine) applyAt(applied *Applied, i int, c command.Command) error {
 	if m.partial != nil && !row.Restore {
 		m.partial = nil
 	}
-	m.dice = claimable.Dice{Index: m.header.Index, Place: i}
+	m.dice = index.Dice{Index: m.header.Index, Place: i}
 	result, err := m.do(c)
 	if err != nil {
 		return err
 	}
 	if row.Steps {
-		result = m.withSteps(result)
+		result = withSteps(m, result)
 	}
-	m.removeLeaving()
+	removeLeaving(m)
 	applied.Results[i] = result
 	return nil
 }
@@ -114,40 +116,42 @@ func (m *Machine) endEntry(applied *Applied) {
 // do applies one command. Errors: those of undoAll.
 func (m *Machine) do(c command.Command) (Result, error) {
 	switch c := c.(type) {
-	case *command.Submit: // these three are decoded into reused memory
-		return m.submit(*c), nil
+	case *command.Submit: // these four are decoded into reused memory
+		return submit(m, c.Tasks), nil
 	case *command.ClaimNext:
-		return m.claimNext(*c), nil
+		return claimNext(m, c), nil
 	case *command.Complete:
-		return m.complete(*c), nil
+		return complete(m, c), nil
+	case *command.PackedBatch:
+		return batch(m, &c.Batch, c)
 	case command.Submit:
-		return m.submit(c), nil
+		return submit(m, c.Tasks), nil
 	case command.ClaimNext:
-		return m.claimNext(c), nil
+		return claimNext(m, &c), nil
 	case command.ClaimTask:
-		return m.claimTask(c), nil
+		return claimTask(m, c), nil
 	case command.Complete:
-		return m.complete(c), nil
+		return complete(m, &c), nil
 	case command.Fail:
-		return m.fail(c), nil
+		return fail(m, c), nil
 	case command.Extend:
-		return m.extend(c), nil
+		return extend(m, c), nil
 	case command.Release:
-		return m.release(c), nil
+		return release(m, c), nil
 	case command.Retry:
-		return m.retry(c), nil
+		return retry(m, c), nil
 	case command.Delete:
-		return m.delete(c), nil
+		return deleteTask(m, c), nil
 	case command.Cancel:
-		return m.cancel(c), nil
+		return cancel(m, c), nil
 	case command.Patch:
-		return m.patch(c), nil
+		return patch(m, c), nil
 	case command.Expire:
-		return m.expire(c), nil
+		return expire(m, c), nil
 	case command.Batch:
-		return m.batch(c)
+		return batch(m, &c, c)
 	case command.Tick:
-		return m.tick(), nil
+		return tick(m), nil
 	}
 	return m.doRarely(c), nil
 }
@@ -156,27 +160,27 @@ func (m *Machine) do(c command.Command) (Result, error) {
 func (m *Machine) doRarely(c command.Command) Result {
 	switch c := c.(type) {
 	case command.Act:
-		return m.act(c)
+		return act(m, c)
 	case command.SetType:
-		return m.setType(c)
+		return setType(m, c)
 	case command.Evict:
-		return m.evict(c)
+		return evict(m, c)
 	case command.Forget:
-		return m.forgetOldest(c)
+		return forgetOldest(m, c)
 	case command.ClaimFinalization:
-		return m.claimFinalization(c)
+		return claimFinalization(m, c)
 	case command.ExtendFinalization:
-		return m.extendFinalization(c)
+		return extendFinalization(m, c)
 	case command.ReleaseFinalization:
-		return m.releaseFinalization(c)
+		return releaseFinalization(m, c)
 	case command.Finalize:
-		return m.finalize(c)
+		return finalize(m, c)
 	case command.SetSchedule:
-		return m.setSchedule(c)
+		return setSchedule(m, c)
 	case command.DeleteSchedule:
-		return m.deleteSchedule(c)
+		return deleteSchedule(m, c)
 	case command.RunSchedules:
-		return m.runSchedules(c)
+		return runSchedules(m, c)
 	}
 	return m.operate(c)
 }
@@ -187,150 +191,134 @@ func (m *Machine) operate(c command.Command) Result {
 	case command.Checkpoint:
 		m.checkpoint = true
 	case command.SetNode:
-		return m.setNode(c)
+		return setNode(m, c)
 	case command.RemoveNode:
-		return m.removeNode(c)
+		return removeNode(m, c)
 	case command.SetLevel:
-		return m.setLevel(c)
+		return setLevel(m, c)
 	case command.SetTrail:
-		return m.setTrail(c)
+		return setTrail(m, c)
 	case command.Tell:
-		return m.tellOperator(c)
+		return tellOperator(m, c)
 	case command.SetDefaults:
-		return m.setDefaults(c)
+		return setDefaults(m, c)
 	case command.SetPageSecret:
-		return m.setPageSecret(c)
+		return setPageSecret(m, c)
 	case command.SetJoinToken:
-		return m.setJoinToken(c)
+		return setJoinToken(m, c)
 	case command.DeleteJoinToken:
-		return m.deleteJoinToken(c)
+		return deleteJoinToken(m, c)
 	case command.UseJoinToken:
-		return m.useJoinToken(c)
+		return useJoinToken(m, c)
 	case command.RestoreBegin:
-		return m.beginRestore(c)
+		return beginRestore(m, c)
 	case command.RestoreChunk:
-		return m.takeChunk(c)
+		return takeChunk(m, c)
 	case command.RestoreEnd:
-		return m.endRestore(c)
+		return endRestore(m, c)
 	default:
 		panic(fmt.Sprintf("fsm: no rule for %T", c)) // a table row without a rule; a test finds it
 	}
 	return Result{}
 }
 
-// Answers is reusable memory for the results of one entry at a time.
-type Answers struct{ memory *answers }
-
-// NewAnswers returns memory for the results of an entry.
-func NewAnswers() Answers { return Answers{newAnswers(slabReused, slabSpares)} }
-
-// answers holds the memory for the results of entries and for their decoded commands.
-type answers struct {
-	commands  *command.Scratch // owned by the machine
-	results   slab[Result]
-	submitted slab[Submitted]
-	tasks     slab[record.Task]
-	claims    slab[Claim]
-	leases    []command.Lease // leases begun by the entry; emptied after it
-	ended     []uint64        // tasks ended by the entry; emptied after it
+// opsOf are the ops of a batch: those of a command.Batch or a command.PackedBatch.
+type opsOf interface {
+	Len() int
+	Each(do func(i int, op command.Command) error) error
 }
 
-// The number of elements that a slab allocates at a time. It is small where callers keep
-// elements, because keeping one keeps the whole allocation alive, and large enough for most
-// entries where memory is reused. Every slab starts small and doubles.
-const (
-	slabKept   = 16
-	slabReused = 1024
-)
+// errOpRefused ends an atomic batch.
+var errOpRefused = errors.New("an op was refused")
 
-// slabSpares bounds the allocations that a slab keeps for reuse in addition to its newest.
-// They hold 8,192 tasks; an entry has at most 10,000.
-const slabSpares = 7
-
-func newAnswers(size, spares int) *answers {
-	return &answers{
-		commands:  new(command.Scratch),
-		results:   slab[Result]{size: size, spares: spares},
-		submitted: slab[Submitted]{size: size, spares: spares},
-		tasks:     slab[record.Task]{size: size, spares: spares},
-		claims:    slab[Claim]{size: size, spares: spares},
+// batch applies the ops in order. An atomic batch changes nothing if one of its ops is
+// refused. Errors: those of undoAll, and of ops that cannot be decoded.
+func batch(m *Machine, c *command.Batch, ops opsOf) (Result, error) {
+	if c.Atomic {
+		beginUndo(m)
 	}
-}
-
-// reset takes back everything handed out.
-func (a *answers) reset() {
-	a.results.reset()
-	a.submitted.reset()
-	a.tasks.reset()
-	a.claims.reset()
-}
-
-// slab hands out elements of larger allocations.
-type slab[T any] struct {
-	size   int   // elements of a full allocation
-	spares int   // how many older allocations are kept for reuse
-	all    []T   // the newest allocation
-	used   int   // elements of all that are handed out
-	full   [][]T // older full allocations that are kept
-	spare  [][]T // cleared allocations to use next
-}
-
-// take returns n zeroed elements.
-func (s *slab[T]) take(n int) []T {
-	if n > s.size {
-		return make([]T, n)
+	results, start := m.answers.results.take(ops.Len()), m.changed
+	var refusal Result
+	m.request = c.RequestID
+	err := ops.Each(func(i int, op command.Command) (err error) {
+		m.place = uint32(i)
+		results[i] = applyOp(m, op, start)
+		if c.Atomic {
+			if r, refused := refusalOf(op, results[i]); refused {
+				refusal, err = r, errOpRefused
+				refusal.FailedOp = i
+			}
+		}
+		return err
+	})
+	m.answered, m.request, m.place = 0, "", 0
+	switch {
+	case errors.Is(err, errOpRefused):
+		return refusal, undoAll(m)
+	case err != nil:
+		return Result{}, err
+	case c.Atomic:
+		keepAll(m)
 	}
-	if s.used+n > len(s.all) {
-		s.grow(n)
-	}
-	taken := s.all[s.used : s.used+n : s.used+n]
-	s.used += n
-	return taken
+	return Result{Results: results}, nil
 }
 
-// grow continues with another allocation of at least n elements. Allocations below the full
-// size are not kept.
-func (s *slab[T]) grow(n int) {
-	last := len(s.spare) - 1
-	if len(s.all) == s.size && (last >= 0 || len(s.full) < s.spares) {
-		s.full = append(s.full, s.all)
+// applyOp applies one op of a batch. The batch bounds its answer as a whole: once it is
+// full, claims take nothing more and other tasks come without their data. It also bounds
+// the changes; start is Machine.changed at the beginning of the batch.
+func applyOp(m *Machine, op command.Command, start int) Result {
+	if m.changed-start+m.ReachOf(op) > changesMax {
+		return Result{Code: CodeInvalidRequest, Reason: ReasonReach}
 	}
-	s.used = 0
-	if last < 0 {
-		s.all = make([]T, min(s.size, max(n, 2*len(s.all), slabKept)))
-		return
+	result, _ := m.do(op) // only a batch returns an error, and a batch is no op
+	if result.Task != nil {
+		result.Task = shown(m, result.Task)
 	}
-	s.all, s.spare = s.spare[last], s.spare[:last]
-}
-
-// reset takes back what was handed out. Callers must not read it any more.
-func (s *slab[T]) reset() {
-	clear(s.all[:s.used]) // so that they do not keep user data alive
-	s.used = 0
-	for _, used := range s.full {
-		clear(used)
-		s.spare = append(s.spare, used)
+	switch op.(type) {
+	case command.Submit, *command.Submit: // answers show only the ids of follow-ups
+		for i := range result.Submitted {
+			result.Submitted[i].Task = shown(m, result.Submitted[i].Task)
+		}
 	}
-	s.full = s.full[:0]
-}
-
-// copyOf copies the task for a result. The copy shares byte slices and the attempts log,
-// which are never changed in place.
-func (m *Machine) copyOf(t *record.Task) *record.Task {
-	c := &m.answers.tasks.take(1)[0]
-	*c = *t
-	return c
-}
-
-// withCopy replaces the state's own task in a result by a copy.
-func (m *Machine) withCopy(result Result) Result {
-	if result.Task != nil && !result.Gone {
-		result.Task = m.copyOf(result.Task)
+	for i := range result.Claims {
+		m.answered += record.AnswerBytes(result.Claims[i].Task)
 	}
 	return result
 }
 
-// refused returns a refusal with a copy of the task.
-func (m *Machine) refused(code Code, t *record.Task) Result {
-	return Result{Code: code, Task: m.copyOf(t)}
+// shown adds the task to the answer's size. It returns a bare copy if the answer is full.
+func shown(m *Machine, t *record.Task) *record.Task { return shownIn(&m.answered, t) }
+
+// ReachOf returns how many tasks an op or a batch may change. A batch is the sum of its
+// ops, and a task counts as often as an op names it. Every other command counts as 1. This
+// bounds the changes of a batch and of an entry.
+func (m *Machine) ReachOf(c command.Command) int {
+	switch c := c.(type) { // short cuts for most ops
+	case *command.Submit:
+		return record.CountTasks(c.Tasks)
+	case *command.ClaimNext:
+		return int(c.Limit)
+	case *command.Complete:
+		if len(c.Submit) == 0 && c.Claim == nil {
+			return m.Reach(c.ID)
+		}
+	case command.Complete:
+		if len(c.Submit) == 0 && c.Claim == nil {
+			return m.Reach(c.ID)
+		}
+	}
+	row, about := command.RowOf(c), command.AboutOf(c)
+	switch {
+	case about.Ops != nil:
+		n := 0
+		for _, op := range about.Ops {
+			n += m.ReachOf(op)
+		}
+		return n
+	case !row.Op:
+		return 1
+	case row.Family:
+		return about.Changes - 1 + m.Reach(about.ID)
+	}
+	return about.Changes
 }

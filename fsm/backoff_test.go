@@ -9,6 +9,7 @@ import (
 
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
+	"github.com/claimq/claimq/internal/proof"
 )
 
 func TestBackoff_Grows(t *testing.T) {
@@ -39,7 +40,7 @@ func TestBackoff_Grows(t *testing.T) {
 // min(max_ms, initial_ms * factor^(attempts-1)), as whole milliseconds.
 func TestBackoff_IsTheFormula(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	proof.Check(t, func(t *rapid.T) {
 		b := record.Backoff{
 			InitialMS: rapid.Int64Range(1, 100_000).Draw(t, "initial"),
 			Factor:    rapid.Int64Range(record.Million, 1000*record.Million).Draw(t, "factor"),

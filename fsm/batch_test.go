@@ -101,7 +101,7 @@ func TestBatch_AtomicRefusals(t *testing.T) {
 func TestBatch_AtomicTellsTheLeaderOfWhatStayed(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	h.do(command.SetLevel{Level: record.LevelLife})
+	h.do(command.SetLevel{Level: 1})
 	apply := func(commands ...command.Command) Applied {
 		return mustApplyTo(t, h.m, testEntry{Index: h.m.Index() + 1, Stamp: h.stamp, Commands: commands})
 	}
@@ -130,7 +130,7 @@ func TestBatch_AtomicTellsTheLeaderOfWhatStayed(t *testing.T) {
 func TestBatch_UndoneClaimsLeaveTheBucket(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	h.do(command.SetLevel{Level: record.LevelLife})
+	h.do(command.SetLevel{Level: 1})
 	h.do(command.SetType{Type: "mail", Set: record.TypeRateLimit, Settings: record.TypeSettings{RateLimit: 500_000}})
 	h.submit(1, record.NewTask{Type: "mail"})
 	h.batch("task_not_found at 2", true,

@@ -5,7 +5,6 @@ import (
 
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/table"
 )
 
 // BenchmarkEntries is one task's life as a busy node sees it: entries of 32
@@ -85,7 +84,7 @@ func BenchmarkBacklog(b *testing.B) {
 	for i := range tasks {
 		tasks[i] = record.NewTask{Type: "mail", Params: params, MaxAttempts: record.DefaultAttempts}
 	}
-	for range b.N + 1 + record.BusyPages*table.PageSize/n {
+	for range b.N + 1 + record.BusyPages*record.PageSize/n {
 		replay(command.Submit{Tasks: tasks})
 	}
 	held := replay(command.ClaimNext{WorkerID: "worker-1", Types: []string{"mail"}, Limit: n}).Results[0].Claims

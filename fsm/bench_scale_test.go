@@ -60,7 +60,7 @@ func newBenchState(b *testing.B, tasks, types int) *benchState {
 
 func typeName(i int) string { return fmt.Sprintf("type-%04d", i) }
 
-// apply applies the command as an entry of its own, which is decoded, too.
+// apply applies the command as a separate entry, which is decoded, too.
 func (s *benchState) apply(b *testing.B, c command.Command) Result {
 	s.entry = s.appendEntry(s.entry[:0], s.index+1, c)
 	return s.applyEntry(b, s.entry)
@@ -87,8 +87,8 @@ type benchHeld struct {
 	seq  uint32
 }
 
-// BenchmarkApply measures a command in an entry of its own, including decoding. Submitted
-// tasks have a type of their own, which comes after 100 others.
+// BenchmarkApply measures a command in a separate entry, including decoding. Submitted
+// tasks have a separate type, which comes after 100 others.
 func BenchmarkApply(b *testing.B) {
 	eachSize(b, func(b *testing.B, tasks int) {
 		s := newBenchState(b, tasks, 100)
@@ -203,7 +203,7 @@ func (s *benchState) claims(b *testing.B, types ...string) {
 	b.ReportAllocs()
 	b.StopTimer()
 	b.ResetTimer()
-	claimed := make([]record.Task, benchRound)
+	claimed := make([]*record.Task, benchRound)
 	for left := b.N; left > 0; left -= benchRound {
 		n := min(left, benchRound)
 		b.StartTimer()

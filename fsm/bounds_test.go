@@ -74,7 +74,7 @@ func TestErrors_CountForAnAnswersBound(t *testing.T) {
 		}
 		size := 0
 		for _, c := range h.do(claim).Claims {
-			size += record.AnswerBytes(&c.Task)
+			size += record.AnswerBytes(c.Task)
 		}
 		if size > answerBytesMax {
 			t.Errorf("%q: %d bytes in a repeated answer", text, size)
@@ -100,7 +100,7 @@ func TestClaimNext_RepeatedAnswerIsBounded(t *testing.T) {
 	size, bare := 0, 0
 	again := h.do(claim)
 	for i, c := range again.Claims {
-		size += record.AnswerBytes(&c.Task)
+		size += record.AnswerBytes(c.Task)
 		if c.Task.Payload == nil {
 			bare++
 		}
@@ -118,7 +118,7 @@ func TestClaimNext_RepeatedAnswerIsBounded(t *testing.T) {
 func TestBatch_AnswerIsBounded(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	h.do(command.SetLevel{Level: record.LevelLife})
+	h.do(command.SetLevel{Level: 1})
 	h.submit(40, record.NewTask{Type: "mail", Payload: make([]byte, 1<<20)})
 	var claims, others []command.Command
 	for range 20 {
@@ -164,7 +164,7 @@ func TestBatch_AnswerIsBounded(t *testing.T) {
 func TestBatch_BareTasksAreCopies(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	h.do(command.SetLevel{Level: record.LevelLife})
+	h.do(command.SetLevel{Level: 1})
 	h.submit(12, record.NewTask{Type: "mail", Payload: make([]byte, 1<<20)})
 	var deletes []command.Command
 	for id := range uint64(12) {
@@ -188,7 +188,7 @@ func TestBatch_BareTasksAreCopies(t *testing.T) {
 func TestBatch_RepeatedClaimsAreBounded(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	h.do(command.SetLevel{Level: record.LevelLife})
+	h.do(command.SetLevel{Level: 1})
 	h.submit(8, record.NewTask{Type: "mail", Payload: make([]byte, 1<<20)})
 	claim := command.ClaimNext{WorkerID: "w1", Limit: 8, RequestID: "q"}
 	h.do(claim)
@@ -202,11 +202,16 @@ func TestBatch_RepeatedClaimsAreBounded(t *testing.T) {
 			t.Fatalf("op %d: %d claims", i, len(r.Claims))
 		}
 		for _, c := range r.Claims {
-			size += record.AnswerBytes(&c.Task)
+			size += record.AnswerBytes(c.Task)
 		}
 	}
 	if size > 2*answerBytesMax || size < answerBytesMax {
 		t.Errorf("%d bytes in the answer", size)
+	}
+	for id, task := range h.m.tasks.All() {
+		if len(task.Payload) != 1<<20 {
+			t.Errorf("task %d itself has lost its payload", id)
+		}
 	}
 }
 
@@ -224,7 +229,7 @@ func TestTick_ForgetsABoundedNumber(t *testing.T) {
 	}
 	h.stamp.U = rememberMS
 	h.do(command.Tick{})
-	if got := h.m.requests.Len(); got != 500 {
+	if got := h.m.requests.table.Len(); got != 500 {
 		t.Errorf("%d requests after a tick, want 500", got)
 	}
 	mustCheck(t, h.m)
@@ -232,7 +237,7 @@ func TestTick_ForgetsABoundedNumber(t *testing.T) {
 		t.Error("a request was repeated after its time")
 	}
 	h.do(command.Tick{})
-	if got := h.m.requests.Len() + h.m.forgetting.Len() + h.m.requestIDs.Len(); got != 0 {
+	if got := h.m.requests.table.Len() + h.m.requests.forgetting.Len() + h.m.requests.ids.Len(); got != 0 {
 		t.Errorf("%d left of forgotten requests", got)
 	}
 	mustCheck(t, h.m)
@@ -243,14 +248,15 @@ func TestTick_ForgetsABoundedNumber(t *testing.T) {
 func TestClaimNext_OldestRequestsMakeRoom(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	h.m.rememberedMax = 10
+	h.m.requests.max = 10
 	h.submit(30, record.NewTask{Type: "mail", Payload: []byte("p")})
 	for i := range 6 {
 		h.do(command.ClaimNext{WorkerID: "w1", Limit: 3, RequestID: fmt.Sprint(i)})
 		mustCheck(t, h.m)
 	}
-	if _, seq := h.m.findRequest("2"); seq != 0 || h.m.remembered != 9 {
-		t.Errorf("request 2 is number %d of %d claims, want it forgotten and 9", seq, h.m.remembered)
+	second := call{id: "2"}
+	if h.m.requests.find(&second, h.stamp.U); second.seq != 0 || h.m.requests.claims != 9 {
+		t.Errorf("request 2 is number %d of %d claims, want it forgotten and 9", second.seq, h.m.requests.claims)
 	}
 	if r := h.do(command.ClaimNext{WorkerID: "w1", Limit: 3, RequestID: "3"}); !r.Repeated {
 		t.Error("request 3 is forgotten")
@@ -259,6 +265,43 @@ func TestClaimNext_OldestRequestsMakeRoom(t *testing.T) {
 		t.Errorf("a claim of a forgotten request: %s", r.Code)
 	}
 	mustCheck(t, h.m)
+}
+
+// TestClaimNext_ManyCallsShareAnID ensures that no record of a claim request grows beyond
+// its bound, in whatever order the calls of its id come, and that each is repeated.
+func TestClaimNext_ManyCallsShareAnID(t *testing.T) {
+	t.Parallel()
+	const places, each = 30, 150
+	h := newHarness(t)
+	h.submit(places*each, record.NewTask{Type: "mail", Payload: []byte("p")})
+	claim := func(place int) command.ClaimNext {
+		return command.ClaimNext{WorkerID: "w1", Limit: each, RequestID: "r", RequestPlace: uint32(place)}
+	}
+	first := map[int][]record.ClaimRef{}
+	for i := range places {
+		place := (places - i) * 7 % places // neither ascending nor descending
+		first[place] = refsOf(h.do(claim(place)).Claims)
+	}
+	mustCheck(t, h.m)
+	sizes := []int{}
+	for _, q := range h.m.requests.table.All() {
+		sizes = append(sizes, len(q.Claims))
+	}
+	if diff := cmp.Diff([]int{7 * each, 7 * each, 7 * each, 7 * each, 2 * each}, sizes); diff != "" {
+		t.Errorf("claims of the records (-want +got):\n%s", diff)
+	}
+	h.m = restoredLike(t, h.m)
+	for place := range places {
+		r := h.do(claim(place))
+		if diff := cmp.Diff(first[place], refsOf(r.Claims)); !r.Repeated || diff != "" {
+			t.Fatalf("place %d, repeated %v (-first +again):\n%s", place, r.Repeated, diff)
+		}
+	}
+	other := claim(3)
+	other.Limit++
+	if r := h.do(other); r.Code != CodeInvalidRequest {
+		t.Errorf("another claim at a place that is taken: %+v", r)
+	}
 }
 
 // TestList_LooksAtABoundedNumber ensures that a page that finds nothing ends.
@@ -369,7 +412,10 @@ func TestApply_ResultsAreCopies(t *testing.T) {
 func showApplied(a Applied) string {
 	s := fmt.Sprintf("%+v", a.Leases)
 	for _, r := range a.Results {
-		s += fmt.Sprintf("%s %v %+v", r.Code, r.Repeated, r.Claims)
+		s += fmt.Sprintf("%s %v", r.Code, r.Repeated)
+		for _, c := range r.Claims {
+			s += fmt.Sprintf("%+v %d %v", *c.Task, c.Token, c.Live)
+		}
 		if r.Task != nil {
 			s += fmt.Sprintf("%+v", *r.Task)
 		}
@@ -393,8 +439,10 @@ func TestMachine_ForgetsTypes(t *testing.T) {
 		h.do(command.Delete{ID: r.Claims[0].Task.ID})
 		mustCheck(t, h.m)
 	}
-	if n := h.m.types.Len() + h.m.keys.Len() + h.m.tasks.Len(); n != 0 || h.m.Bytes() != 0 {
-		t.Errorf("%d things and %d bytes left", n, h.m.Bytes())
+	h.stamp.U, h.stamp.T = h.stamp.U+goneMS, h.stamp.T+goneMS
+	h.do(command.Tick{})
+	if n, bytes := h.m.types.Len()+h.m.keys.Len()+h.m.tasks.Len(), h.m.Bytes()-h.m.trail.Bytes(); n != 0 || bytes != 0 {
+		t.Errorf("%d things and %d bytes left", n, bytes)
 	}
 }
 
@@ -412,11 +460,11 @@ func TestMachine_RebuildRefusesContradictions(t *testing.T) {
 		"a task in the wrong place":       func(m *Machine) { m.tasks.Edit(2).ID = 1 },
 		"an unknown status":               func(m *Machine) { m.tasks.Edit(2).Status = 9 },
 		"no status":                       func(m *Machine) { m.tasks.Edit(2).Status = 0 },
-		"two requests with an id":         func(m *Machine) { m.requests.Edit(2).ID = "q1" },
+		"two requests with an id":         func(m *Machine) { m.requests.table.Edit(2).ID = "q1" },
 		"a request with the wrong number": func(m *Machine) { m.header.NextRequest = 2 },
-		"a request that miscounts":        func(m *Machine) { m.requests.Edit(1).Live = 2 },
-		"a request without claims":        func(m *Machine) { r := m.requests.Edit(1); r.Claims, r.Live = nil, 0 },
-		"two requests with a claim":       func(m *Machine) { m.requests.Edit(2).Claims = m.requests.Get(1).Claims },
+		"a request that miscounts":        func(m *Machine) { m.requests.table.Edit(1).Live = 2 },
+		"a request without claims":        func(m *Machine) { r := m.requests.table.Edit(1); r.Claims, r.Live = nil, 0 },
+		"two requests with a claim":       func(m *Machine) { m.requests.table.Edit(2).Claims = m.requests.table.Get(1).Claims },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -31,10 +31,10 @@ func (m *Machine) checkSteps() error {
 			finalizing = append(finalizing, index.Moment{At: f.EndU + f.TimeoutMS/2000 + 2, ID: id})
 		}
 	}
-	if len(m.parents) != parents || len(m.stepsEnded) > 0 || m.following {
-		return fmt.Errorf("%d parents in the index, want %d; %v have ended, following %v", len(m.parents), parents, m.stepsEnded, m.following)
+	if len(m.parents.byID) != parents || len(m.stepsEnded) > 0 {
+		return fmt.Errorf("%d parents in the index, want %d; %v have ended", len(m.parents.byID), parents, m.stepsEnded)
 	}
-	if got := slices.Collect(m.finalizing.All()); !slices.Equal(got, inOrder(finalizing)) {
+	if got := slices.Collect(m.times.finalizing.All()); !slices.Equal(got, inOrder(finalizing)) {
 		return fmt.Errorf("finalizations are over at %v, want %v", got, finalizing)
 	}
 	return nil
@@ -93,7 +93,7 @@ func (m *Machine) checkParent(t *record.Task, p *record.Plan) (statuses []record
 			}
 		}
 	}
-	got := m.parents[t.ID]
+	got := m.parents.byID[t.ID]
 	if got == nil || got.tasks != want.tasks || got.counts != want.counts || got.asked != want.asked || got.ended != want.ended || got.bytes != want.bytes {
 		return statuses, fmt.Errorf("derived is %+v, want %+v", got, want)
 	}

@@ -91,7 +91,7 @@ func (m *Machine) problemOf(t *record.Task) string {
 		return "has times of an end without one, or none"
 	case t.RemoveAt != 0 && t.RemoveAt <= t.CompletedAt:
 		return "is there though it is not to be kept"
-	case t.Status != record.StatusCompleted && (t.Then != nil || t.Result != nil || t.ResultPayload != nil):
+	case t.Status != record.StatusCompleted && (t.Then != nil && !movedOn(t) || t.Result != nil || t.ResultPayload != nil):
 		return "has results without being completed"
 	case t.MaxAttempts < 0 || t.Attempts < 0 || t.MaxAttempts > 0 && t.Attempts > t.MaxAttempts:
 		return "has more attempts than it may"
@@ -99,7 +99,7 @@ func (m *Machine) problemOf(t *record.Task) string {
 		return "waits without attempts left"
 	case len(t.Log) > record.AttemptsLogMax:
 		return "remembers too many attempts"
-	case t.Options != nil && o.ExpiresAt == 0 && o.Backoff == nil && o.RetentionMS == 0 && len(o.Labels) == 0 && o.Group == "" && !o.UniqueActive && !o.KeyOfType && o.Traceparent == "" && !parent && o.Step == nil:
+	case t.Options != nil && o.ExpiresAt == 0 && o.Backoff == nil && o.RetentionMS == 0 && len(o.Labels) == 0 && o.Group == "" && !o.UniqueActive && !o.KeyOfType && o.Traceparent == "" && o.Attributes == nil && o.Origin == nil && !parent && o.Step == nil:
 		return "has empty options"
 	}
 	return ""
@@ -118,7 +118,7 @@ func finalizationToken(t *record.Task) uint64 {
 	return 0
 }
 
-// lastToken returns the token of the last claim, 0 if there was none.
+// lastToken returns the token of the last claim, 0 before the first.
 func lastToken(log []record.Attempt) uint64 {
 	if len(log) == 0 {
 		return 0
@@ -129,7 +129,7 @@ func lastToken(log []record.Attempt) uint64 {
 func (m *Machine) checkCounts() error {
 	var all [record.StatusCancelled + 1]int64
 	types := map[string]*[record.StatusCancelled + 1]int64{}
-	for _, r := range m.settings {
+	for _, r := range m.types.settings {
 		types[r.Name] = new([record.StatusCancelled + 1]int64)
 	}
 	for _, t := range m.tasks.All() {
@@ -146,15 +146,15 @@ func (m *Machine) checkCounts() error {
 		return fmt.Errorf("%d types, want %d", m.types.Len(), len(types))
 	}
 	for name, counts := range types {
-		ts := m.typeNamed(name)
+		ts := m.types.named(name)
 		if ts == nil || ts.counts != *counts {
 			return fmt.Errorf("counts of type %q are not %v", name, counts)
 		}
-		if followed, ok := m.followed.Get(name); ok != (ts.latencies != nil) || ok && followed != ts {
+		if followed, ok := m.types.followed.Get(name); ok != (ts.latencies != nil) || ok && followed != ts {
 			return fmt.Errorf("latencies of type %q are counted if it is not followed, or not if it is", name)
 		}
 	}
-	if n := m.followed.Len(); n > min(len(types), FollowedMax) {
+	if n := m.types.followed.Len(); n > min(len(types), FollowedMax) {
 		return fmt.Errorf("%d of %d types are followed", n, len(types))
 	}
 	return m.checkWent()
@@ -162,15 +162,15 @@ func (m *Machine) checkCounts() error {
 
 // checkWent: a type that went has nothing, and is found by its name and its place.
 func (m *Machine) checkWent() (err error) {
-	m.went.byName.Scan(func(name string, ts *typeState) bool {
-		at, _ := m.went.inOrder.Get(ts.went)
-		if m.typeNamed(name) != nil || at != ts || ts.Name() != name || ts.tasks != 0 || ts.counts != (typeState{}).counts || ts.Oldest() != 0 {
+	m.types.went.byName.Scan(func(name string, ts *typeState) bool {
+		at, _ := m.types.went.inOrder.Get(ts.went)
+		if m.types.named(name) != nil || at != ts || ts.Name() != name || ts.tasks != 0 || ts.counts != (typeState{}).counts || ts.Oldest() != 0 {
 			err = fmt.Errorf("type %q, which went, has something, or another place", name)
 		}
 		return err == nil
 	})
-	if err == nil && m.went.inOrder.Len() != m.went.byName.Len() {
-		err = fmt.Errorf("%d types that went have places, want %d", m.went.inOrder.Len(), m.went.byName.Len())
+	if err == nil && m.types.went.inOrder.Len() != m.types.went.byName.Len() {
+		err = fmt.Errorf("%d types that went have places, want %d", m.types.went.inOrder.Len(), m.types.went.byName.Len())
 	}
 	return err
 }
@@ -199,7 +199,7 @@ func (m *Machine) checkKeys() error {
 			return fmt.Errorf("tasks %d and %d of the type %s have the key %q", all.ID, id, t.Type, t.Key)
 		}
 	}
-	for id, g := range m.gone.All() {
+	for id, g := range m.gone.table.All() {
 		if g.Key == "" {
 			continue
 		}
@@ -214,7 +214,7 @@ func (m *Machine) checkKeys() error {
 	if err := checkNames(m.keys, keys); err != nil {
 		return fmt.Errorf("keys: %w", err)
 	}
-	if err := checkNames(m.goneKeys, goneKeys); err != nil {
+	if err := checkNames(m.gone.keys, goneKeys); err != nil {
 		return fmt.Errorf("keys of removed tasks: %w", err)
 	}
 	return nil
@@ -240,12 +240,12 @@ func (m *Machine) checkClaims() error {
 			continue
 		}
 		n++
-		if ref, ok := m.claims.Get(t.Token); !ok || ref.task != id {
+		if ref, ok := m.claims.byToken[t.Token]; !ok || ref.task != id {
 			return fmt.Errorf("claim %d of task %d is not in the index", t.Token, id)
 		}
 	}
-	if n != m.claims.Len() || n != m.ClaimCount() {
-		return fmt.Errorf("%d claims in the index, want %d", m.claims.Len(), n)
+	if n != len(m.claims.byToken) || n != m.ClaimCount() {
+		return fmt.Errorf("%d claims in the index, want %d", len(m.claims.byToken), n)
 	}
 	last := uint64(0)
 	for l := range m.Leases() {
@@ -260,18 +260,24 @@ func (m *Machine) checkClaims() error {
 func (m *Machine) checkRequests() error {
 	n, claims, waiting, refs := 0, 0, 0, 0
 	forgetting := map[index.Moment]bool{}
-	for moment := range m.forgetting.All() {
+	for moment := range m.requests.forgetting.All() {
 		forgetting[moment] = true
 	}
-	for seq, r := range m.requests.All() {
+	for seq, r := range m.requests.table.All() {
 		n++
 		claims += len(r.Claims)
-		if _, known := m.requestOf(r.ID); known != seq || r.ID == "" || seq >= m.header.NextRequest || len(r.Claims) == 0 {
-			return fmt.Errorf("request %d has id %q, which leads to %d", seq, r.ID, known)
+		if r.ID == "" || seq >= m.header.NextRequest || len(r.Claims) == 0 || len(r.Claims) >= m.requests.full+1000 {
+			return fmt.Errorf("request %d has id %q and %d claims", seq, r.ID, len(r.Claims))
+		}
+		for _, c := range r.Claims {
+			q := call{id: r.ID, place: c.Place}
+			if m.requests.find(&q, math.MinInt64); q.seq != seq || len(q.got) == 0 {
+				return fmt.Errorf("request %d: place %d of its id %q leads to %d, with %d claims", seq, c.Place, r.ID, q.seq, len(q.got))
+			}
 		}
 		live := int32(0)
 		for _, c := range r.Claims {
-			ref, ok := m.claims.Get(c.Token)
+			ref, ok := m.claims.byToken[c.Token]
 			if ok {
 				live++
 				if ref.request != seq || ref.task != c.TaskID {
@@ -290,14 +296,13 @@ func (m *Machine) checkRequests() error {
 			}
 		}
 	}
-	m.claims.Scan(func(_ uint64, ref claimRef) bool {
+	for _, ref := range m.claims.byToken {
 		if ref.request != 0 {
 			refs--
 		}
-		return true
-	})
-	if refs != 0 || n != m.requestIDs.Len() || waiting != m.forgetting.Len() || claims != m.remembered {
-		return fmt.Errorf("%d requests, %d to forget, %d claims, %d unknown: index has %d, %d, %d", n, waiting, claims, -refs, m.requestIDs.Len(), m.forgetting.Len(), m.remembered)
+	}
+	if refs != 0 || n != m.requests.ids.Len() || waiting != m.requests.forgetting.Len() || claims != m.requests.claims {
+		return fmt.Errorf("%d requests, %d to forget, %d claims, %d unknown: index has %d, %d, %d", n, waiting, claims, -refs, m.requests.ids.Len(), m.requests.forgetting.Len(), m.requests.claims)
 	}
 	return nil
 }
@@ -312,8 +317,8 @@ func (m *Machine) checkNodes() error {
 // checkSchedules: each waits for its slot in the index, in the order of slots.
 func (m *Machine) checkSchedules() error {
 	var waiting []*record.ScheduleView
-	for i, v := range m.schedules {
-		if i > 0 && v.Name <= m.schedules[i-1].Name || v.Paused && v.NextRunAt != 0 || m.Schedule(v.Name) != v || v.LastTaskID >= m.header.NextID {
+	for i, v := range m.schedules.all {
+		if i > 0 && v.Name <= m.schedules.all[i-1].Name || v.Paused && v.NextRunAt != 0 || m.Schedule(v.Name) != v || v.LastTaskID >= m.header.NextID {
 			return fmt.Errorf("schedule %d is %+v", i, *v)
 		}
 		if v.NextRunAt != 0 {
@@ -323,8 +328,8 @@ func (m *Machine) checkSchedules() error {
 	slices.SortFunc(waiting, func(a, b *record.ScheduleView) int {
 		return cmp.Or(cmp.Compare(a.NextRunAt, b.NextRunAt), cmp.Compare(a.Name, b.Name))
 	})
-	if due := m.DueSchedules(math.MaxInt64, record.SchedulesMax); !slices.Equal(waiting, due) || m.slots.Len() != len(waiting) {
-		return fmt.Errorf("%d of %d schedules wait, want %d", len(due), m.slots.Len(), len(waiting))
+	if due := m.DueSchedules(math.MaxInt64, record.SchedulesMax); !slices.Equal(waiting, due) || m.schedules.slots.Len() != len(waiting) {
+		return fmt.Errorf("%d of %d schedules wait, want %d", len(due), m.schedules.slots.Len(), len(waiting))
 	}
 	return nil
 }
@@ -341,17 +346,17 @@ func (m *Machine) checkBytes() error {
 		want += bytes
 	}
 	want += m.bytesOfTypes()
-	for _, r := range m.requests.All() {
+	for _, r := range m.requests.table.All() {
 		want += record.BytesOfRequest(r)
 	}
-	for _, g := range m.gone.All() {
+	for _, g := range m.gone.table.All() {
 		want += record.BytesOfGone(g)
 	}
-	for _, v := range m.schedules {
+	for _, v := range m.schedules.all {
 		want += record.BytesOfSchedule(v)
 	}
-	if m.bytes+m.types.Bytes() != want || m.Bytes() != want+m.trail.Bytes()+bytesOfGaps(&m.tasks) {
-		return fmt.Errorf("%d bytes are held, want %d", m.bytes+m.types.Bytes(), want)
+	if m.bytes+m.RememberedBytes()+m.schedules.bytes+m.types.Bytes() != want || m.Bytes() != want+m.trail.Bytes()+bytesOfGaps(&m.tasks) {
+		return fmt.Errorf("%d bytes are held, want %d", m.bytes+m.RememberedBytes()+m.schedules.bytes+m.types.Bytes(), want)
 	}
 	return nil
 }
@@ -369,7 +374,7 @@ func (m *Machine) bytesOfTypes() (bytes int64) {
 	names, queues, levels := map[string]bool{}, map[queue]bool{}, map[level]bool{}
 	for _, t := range m.tasks.All() {
 		names[t.Type] = true
-		if ts := m.typeNamed(t.Type); t.Status == record.StatusPending && ts.Leads(t) {
+		if ts := m.types.named(t.Type); t.Status == record.StatusPending && ts.Leads(t) {
 			left := int32(math.MaxInt32) // a claim asks for 1,000 at most
 			if t.MaxAttempts > 0 && t.MaxAttempts-t.Attempts <= command.AttemptsLeftMax {
 				left = t.MaxAttempts - t.Attempts
@@ -378,7 +383,7 @@ func (m *Machine) bytesOfTypes() (bytes int64) {
 			levels[level{queue{t.Type, left}, t.Priority}] = true
 		}
 	}
-	for _, r := range m.settings {
+	for _, r := range m.types.settings {
 		names[r.Name] = true
 	}
 	for name := range names {

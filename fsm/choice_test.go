@@ -41,7 +41,7 @@ func (g *choices) apply(t testing.TB) testEntry {
 	g.stamp.T += int64(g.dice(400))
 	e := testEntry{Index: g.m.Index() + 1, Stamp: g.stamp}
 	if e.Index == 1 {
-		e.Commands = []command.Command{command.SetLevel{Level: record.LevelLife}}
+		e.Commands = []command.Command{command.SetLevel{Level: 1}}
 	}
 	for range 1 + g.dice(4) {
 		e.Commands = append(e.Commands, g.choose())
@@ -197,7 +197,7 @@ func TestChoices_AreWhatClaimableSays(t *testing.T) {
 func TestChoices_AreTold(t *testing.T) {
 	t.Parallel()
 	room := func(m *Machine, name string) int64 {
-		ts := m.typeNamed(name)
+		ts := m.types.named(name)
 		if ts == nil {
 			return 0
 		}
@@ -221,9 +221,9 @@ func TestChoices_AreTold(t *testing.T) {
 			}
 			for name, was := range before {
 				least := room(m, name) - was
-				if *m.settingsOf(name) != (record.TypeSettings{}) {
+				if *m.types.settingsOf(name) != (record.TypeSettings{}) {
 					least = min(least, 1)
-					if m.settingsOf(name).RateLimit > 0 && was > 0 {
+					if m.types.settingsOf(name).RateLimit > 0 && was > 0 {
 						least = 0
 					}
 				}

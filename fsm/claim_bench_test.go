@@ -114,7 +114,7 @@ func (s *benchState) timeClaims(b *testing.B, types []string) time.Duration {
 
 // timeRound is timeClaims of any claim of one task.
 func (s *benchState) timeRound(b *testing.B, c command.ClaimNext) time.Duration {
-	claimed, entries := make([]record.Task, benchRound), make([][]byte, benchRound)
+	claimed, entries := make([]*record.Task, benchRound), make([][]byte, benchRound)
 	for i := range entries {
 		entries[i] = s.appendEntry(nil, s.index+1+uint64(i), c)
 	}

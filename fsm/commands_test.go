@@ -34,8 +34,8 @@ func TestApply_HasARuleForEachKind(t *testing.T) {
 	}
 }
 
-// What a command says that it is about are its own fields: every id of a task, every
-// new task, every type and every worker that it has.
+// AboutOf returns all ids of tasks, new tasks, types
+// and workers in a command's fields.
 func TestAboutOf_NamesWhatTheCommandHas(t *testing.T) {
 	t.Parallel()
 	for _, c := range fullCommands() {

@@ -41,7 +41,7 @@ func (h *harness) expect(c command.Command, want string) Result {
 func oneClaimed(t *testing.T) (*harness, command.Hold) {
 	t.Helper()
 	h := newHarness(t)
-	h.do(command.SetLevel{Level: record.LevelLife})
+	h.do(command.SetLevel{Level: 1})
 	h.submit(1, record.NewTask{Type: "mail", Params: []byte("1")})
 	h.do(command.ClaimNext{WorkerID: "w1", Limit: 1})
 	return h, command.Hold{ID: 1, WorkerID: "w1", Token: 1}

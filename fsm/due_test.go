@@ -139,34 +139,14 @@ func TestMachine_TickIsBounded(t *testing.T) {
 	s.due(s.T + failedRetentionMS)
 	s.wait(failedRetentionMS)
 	s.must(command.Tick{})
-	if got := s.m.gone.Len(); got != dueTickMax {
+	if got := s.m.gone.table.Len(); got != dueTickMax {
 		t.Errorf("one tick removed %d tasks", got)
 	}
 	s.must(command.Tick{})
 	s.due(0)
 	s.wait(goneMS)
 	s.must(command.Tick{})
-	if got := s.m.gone.Len(); got != n {
+	if got := s.m.gone.table.Len(); got != n {
 		t.Errorf("one tick forgot all but %d tasks, want %d", got, n)
-	}
-}
-
-// Nothing of this happens before the cluster has agreed on the feature level.
-func TestMachine_LevelOneKeepsNoTimes(t *testing.T) {
-	t.Parallel()
-	s := &story{t: t, m: New(), Stamp: record.Stamp{U: 1, T: storyEpoch}}
-	s.do(command.SetLevel{Level: 1})
-	id := s.submit(record.NewTask{RunAt: s.T + 100, RetentionMS: record.KeepNone})
-	s.must(command.Complete{Hold: s.claim(id)})
-	if got := s.status(id, record.StatusCompleted); got.RemoveAt != 0 || got.Options != nil {
-		t.Errorf("at level 1 the task ended as %+v", got)
-	}
-	s.due(0)
-	s.wait(2 * failedRetentionMS)
-	s.must(command.Tick{})
-	s.status(id, record.StatusCompleted)
-	s.must(command.SetLevel{Level: record.LevelLife})
-	if got := s.must(command.Evict{}).Evicted; got != 1 {
-		t.Errorf("%d evicted of what ended at level 1, want 1", got)
 	}
 }

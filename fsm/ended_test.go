@@ -95,7 +95,7 @@ func TestMachine_KeepsNone(t *testing.T) {
 			if s.m.Get(id) != nil || s.m.ByKey("k") != nil {
 				t.Error("it is there")
 			}
-			if g := s.m.findGone(id); g == nil || g.Status != c.want || g.Key != "k" {
+			if g := s.m.gone.find(id, s.m.Stamp().U); g == nil || g.Status != c.want || g.Key != "k" {
 				t.Errorf("it left %+v", g)
 			}
 			s.due(0)
@@ -144,7 +144,7 @@ func TestMachine_Evicts(t *testing.T) {
 	if r := s.must(command.Evict{Bytes: -1}); r.Evicted != 0 || s.m.Get(live) == nil {
 		t.Error("evicted what had not ended")
 	}
-	if s.m.findGone(ids[0]) == nil {
+	if s.m.gone.find(ids[0], s.m.Stamp().U) == nil {
 		t.Error("an evicted task is not remembered")
 	}
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// actsCommands has a command of each type that knows a field of level 5, with
-// every field set. Golden files hold them, so they do not change.
+// actsCommands has commands of operators, with every field set.
 func actsCommands() []command.Command {
 	setType := lifeCommands()[8].(command.SetType)
 	setType.By = "deploy"
@@ -34,7 +33,7 @@ func actsCommands() []command.Command {
 		command.RunSchedules{Items: []command.ScheduleRun{{Name: "hourly", Version: 127, Slot: 1, Next: 1_780_003_600_000, Skip: true, Passed: 10_000}}},
 		command.UseJoinToken{Hash: tokenHash("one"), UUID: fullNode.UUID, NodeID: "n1"},
 		command.SetPageSecret{Secret: tokenHash("page")},
-		groupAct(),
+		boundedAct(),
 		fullDefaults(),
 	}
 }
@@ -60,10 +59,10 @@ func drawSetDefaults(t *rapid.T) command.SetDefaults {
 	}
 }
 
-// groupAct is an action on a group of failed tasks.
-func groupAct() command.Act {
+// boundedAct is an action with every field set.
+func boundedAct() command.Act {
 	act := sightCommands()[3].(command.Act)
-	act.Filter.ErrorGroup = math.MaxUint64
+	act.EndedUntil = 1_780_000_060_000
 	return act
 }
 

@@ -25,7 +25,7 @@ func keyCommands() []command.Command {
 	return []command.Command{
 		command.Submit{Tasks: []record.NewTask{task}},
 		complete,
-		command.Batch{Atomic: true, Ops: []command.Command{command.Submit{Tasks: []record.NewTask{task}}, complete}},
+		command.Batch{Atomic: true, RequestID: "request-1", Ops: []command.Command{command.Submit{Tasks: []record.NewTask{task}}, complete}},
 		schedule,
 	}
 }

@@ -6,21 +6,21 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/claimq/claimq/fsm/command"
-	"github.com/claimq/claimq/fsm/errorgroup"
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// sightCommands has a command of each type that knows a field of level 3, with
-// every field set. Golden files hold them, so they do not change.
+// sightCommands has commands about schedules, the trail and many tasks, and those with a trace
+// context, with every field set.
 func sightCommands() []command.Command {
 	task := lifeCommands()[0].(command.Submit).Tasks[0]
+	task.Attributes = []byte(`{"a":1}`)
 	task.Traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	complete := lifeCommands()[2].(command.Complete)
 	complete.Submit = []record.NewTask{task, task}
 	return []command.Command{
 		command.Submit{Tasks: []record.NewTask{task}},
 		complete,
-		command.Batch{Atomic: true, Ops: []command.Command{command.Submit{Tasks: []record.NewTask{task}}, complete}},
+		command.Batch{Atomic: true, RequestID: "request-1", Ops: []command.Command{command.Submit{Tasks: []record.NewTask{task}}, complete}},
 		command.Act{
 			Action: command.ActionDelete, IDs: []uint64{1, 127, 128, 1<<53 - 1}, AddAttempts: math.MaxInt32,
 			Filter: record.Filter{
@@ -52,6 +52,7 @@ func drawSight(t *rapid.T, k command.Kind) command.Command {
 			IDs:         drawSlice(t, "ids", func(t *rapid.T) uint64 { return drawID(t, "id") }),
 			Filter:      drawFilter(t),
 			AddAttempts: rapid.Int32().Draw(t, "attempts"),
+			EndedUntil:  i64.Draw(t, "ended until"),
 		}
 	case command.KindSetSchedule:
 		return command.SetSchedule{Schedule: record.Schedule{
@@ -81,6 +82,5 @@ func drawFilter(t *rapid.T) record.Filter {
 		Status: record.Status(rapid.Uint8Range(0, uint8(record.StatusCancelled)).Draw(t, "status")), Type: str.Draw(t, "type"),
 		WorkerID: str.Draw(t, "worker"), Key: str.Draw(t, "key"), ParentID: drawID(t, "parent"),
 		Labels: drawSlice(t, "labels", drawLabel), CreatedAfter: i64.Draw(t, "after"), CreatedBefore: i64.Draw(t, "before"),
-		ErrorGroup: errorgroup.ID(rapid.Uint64().Draw(t, "error group")),
 	}
 }

@@ -12,8 +12,7 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// stepsCommands has a command of each type that knows a field of level 4, with
-// every field set. Golden files hold them, so they do not change.
+// stepsCommands has commands about parents and their steps, with every field set.
 func stepsCommands() []command.Command {
 	task := sightCommands()[0].(command.Submit).Tasks[0]
 	parent := task
@@ -32,7 +31,7 @@ func stepsCommands() []command.Command {
 	return []command.Command{
 		command.Submit{Tasks: []record.NewTask{parent}},
 		complete,
-		command.Batch{Atomic: true, Ops: []command.Command{command.Submit{Tasks: []record.NewTask{parent}}, complete}},
+		command.Batch{Atomic: true, RequestID: "request-1", Ops: []command.Command{command.Submit{Tasks: []record.NewTask{parent}}, complete}},
 		command.ClaimFinalization{ID: 1<<53 - 1, ProcessorID: "processor-1", TimeoutMS: 3_600_000},
 		command.ExtendFinalization{ID: 1<<53 - 1, ProcessorID: "processor-1", TimeoutMS: 1000},
 		command.ReleaseFinalization{ID: 1<<53 - 1, ProcessorID: "processor-1"},

@@ -6,8 +6,7 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// zonesCommands has the commands that know a field of level 7 of time zones, with every field
-// set. A golden file holds them, so they do not change.
+// zonesCommands has the commands with fields of time zones, with every field set.
 func zonesCommands() []command.Command {
 	isSchedule := func(c command.Command) bool { return command.KindOf(c) == command.KindSetSchedule }
 	keys := keyCommands()

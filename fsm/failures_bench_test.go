@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/claimq/claimq/fsm/command"
-	"github.com/claimq/claimq/fsm/errorgroup"
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -19,7 +18,7 @@ func newFailed(tb testing.TB, tasks, every int) *Machine {
 		index++
 		return mustApplyTo(tb, m, testEntry{index, record.Stamp{U: t, T: storyEpoch + t}, commands}).Results
 	}
-	apply(1, command.SetLevel{Level: record.LevelActs})
+	apply(1, command.SetLevel{Level: 1})
 	for first := 0; first < tasks; first += 1000 {
 		batch := make([]record.NewTask, 1000)
 		for i := range batch {
@@ -41,48 +40,52 @@ func newFailed(tb testing.TB, tasks, every int) *Machine {
 	return m
 }
 
-// 10,000 failed tasks are grouped, as GET /api/failures does it.
+// 10,000 failed tasks are read, as GET /api/failures does it before it groups them.
 func BenchmarkFailures(b *testing.B) {
 	m := newFailed(b, 20_000, 2)
 	for _, limit := range []int{1000, 10_000} {
 		b.Run(fmt.Sprint(limit), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				var groups errorgroup.Groups
-				m.Failures(&groups, FailuresQuery{Limit: limit})
-				if groups.Looked != limit {
-					b.Fatalf("%d groups of %d", groups.Len(), groups.Looked)
+				looked := 0
+				m.Failures(FailuresQuery{Limit: limit}, func(_, _ []byte, _ End) { looked++ })
+				if looked != limit {
+					b.Fatalf("it looked at %d", looked)
 				}
 			}
 		})
 	}
 }
 
-// The longest that a page of a group holds the lock.
+// The longest that a page of errors that no task has holds the lock.
 func BenchmarkList_Look(b *testing.B) {
 	m := newFailed(b, 20_000, 1)
-	none := record.Filter{ErrorGroup: errorgroup.Of("type-1", "none")}
+	none := ListQuery{Filter: record.Filter{Status: record.StatusFailed}, Failure: func(_, err []byte) bool { return string(err) == "none" }, Limit: 100}
 	for _, look := range []int{500, 1000, 10_000} {
 		b.Run(fmt.Sprint(look), func(b *testing.B) {
 			for b.Loop() {
-				m.List(ListQuery{Filter: none, Limit: 100, Look: look})
+				none.Look = look
+				m.List(none)
 			}
 		})
 	}
 }
 
-// A page of what ended last costs the same whatever else there is, and so does a page of a
-// group that nearly no task is of.
+// A page of what ended last costs the same whatever else there is, and so does a page of an
+// error that nearly no task has.
 func BenchmarkList_ByEnd(b *testing.B) {
 	m := newFailed(b, 1_000_000, 1000)
 	newest := ListQuery{Filter: record.Filter{Status: record.StatusFailed}, ByEnd: true, Limit: 50}
 	failed := m.List(newest).Tasks[0]
 	for name, q := range map[string]ListQuery{
-		"failed, 50":          newest,
-		"completed, 50":       {Filter: record.Filter{Status: record.StatusCompleted}, ByEnd: true, Limit: 50},
-		"completed, 1000":     {Filter: record.Filter{Status: record.StatusCompleted}, ByEnd: true, Limit: 1000},
-		"failed, 50 of group": {Filter: record.Filter{Status: record.StatusFailed, ErrorGroup: errorgroup.Of(failed.Type, failed.Error)}, ByEnd: true, Limit: 50},
-		"failed, 50, by id":   {Filter: record.Filter{Status: record.StatusFailed}, Descending: true, Limit: 50},
+		"failed, 50":      newest,
+		"completed, 50":   {Filter: record.Filter{Status: record.StatusCompleted}, ByEnd: true, Limit: 50},
+		"completed, 1000": {Filter: record.Filter{Status: record.StatusCompleted}, ByEnd: true, Limit: 1000},
+		"failed, 50 of error": {
+			Filter: record.Filter{Status: record.StatusFailed}, ByEnd: true, Limit: 50,
+			Failure: func(taskType, err []byte) bool { return string(taskType) == failed.Type && string(err) == failed.Error },
+		},
+		"failed, 50, by id": {Filter: record.Filter{Status: record.StatusFailed}, Descending: true, Limit: 50},
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

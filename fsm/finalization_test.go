@@ -12,6 +12,7 @@ import (
 
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
+	"github.com/claimq/claimq/internal/proof"
 )
 
 // newParentOf returns a parent with steps a, b, ... that depend on nothing.
@@ -253,7 +254,7 @@ func TestFinalizationClaim_EndsByTheLeaseClock(t *testing.T) {
 // over earlier than it was, or earlier than it says.
 func TestFinalizationClaim_LastsAtLeastAsLong(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	proof.Check(t, func(t *rapid.T) {
 		timeout := rapid.Int64Range(1000, 3_600_000)
 		f := &record.Finalization{ProcessorID: "p", Token: 1, TimeoutMS: timeout.Draw(t, "timeout")}
 		u := rapid.Int64Range(0, 1<<40).Draw(t, "U")
@@ -533,7 +534,7 @@ func TestFinalize_NotKept(t *testing.T) {
 		t.Errorf("again: %+v of %+v", again, again.Task)
 	}
 	restored := restore(t, snapshotOf(t, s.m))
-	if g := restored.gone.Get(1); g == nil || g.WorkerID != "p1" || g.Token != token {
+	if g := restored.gone.table.Get(1); g == nil || g.WorkerID != "p1" || g.Token != token {
 		t.Errorf("restored, it is remembered as %+v", g)
 	}
 }
@@ -666,7 +667,7 @@ func TestBatch_UndoesWhatEndedAFinalization(t *testing.T) {
 }
 
 // TestRestore_KeepsFinalizations ensures that claims that live, are over, and were
-// given back go on after a restore as they were.
+// given back are unchanged after a restore.
 func TestRestore_KeepsFinalizations(t *testing.T) {
 	t.Parallel()
 	s := newParentStory(t, 2)

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/claimq/claimq/fsm/command"
-	"github.com/claimq/claimq/fsm/errorgroup"
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -47,7 +46,7 @@ func (g *generator) setSchedule(m *Machine) command.SetSchedule {
 }
 
 // runSchedules runs mostly slots that are due, some of them twice, and sometimes
-// ones that are not, or of a schedule as it was before.
+// ones that are not, or of an earlier version of a schedule.
 func (g *generator) runSchedules(m *Machine) command.RunSchedules {
 	var c command.RunSchedules
 	for i := range 1 + g.dice(4) {
@@ -96,6 +95,9 @@ func (g *generator) act(m *Machine) command.Act {
 	if c.Action == command.ActionRetry {
 		c.AddAttempts = int32(g.dice(3))
 	}
+	if g.dice(5) == 1 {
+		c.EndedUntil = m.Stamp().T - int64(g.dice(2000))
+	}
 	return c
 }
 
@@ -114,16 +116,6 @@ func (g *generator) wantedLabels(m *Machine) []record.Label {
 	return labels[g.dice(len(labels)):]
 }
 
-// errorGroup is mostly that of a task that failed.
-func (g *generator) errorGroup(m *Machine) errorgroup.ID {
-	failed := m.List(ListQuery{Filter: record.Filter{Status: record.StatusFailed}, Limit: 1000}).Tasks
-	if len(failed) == 0 || g.dice(5) == 1 {
-		return errorgroup.Of(g.taskType(), pick(g, "", "boom", "none such"))
-	}
-	t := failed[g.dice(len(failed))]
-	return errorgroup.Of(t.Type, t.Error)
-}
-
 // filter mostly leaves something to select.
 func (g *generator) filter(m *Machine) record.Filter {
 	var f record.Filter
@@ -132,9 +124,7 @@ func (g *generator) filter(m *Machine) record.Filter {
 		created = t.CreatedAt
 	}
 	for range g.dice(3) {
-		switch g.dice(10) {
-		case 9:
-			f.ErrorGroup = g.errorGroup(m)
+		switch g.dice(9) {
 		case 0:
 			f.Status = pick(g, record.StatusPending, record.StatusScheduled, record.StatusClaimed, record.StatusCompleted, record.StatusFailed, record.StatusCancelled, record.StatusBlocked, record.StatusRunning)
 		case 1:

@@ -36,7 +36,7 @@ func (g *generator) newParent() record.NewTask {
 // step is the task of a step.
 func (g *generator) step(traceparent string) record.NewTask {
 	t := g.plainTask()
-	t.Key, t.UniqueActive, t.KeyOfType, t.RetentionMS, t.Traceparent = "", false, false, 0, traceparent
+	t.Key, t.UniqueActive, t.KeyOfType, t.RetentionMS, t.Traceparent, t.Attributes = "", false, false, 0, traceparent, nil
 	return t
 }
 
@@ -96,9 +96,9 @@ func (g *generator) parentThat(m *Machine, is func(t *record.Task) bool) uint64 
 	return parents[g.dice(min(len(parents), 6))]
 }
 
-// finalizable tells whether the parent is one that processors ask for: one of them
+// toFinalize tells whether the parent is one that processors ask for: one of them
 // did, or it has a step that completed.
-func finalizable(m *Machine, t *record.Task) bool {
+func toFinalize(m *Machine, t *record.Task) bool {
 	plan := t.Options.Parent.Plan
 	ready := t.Options.Parent.Finalization != nil
 	for place := range plan.Steps {
@@ -179,7 +179,7 @@ func (g *generator) themedSteps(m *Machine) command.Command {
 
 // finalization is a command of those who finalize: few processors, few parents.
 func (g *generator) finalization(m *Machine) command.Command {
-	id, by := g.parentThat(m, func(t *record.Task) bool { return finalizable(m, t) }), g.processor()
+	id, by := g.parentThat(m, func(t *record.Task) bool { return toFinalize(m, t) }), g.processor()
 	var token uint64
 	if t := m.Get(id); t != nil && t.Options != nil && t.Options.Parent != nil && t.Options.Parent.Finalization != nil && g.dice(4) > 0 {
 		f := t.Options.Parent.Finalization
@@ -190,7 +190,7 @@ func (g *generator) finalization(m *Machine) command.Command {
 	}
 	if g.dice(3) == 1 { // whose steps have all ended
 		id = g.parentThat(m, func(t *record.Task) bool {
-			return t.Status == record.StatusRunning && m.finalizationState(t.ID) == record.StateEvaluatingResults
+			return t.Status == record.StatusRunning && finalizationState(m, t.ID) == record.StateEvaluatingResults
 		})
 	}
 	switch g.dice(10) {

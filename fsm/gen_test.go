@@ -43,7 +43,7 @@ func drawThemedLog(t *rapid.T, entriesMax, first, end int) []testEntry {
 // makeLog makes a log by applying it, so that it knows which claims live.
 func (g *generator) makeLog(n int) []testEntry {
 	m := New()
-	m.goneMax = smallMemory
+	m.gone.max = smallMemory
 	log := make([]testEntry, n)
 	for i := range log {
 		log[i] = g.entry(m)
@@ -64,8 +64,8 @@ func mustApplyTo(t rapid.TB, m *Machine, e testEntry) Applied {
 	return a
 }
 
-// generator makes random commands. dice returns one of 0 to n-1; 0 is the
-// plainest choice, which is what properties shrink to.
+// generator makes random commands. dice returns one of 0 to n-1; 0 is
+// the plainest choice, to which properties shrink.
 type generator struct {
 	dice  func(n int) int
 	index uint64
@@ -97,8 +97,7 @@ func newGenerator(dice func(n int) int) *generator {
 	return &generator{dice: dice, stamp: record.Stamp{T: 1_700_000_000_000}, theme: dice(themeCount)}
 }
 
-// entry returns the next entry for a log that has led to m. It has no command
-// that its feature level does not allow.
+// entry returns the next entry for a log that has led to m.
 func (g *generator) entry(m *Machine) testEntry {
 	g.index += uint64(1 + g.dice(3))
 	e := testEntry{Index: g.index}
@@ -109,9 +108,6 @@ func (g *generator) entry(m *Machine) testEntry {
 	e.Stamp = g.stamp
 	for range 1 + g.dice(4) {
 		c := g.command(m)
-		for command.LevelOf(c) > max(m.Level(), 1) {
-			c = g.command(m)
-		}
 		e.Commands = append(e.Commands, c)
 		g.past = append(g.past[max(0, len(g.past)+1-pastMax):], c)
 		// The model cannot tell what jitter an expiry drew, or what an eviction
@@ -158,7 +154,7 @@ func (g *generator) moveClocks(m *Machine) {
 // forgotten returns when one of the removed tasks will be forgotten.
 func (g *generator) forgotten(m *Machine) int64 {
 	var at []int64
-	for _, x := range m.gone.All() {
+	for _, x := range m.gone.table.All() {
 		at = append(at, x.ForgetU)
 	}
 	if len(at) == 0 {
@@ -190,7 +186,7 @@ func (g *generator) command(m *Machine) command.Command {
 	case 18, 19, 20:
 		return g.fail(m)
 	case 21:
-		return command.Extend{Hold: g.hold(m), LeaseMS: g.lease(), Progress: pick(g, nil, []byte(`1`), []byte(`"half"`))}
+		return command.Extend{Hold: g.hold(m), LeaseMS: g.lease(), Progress: pick(g, nil, []byte(`1`), []byte(`"half"`)), Exact: g.dice(3) == 0}
 	case 22, 23:
 		return command.Release{Hold: g.hold(m), DelayMS: g.delay(), Answer: uint32(g.dice(3))}
 	case 24, 25:
@@ -348,6 +344,8 @@ func (g *generator) plainTask() record.NewTask {
 			t.DelayMS = g.delay()
 		case 1:
 			t.RunAt = g.time()
+		default:
+			t.AtOnce = g.dice(2) == 0
 		}
 	}
 	if g.often(themeTime) {
@@ -367,6 +365,7 @@ func (g *generator) plainTask() record.NewTask {
 	}
 	if g.dice(12) == 1 {
 		t.Traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+		t.Attributes = []byte(`{"a":1}`)
 	}
 	return t
 }
@@ -414,6 +413,9 @@ func (g *generator) nextClaim() command.ClaimNext {
 		LeaseMS:   g.lease(),
 		RequestID: g.request(),
 	}
+	if c.RequestID != "" {
+		c.RequestPlace = pick[uint32](g, 0, 0, 1, 2, 3)
+	}
 	if g.dice(4) == 1 {
 		c.MoreAttempts = pick[int32](g, 1, 2, 0, command.AttemptsLeftMax)
 	}
@@ -427,7 +429,7 @@ func (g *generator) nextClaim() command.ClaimNext {
 }
 
 func (g *generator) complete(m *Machine) command.Complete {
-	c := command.Complete{Hold: g.hold(m), Result: g.bytes("result")}
+	c := command.Complete{Hold: g.hold(m), Result: g.bytes("result"), Late: g.dice(3) == 0}
 	if g.often(themeThen) {
 		c.Submit = g.submit().Tasks
 	}
@@ -455,7 +457,7 @@ func (g *generator) retry(m *Machine) command.Retry {
 			ended = append(ended, t)
 			if t.Opts().UniqueActive {
 				active = append(active, t)
-				if _, gone := goneHolder(t.Type, t.Key, t.Opts().KeyOfType, m.goneByKeyName); gone != nil {
+				if _, gone := m.goneHolder(t.Type, t.Key, t.Opts().KeyOfType, (*goneTasks).named); gone != nil {
 					taken = append(taken, t)
 				}
 			}
@@ -519,11 +521,23 @@ func (g *generator) setType() command.SetType {
 	if has(record.TypeRetention, themeTime) {
 		c.Settings.RetentionMS = g.retention()
 	}
+	if has(record.TypeDelay, themeTime) {
+		c.Settings.DelayMS = pick[int64](g, 1, 700, 5000)
+	}
+	if has(record.TypeDeadLetter, themeTime) {
+		c.Settings.DeadLetter, c.Settings.DeadLetterAfter = g.taskType(), pick[int32](g, 0, 1, 2)
+	}
+	if has(record.TypeQueue, themeLimits) {
+		c.Settings.Queue = pick(g, "1 a", "2 b")
+	}
+	if g.dice(8) == 0 {
+		c.IfQueue, c.Queue = true, pick(g, "", "1 a", "2 b")
+	}
 	return c
 }
 
 func (g *generator) batch(m *Machine) command.Batch {
-	b := command.Batch{Atomic: g.dice(2) == 0}
+	b := command.Batch{Atomic: g.dice(2) == 0, RequestID: g.request()}
 	for range 1 + g.dice(4) {
 		b.Ops = append(b.Ops, g.op(m, b.Atomic))
 	}
@@ -564,7 +578,7 @@ func (g *generator) op(m *Machine, atomic bool) command.Command {
 		f.RetryIn = f.RetryIn || atomic // in place of a backoff and its jitter
 		return f
 	case 8:
-		return command.Extend{Hold: g.hold(m), LeaseMS: g.lease()}
+		return command.Extend{Hold: g.hold(m), LeaseMS: g.lease(), Exact: g.dice(3) == 0}
 	case 9:
 		return command.Release{Hold: g.hold(m), DelayMS: g.delay(), Answer: uint32(g.dice(3))}
 	case 10:
@@ -583,7 +597,7 @@ func (g *generator) hold(m *Machine) command.Hold {
 	if leases := liveLeases(m); len(leases) > 0 && g.dice(4) > 0 {
 		h.ID = leases[g.dice(len(leases))].TaskID
 	}
-	if x := m.gone.Get(h.ID); x != nil && x.WorkerID != "" && g.dice(6) > 0 {
+	if x := m.gone.table.Get(h.ID); x != nil && x.WorkerID != "" && g.dice(6) > 0 {
 		h.WorkerID, h.Token = x.WorkerID, x.Token
 	}
 	if t := m.Get(h.ID); t != nil && len(t.Log) > 0 && g.dice(6) > 0 {
@@ -622,7 +636,7 @@ func (g *generator) id(m *Machine) uint64 {
 	case 0:
 		return 1 + uint64(g.dice(int(m.header.NextID)+1))
 	case 1:
-		for id := range m.gone.All() {
+		for id := range m.gone.table.All() {
 			known = append(known, id)
 		}
 	default:

@@ -44,57 +44,12 @@ func goldenEntries() []goldenEntry {
 			command.Tick{},
 		}},
 	}
-	for _, c := range firstCommands() {
+	for _, c := range fullCommands() {
 		all = append(all, goldenEntry{
 			name: strings.ReplaceAll(command.KindOf(c).String(), " ", "-"), stamp: fullStamp, commands: []command.Command{c},
 			comment: fmt.Sprintf("command type %d, %v, every field set", command.KindOf(c), command.KindOf(c)),
 		})
 	}
-	for _, c := range lifeCommands() {
-		all = append(all, goldenEntry{
-			name: strings.ReplaceAll(command.KindOf(c).String(), " ", "-") + "-level-2", stamp: fullStamp, commands: []command.Command{c},
-			comment: fmt.Sprintf("command type %d, %v, every field of feature level 2 set", command.KindOf(c), command.KindOf(c)),
-		})
-	}
-	for _, c := range sightCommands() {
-		all = append(all, goldenEntry{
-			name: strings.ReplaceAll(command.KindOf(c).String(), " ", "-") + "-level-3", stamp: fullStamp, commands: []command.Command{c},
-			comment: fmt.Sprintf("command type %d, %v, every field of feature level 3 set", command.KindOf(c), command.KindOf(c)),
-		})
-	}
-	for _, c := range stepsCommands() {
-		all = append(all, goldenEntry{
-			name: strings.ReplaceAll(command.KindOf(c).String(), " ", "-") + "-level-4", stamp: fullStamp, commands: []command.Command{c},
-			comment: fmt.Sprintf("command type %d, %v, every field of feature level 4 set", command.KindOf(c), command.KindOf(c)),
-		})
-	}
-	for _, c := range actsCommands() {
-		all = append(all, goldenEntry{
-			name: strings.ReplaceAll(command.KindOf(c).String(), " ", "-") + "-level-5", stamp: fullStamp, commands: []command.Command{c},
-			comment: fmt.Sprintf("command type %d, %v, every field of feature level 5 set", command.KindOf(c), command.KindOf(c)),
-		})
-	}
-	// It knows the field from the level that it raises to.
-	all = append(all, goldenEntry{
-		name: "set-level-level-5", stamp: fullStamp, commands: []command.Command{command.SetLevel{Level: record.LevelActs, By: "deploy"}},
-		comment: "command type 132, set level, every field of feature level 5 set",
-	})
-	all = append(all, goldenEntry{
-		name: "set-level-defaults", stamp: fullStamp, commands: []command.Command{command.SetLevel{Level: record.LevelActs, By: "deploy", Defaults: fullDefaults().Defaults}},
-		comment: "command type 132, set level, every field of feature level 5 set, with the server's defaults",
-	})
-	all = append(all, goldenEntry{
-		name: "set-level-level-7", stamp: fullStamp, commands: []command.Command{command.SetLevel{Level: record.LevelPlaces, By: "deploy", Defaults: fullDefaults().Defaults, Place: 1 << 50}},
-		comment: "command type 132, set level, every field of feature level 7 set",
-	})
-	all = append(all, goldenEntry{
-		name: "schedules-level-7", stamp: fullStamp, commands: zonesCommands(),
-		comment: "command types 133, set schedule, and 135, run schedules, every field of feature level 7 set",
-	})
-	all = append(all, goldenEntry{
-		name: "release-level-7", stamp: fullStamp, commands: []command.Command{fullRelease()},
-		comment: "command type 7, release, every field of feature level 7 set",
-	})
 	all = append(all, goldenEntry{
 		name: "keys-of-types", stamp: fullStamp, commands: keyCommands(),
 		comment: "command types 1, submit, 4, complete, 15, batch, and 133, set schedule, with key_of_type",
@@ -216,6 +171,7 @@ func goldenLog() []testEntry {
 	entries = append(entries, goldenKeys()...)
 	entries = append(entries, goldenRepeats()...)
 	entries = append(entries, goldenZones()...)
+	entries = append(entries, goldenDeadLetters()...)
 	log := make([]testEntry, len(entries))
 	for i, commands := range entries {
 		log[i] = testEntry{
@@ -229,14 +185,14 @@ func goldenLog() []testEntry {
 	return log
 }
 
-// goldenLife is the part of goldenLog that needs feature level 2. It begins with
+// goldenLife is the part of goldenLog about tasks' lives. It begins with
 // id 7 and token 7.
 func goldenLife() [][]command.Command {
 	hold := func(id, token uint64) command.Hold { return command.Hold{ID: id, WorkerID: "worker-1", Token: token} }
 	backoff := &record.Backoff{InitialMS: 1000, MaxMS: 60_000, Factor: 2_000_000, Jitter: 200_000}
 	labels := []record.Label{{Name: "customer", Value: "ann"}, {Name: "region", Value: "eu"}}
 	return [][]command.Command{
-		{command.SetLevel{Level: 2}, command.SetType{Type: "scan", Set: record.TypeFieldsAll, Settings: record.TypeSettings{
+		{command.SetType{Type: "scan", Set: record.TypeFieldsAll, Settings: record.TypeSettings{
 			MaxClaimed: 10, RateLimit: 2_500_000, LeaseMS: 45_000, LimitSet: true, MaxAttempts: 5, Backoff: backoff, RetentionMS: 3_600_000,
 		}}, command.SetType{Type: "video", Set: record.TypePaused, Settings: record.TypeSettings{Paused: true}}},
 		{command.Submit{Tasks: []record.NewTask{
@@ -256,12 +212,12 @@ func goldenLife() [][]command.Command {
 	}
 }
 
-// goldenSight is the part of goldenLog that needs feature level 3. It begins
+// goldenSight is the part of goldenLog about schedules and the trail. It begins
 // with id 14 and token 13.
 func goldenSight() [][]command.Command {
 	return [][]command.Command{
-		{command.SetLevel{Level: 3}, command.SetTrail{Bytes: 1 << 20, AgeMS: 600_000}, command.Submit{Tasks: []record.NewTask{
-			{Type: "mail", Params: []byte("14"), Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
+		{command.SetTrail{Bytes: 1 << 20, AgeMS: 600_000}, command.Submit{Tasks: []record.NewTask{
+			{Type: "mail", Params: []byte("14"), Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", Attributes: []byte(`{"a":1}`)},
 		}}},
 		{
 			command.SetSchedule{Schedule: record.Schedule{
@@ -290,7 +246,7 @@ func goldenSight() [][]command.Command {
 	}
 }
 
-// goldenSteps is the part of goldenLog that needs feature level 4. It begins with
+// goldenSteps is the part of goldenLog about steps. It begins with
 // id 16 and token 13.
 func goldenSteps() [][]command.Command {
 	step := func(name string, on ...uint16) record.NewStep {
@@ -300,7 +256,7 @@ func goldenSteps() [][]command.Command {
 		return command.Complete{Hold: command.Hold{ID: id, WorkerID: "worker-1"}, Result: []byte("1")}
 	}
 	return [][]command.Command{
-		{command.SetLevel{Level: 4}, command.Submit{Tasks: []record.NewTask{
+		{command.Submit{Tasks: []record.NewTask{
 			{
 				Type: "whole", Params: []byte("16"), Key: "whole-16", MaxAttempts: record.DefaultAttempts,
 				Parent: &record.NewParent{ByClaim: true, Continue: true, Steps: []record.NewStep{step("fetch"), step("left", 0), step("right", 0), step("merge", 1, 2)}},
@@ -319,14 +275,13 @@ func goldenSteps() [][]command.Command {
 	}
 }
 
-// goldenActs is the part of goldenLog that needs feature level 5.
+// goldenActs is the part of goldenLog of operators' acts.
 func goldenActs() [][]command.Command {
 	return [][]command.Command{
 		{
 			// A part of the trail ends with the first event, another one begins with the second.
 			command.SetTrail{Bytes: 1 << 20, AgeMS: 600_000},
 			command.SetTrail{Bytes: 1 << 20, AgeMS: 60_000},
-			command.SetLevel{Level: record.LevelActs, By: "deploy"},
 			command.SetNode{Node: fullNode},
 			command.SetType{Type: "video", Set: record.TypePaused | record.TypeMaxClaimed, Settings: record.TypeSettings{MaxClaimed: 3}, By: "deploy"},
 			command.Tell{Kind: event.MemberDemoted, By: "deploy", What: "n2"},
@@ -353,10 +308,9 @@ func goldenKeys() [][]command.Command {
 	}
 }
 
-// goldenRepeats is the part of goldenLog that needs feature level 6. It begins with id 29.
+// goldenRepeats is the part of goldenLog about a retry after a finalization. It begins with id 29.
 func goldenRepeats() [][]command.Command {
 	return [][]command.Command{{
-		command.SetLevel{Level: record.LevelRepeats, By: "deploy"},
 		command.Submit{Tasks: []record.NewTask{{Type: "whole", Parent: &record.NewParent{ByClaim: true, Steps: []record.NewStep{
 			{Name: "only", Task: record.NewTask{Type: "part", Params: []byte("30"), MaxAttempts: 1}},
 		}}}}},
@@ -368,25 +322,35 @@ func goldenRepeats() [][]command.Command {
 	}}
 }
 
-// goldenZones is the part of goldenLog that needs feature level 7.
+// goldenZones is the part of goldenLog about time zones.
 func goldenZones() [][]command.Command {
 	return [][]command.Command{{
-		command.SetLevel{Level: record.LevelZones, By: "deploy"},
+		command.Batch{RequestID: "request-4", Ops: []command.Command{
+			command.Cancel{ID: 99},
+			command.ClaimNext{WorkerID: "worker-1", Types: []string{"scan"}, Limit: 1},
+			command.ClaimNext{WorkerID: "worker-2", Types: []string{"scan"}, Limit: 1},
+		}},
+		command.Tell{Kind: event.SnapshotTaken, What: "at index 58"},
 		command.SetSchedule{Schedule: record.Schedule{Name: "nightly-in-vienna", Task: record.NewTask{Type: "mail", Params: []byte("1")}, Cron: "30 2 * * *", Timezone: "Europe/Vienna", NextRunAt: 1_790_000_000_000, NextWall: 1_790_007_200_000}},
 	}}
 }
 
-// Golden snapshots must restore for ever, and be written again as they are. None
+// goldenDeadLetters is the part of goldenLog about dead letters. It begins with id 31.
+func goldenDeadLetters() [][]command.Command {
+	return [][]command.Command{{
+		command.SetType{Type: "fragile", Set: record.TypeDeadLetter | record.TypeDelay, Settings: record.TypeSettings{DeadLetter: "dead", DeadLetterAfter: 1, DelayMS: 1000}},
+		command.Submit{Tasks: []record.NewTask{{Type: "fragile", Params: []byte("31"), AtOnce: true}}},
+		command.ClaimTask{ID: 31, WorkerID: "worker-1"},
+		command.Fail{Hold: command.Hold{ID: 31, WorkerID: "worker-1"}, Error: "no route"},
+	}}
+}
+
+// Golden snapshots must restore for ever, and be written again unchanged. None
 // is compared with what goldenLog leads to: that may change.
 func TestGolden_Snapshots(t *testing.T) {
 	t.Parallel()
-	addMissing(t, filepath.Join(goldenDir, "snapshot-chain.bin"), snapshotOf(t, goldenMachine(t)))
+	addMissing(t, filepath.Join(goldenDir, "snapshot.bin"), snapshotOf(t, goldenMachine(t)))
 	addMissing(t, filepath.Join(goldenDir, "snapshot-restored.bin"), snapshotOf(t, restoredMachine(t, goldenMachine(t))))
-	addMissing(t, filepath.Join(goldenDir, "snapshot-keys-of-types.bin"), snapshotOf(t, goldenMachine(t)))
-	addMissing(t, filepath.Join(goldenDir, "snapshot-join-tokens.bin"), snapshotOf(t, goldenMachine(t)))
-	addMissing(t, filepath.Join(goldenDir, "snapshot-page-secret.bin"), snapshotOf(t, goldenMachine(t)))
-	addMissing(t, filepath.Join(goldenDir, "snapshot-defaults.bin"), snapshotOf(t, goldenMachine(t)))
-	addMissing(t, filepath.Join(goldenDir, "snapshot-zones.bin"), snapshotOf(t, goldenMachine(t)))
 	for _, want := range []struct {
 		name      string
 		index     uint64
@@ -399,82 +363,16 @@ func TestGolden_Snapshots(t *testing.T) {
 		hash      string
 	}{
 		{
-			"snapshot-v1.bin", 22,
-			[...]int64{record.StatusPending: 2, record.StatusClaimed: 1, record.StatusCompleted: 2, record.StatusFailed: 1, record.StatusCancelled: 0},
-			2, 0, 0, 0, 0,
-			"b7a90b87e1e2ff3aa7e91fec152291ed",
+			"snapshot.bin", 62,
+			[...]int64{record.StatusPending: 8, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 6, record.StatusRunning: 2, record.StatusCompleted: 6, record.StatusFailed: 4, record.StatusCancelled: 2},
+			4, 3, 2, 2, 4,
+			"f1e5dabb9cd3ebbf1199cbd36d4a8627",
 		},
 		{
-			"snapshot-level-2.bin", 34,
-			[...]int64{record.StatusPending: 1, record.StatusScheduled: 1, record.StatusClaimed: 5, record.StatusCompleted: 3, record.StatusFailed: 1, record.StatusCancelled: 1},
-			3, 2, 1, 0, 0,
-			"ba9bfbe26ede425184025521af2a0017",
-		},
-		{
-			"snapshot-level-3.bin", 42,
-			[...]int64{record.StatusPending: 3, record.StatusScheduled: 1, record.StatusClaimed: 5, record.StatusCompleted: 3, record.StatusFailed: 1, record.StatusCancelled: 1},
-			3, 2, 1, 2, 3,
-			"f9b146b6947950f47b0fcc15f2ce3513",
-		},
-		{
-			"snapshot-level-4.bin", 50,
-			[...]int64{record.StatusPending: 5, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 5, record.StatusRunning: 1, record.StatusCompleted: 6, record.StatusFailed: 3, record.StatusCancelled: 2},
-			3, 2, 1, 2, 3,
-			"717da0e65db29c831541e776724a2bbe",
-		},
-		{
-			"snapshot-level-5.bin", 52,
-			[...]int64{record.StatusPending: 5, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 5, record.StatusRunning: 1, record.StatusCompleted: 6, record.StatusFailed: 3, record.StatusCancelled: 2},
-			3, 2, 1, 2, 3,
-			"50849a4a8a18ef01636c7d194c551dc5",
-		},
-		{
-			"snapshot-chain.bin", 52,
-			[...]int64{record.StatusPending: 5, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 5, record.StatusRunning: 1, record.StatusCompleted: 6, record.StatusFailed: 3, record.StatusCancelled: 2},
-			3, 2, 1, 2, 3,
-			"76854b90cad9cd10ce7900edda764f1a",
-		},
-		{
-			"snapshot-restored.bin", 6,
-			[...]int64{record.StatusPending: 5, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 5, record.StatusRunning: 1, record.StatusCompleted: 6, record.StatusFailed: 3, record.StatusCancelled: 2},
-			3, 2, 1, 2, 3,
-			"bdfe1e6284727a1825fbf83d6550e560",
-		},
-		{
-			"snapshot-keys-of-types.bin", 54,
-			[...]int64{record.StatusPending: 7, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 5, record.StatusRunning: 1, record.StatusCompleted: 6, record.StatusFailed: 3, record.StatusCancelled: 2},
-			3, 2, 2, 3, 3,
-			"905db40ecd1f622c981625a8b9a6942a",
-		},
-		{
-			"snapshot-join-tokens.bin", 54,
-			[...]int64{record.StatusPending: 5, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 5, record.StatusRunning: 1, record.StatusCompleted: 6, record.StatusFailed: 3, record.StatusCancelled: 2},
-			3, 2, 1, 3, 3,
-			"9f4606aa5a944b5b681a7866aff3f839",
-		},
-		{
-			"snapshot-page-secret.bin", 56,
-			[...]int64{record.StatusPending: 7, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 5, record.StatusRunning: 1, record.StatusCompleted: 6, record.StatusFailed: 3, record.StatusCancelled: 2},
-			3, 2, 2, 2, 3,
-			"9b45caaa1a9faffc373adf2d74166e6c",
-		},
-		{
-			"snapshot-defaults.bin", 56,
-			[...]int64{record.StatusPending: 7, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 5, record.StatusRunning: 1, record.StatusCompleted: 6, record.StatusFailed: 3, record.StatusCancelled: 2},
-			3, 2, 2, 2, 3,
-			"421e7dcfe7d0b2ca9e50207d2be01c80",
-		},
-		{
-			"snapshot-level-6.bin", 58,
-			[...]int64{record.StatusPending: 8, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 5, record.StatusRunning: 2, record.StatusCompleted: 6, record.StatusFailed: 3, record.StatusCancelled: 2},
-			3, 2, 2, 2, 3,
-			"01499c7037d615a8755d762e7fe5f4b5",
-		},
-		{
-			"snapshot-zones.bin", 60,
-			[...]int64{record.StatusPending: 8, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 5, record.StatusRunning: 2, record.StatusCompleted: 6, record.StatusFailed: 3, record.StatusCancelled: 2},
-			3, 2, 2, 2, 4,
-			"376f4ade7d1eb7d538bd32f4221e50ec",
+			"snapshot-restored.bin", 7,
+			[...]int64{record.StatusPending: 8, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 6, record.StatusRunning: 2, record.StatusCompleted: 6, record.StatusFailed: 4, record.StatusCancelled: 2},
+			4, 3, 2, 2, 4,
+			"61eb7563fc0d14d9bc83bec4ded85635",
 		},
 	} {
 		golden, err := os.ReadFile(filepath.Join(goldenDir, want.name))
@@ -485,10 +383,10 @@ func TestGolden_Snapshots(t *testing.T) {
 		if again := snapshotOf(t, m); !bytes.Equal(again, golden) {
 			t.Errorf("%s is written again as\n%x, want\n%x", want.name, again, golden)
 		}
-		if m.counts != want.counts || m.requests.Len() != want.requests || len(m.nodes) != 2 || len(m.settings) != want.types ||
-			m.gone.Len() != want.gone || len(m.trail.Chunks()) != want.chunks || len(m.schedules) != want.schedules || m.Index() != want.index {
+		if m.counts != want.counts || m.requests.table.Len() != want.requests || len(m.nodes) != 2 || len(m.types.settings) != want.types ||
+			m.gone.table.Len() != want.gone || len(m.trail.Chunks()) != want.chunks || len(m.schedules.all) != want.schedules || m.Index() != want.index {
 			t.Errorf("%s: counts %v, %d requests, %d nodes, %d types, %d removed, %d parts of the trail, %d schedules at index %d", want.name,
-				m.counts, m.requests.Len(), len(m.nodes), len(m.settings), m.gone.Len(), len(m.trail.Chunks()), len(m.schedules), m.Index())
+				m.counts, m.requests.table.Len(), len(m.nodes), len(m.types.settings), m.gone.table.Len(), len(m.trail.Chunks()), len(m.schedules.all), m.Index())
 		}
 		if got := fmt.Sprintf("%x", hashOf(m)); got != want.hash {
 			t.Errorf("%s: state hash %s, want %s", want.name, got, want.hash)

@@ -1,9 +1,6 @@
 package fsm
 
 import (
-	"hash/crc32"
-
-	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/index"
 	"github.com/claimq/claimq/fsm/record"
 )
@@ -16,182 +13,148 @@ const (
 	// goneForgottenMax bounds the records forgotten for each new one. It is above 1, so that
 	// no backlog builds up between ticks.
 	goneForgottenMax = 2
+	// busyGone is the number of pages at the end that are never packed. One suffices: tasks
+	// are removed roughly in order of their ids, and a full page is packed at once.
+	busyGone = 1
 )
 
-// busyGone is the number of pages at the end that are never packed. One suffices: tasks are removed
-// roughly in order of their ids, and a full page is packed at once.
-const busyGone = 1
+// goneTasks holds what is remembered of removed tasks, so that calls about them can be
+// repeated and their keys stay taken for a while.
+type goneTasks struct {
+	table record.Table[record.Gone] // by id
+	keys  *index.Names              // idempotency keys, with the ids
+	// keysOfTypes is Machine.keysOfTypes for removed tasks.
+	keysOfTypes bool
+	forgetting  index.Timeline // by ForgetU
+	bytes       int64          // memory of all
+	max         int            // bounds the records. Only tests change it
+}
 
-// rememberGone remembers a task that was just removed.
-func (m *Machine) rememberGone(t *record.Task) {
-	g := &record.Gone{
-		Type:    t.Type,
-		Status:  t.Status,
-		Then:    t.Then,
-		ForgetU: m.Stamp().U + goneMS,
+func newGoneTasks() goneTasks {
+	return goneTasks{table: record.NewTable[record.Gone](record.RestingGone{}, busyGone), max: goneMax}
+}
+
+// reset empties what is derived.
+func (g *goneTasks) reset() {
+	g.keys, g.forgetting, g.bytes = index.NewNames(), index.NewTimeline(), 0
+	g.keysOfTypes = false
+}
+
+// find returns the record of the task at time u by the lease clock, or nil.
+func (g *goneTasks) find(id uint64, u int64) *record.Gone {
+	r := g.table.Get(id)
+	if r == nil || r.ForgetU <= u {
+		return nil
 	}
-	if record.HoldsKey(t) {
-		g.Key, g.KeyOfType, g.Same = t.Key, t.Opts().KeyOfType, sameHash(t.Type, t.Params, t.Payload)
+	return r
+}
+
+// of returns the record of the task whose key has this name, or nil. It does not check the
+// time.
+func (g *goneTasks) of(name string) (id uint64, r *record.Gone) {
+	id = g.keys.Get(name, func(id uint64) bool {
+		r = g.table.Get(id)
+		return r.KeyName() == name
+	})
+	if id == 0 {
+		return 0, nil
 	}
-	if last := record.LastEnded(t.Log); last != nil {
-		g.Token, g.Outcome = last.Token, last.Outcome
-		if record.EndedByClaim(t) {
-			g.WorkerID = last.WorkerID
-		}
+	return id, r
+}
+
+// named is of at time u by the lease clock. It changes nothing.
+func (g *goneTasks) named(name string, u int64) (id uint64, r *record.Gone) {
+	if id, r = g.of(name); r == nil || r.ForgetU <= u {
+		return 0, nil
 	}
-	if t.Parent() != nil { // it was not ended by a claim of its own
-		g.WorkerID, g.Token = t.WorkerID, t.Token
+	return id, r
+}
+
+// namedOrForget is named for Apply. It forgets a task whose time is over, so that its key can
+// be given to another.
+func (g *goneTasks) namedOrForget(name string, u int64) (id uint64, r *record.Gone) {
+	if id, r = g.of(name); r != nil && r.ForgetU <= u {
+		g.forget(id)
+		return 0, nil
 	}
-	m.gone.Put(t.ID, g)
-	m.indexGone(t.ID, g)
-	m.gone.Rest(t.ID)
+	return id, r
+}
+
+// add remembers a task that was just removed, and forgets some of the oldest.
+func (g *goneTasks) add(id uint64, r *record.Gone, u int64) {
+	g.table.Put(id, r)
+	g.include(id, r)
+	g.table.Rest(id)
 	for range goneForgottenMax {
-		id, due := m.forgettingGone.Due(m.Stamp().U)
-		if !due && m.gone.Len() <= m.goneMax {
+		id, due := g.forgetting.Due(u)
+		if !due && g.table.Len() <= g.max {
 			break
 		}
 		if !due {
-			oldest, _ := m.forgettingGone.First()
+			oldest, _ := g.forgetting.First()
 			id = oldest.ID
 		}
-		m.forgetGone(id)
+		g.forget(id)
 	}
 }
 
-// indexGone adds a record to everything derived. It returns what is wrong with the record,
-// or "".
-func (m *Machine) indexGone(id uint64, g *record.Gone) (problem string) {
-	if m.Get(id) != nil {
-		return "it is there all the same"
-	}
-	if name := g.KeyName(); name != "" {
-		if _, other := m.goneOf(name); other != nil {
+// index is include for a saved record. It returns what is wrong with the record, or "".
+func (g *goneTasks) index(id uint64, r *record.Gone) (problem string) {
+	if r.Key != "" {
+		if _, other := g.of(r.KeyName()); other != nil {
 			return "its key is another's"
 		}
-		m.goneKeys.Add(name, id)
 	}
-	m.forgettingGone.Add(g.ForgetU, id)
-	m.addRemembered(record.BytesOfGone(g))
+	g.include(id, r)
 	return ""
 }
 
-// forgetGone drops the record of a removed task.
-func (m *Machine) forgetGone(id uint64) {
-	m.excludeGone(id, m.gone.Get(id))
-	m.gone.Remove(id)
-}
-
-// excludeGone removes a record from everything derived.
-func (m *derived) excludeGone(id uint64, g *record.Gone) {
-	if g.Key != "" {
-		m.goneKeys.Remove(g.KeyName(), id)
+// include adds a record to everything derived.
+func (g *goneTasks) include(id uint64, r *record.Gone) {
+	if r.Key != "" {
+		g.keys.Add(r.KeyName(), id)
+		g.keysOfTypes = g.keysOfTypes || r.KeyOfType
 	}
-	m.forgettingGone.Remove(g.ForgetU, id)
-	m.addRemembered(-record.BytesOfGone(g))
+	g.forgetting.Add(r.ForgetU, id)
+	g.bytes += record.BytesOfGone(r)
 }
 
-// forgetGoneDue drops a bounded number of records whose time has come. How far it gets
-// affects no answer, because every lookup checks the time itself.
-func (m *Machine) forgetGoneDue() {
+// exclude undoes include.
+func (g *goneTasks) exclude(id uint64, r *record.Gone) {
+	if r.Key != "" {
+		g.keys.Remove(r.KeyName(), id)
+	}
+	g.forgetting.Remove(r.ForgetU, id)
+	g.bytes -= record.BytesOfGone(r)
+}
+
+// excludePacked is exclude for a packed record.
+func (g *goneTasks) excludePacked(id uint64, r record.PackedGone) {
+	if len(r.Key) > 0 {
+		g.keys.Remove(record.KeyName(string(r.Type), string(r.Key), r.KeyOfType), id)
+	}
+	g.forgetting.Remove(r.ForgetU, id)
+	g.bytes -= r.Bytes
+}
+
+// forget drops the record of a removed task.
+func (g *goneTasks) forget(id uint64) {
+	if kept := g.table.Look(id); kept.Record != nil {
+		g.exclude(id, kept.Record)
+	} else {
+		g.excludePacked(id, record.ScanGone(kept.Packed))
+	}
+	g.table.Remove(id)
+}
+
+// forgetDue drops a bounded number of records whose time has come. The bound affects no
+// answer, because every lookup checks the time itself.
+func (g *goneTasks) forgetDue(u int64) {
 	for range goneTickMax {
-		id, ok := m.forgettingGone.Due(m.Stamp().U)
+		id, ok := g.forgetting.Due(u)
 		if !ok {
 			return
 		}
-		m.forgetGone(id)
+		g.forget(id)
 	}
-}
-
-func (m *derived) resetGone() {
-	m.forgettingGone = index.NewTimeline()
-	m.goneKeys = index.NewNames()
-}
-
-// findGone returns the record of the removed task, or nil.
-func (m *saved) findGone(id uint64) *record.Gone {
-	g := m.gone.Get(id)
-	if g == nil || m.overGone(g) {
-		return nil
-	}
-	return g
-}
-
-// overGone reports whether the record's time is over.
-func (m *saved) overGone(g *record.Gone) bool { return g.ForgetU <= m.Stamp().U }
-
-// Removed returns what is remembered of a removed task, or nil: its id, type, key, status
-// and last claim, and the follow-ups and claims of its completion.
-func (m *Machine) Removed(id uint64) *record.Task {
-	g := m.findGone(id)
-	if g == nil {
-		return nil
-	}
-	return g.Task(id)
-}
-
-// goneResult answers a call for a task that does not exist: how it ended if it was removed
-// recently, else that it was not found.
-func (m *saved) goneResult(id uint64) Result {
-	g := m.findGone(id)
-	if g == nil {
-		return Result{Code: CodeTaskNotFound}
-	}
-	return Result{Code: endedCode(g.Status), Task: g.Task(id), Gone: true}
-}
-
-// heldGone is held for a task that does not exist. It recognizes the repeat of the call
-// that ended the last claim.
-func (m *saved) heldGone(h command.Hold, outcome record.Outcome) Result {
-	result := m.goneResult(h.ID)
-	if !result.Gone || outcome == record.OutcomeNone {
-		return result
-	}
-	g := m.findGone(h.ID)
-	sameClaim := h.Token == g.Token
-	if h.Token == 0 {
-		sameClaim = h.WorkerID == g.WorkerID
-	}
-	if g.Outcome == outcome && sameClaim {
-		result.Code, result.Repeated = "", true
-	}
-	return result
-}
-
-// sameHash returns a hash of type and parameters. It is saved, so it must never change. A
-// fast CRC of the parameters suffices, because it only tells a mistaken submit from a
-// repeat.
-func sameHash(taskType string, params, payload []byte) uint64 {
-	table := crc32.MakeTable(crc32.Castagnoli)
-	h := record.HashStart.Text(taskType).Byte(0)
-	h = h.Number(uint64(len(params))).Number(uint64(crc32.Checksum(params, table)))
-	h = h.Number(uint64(len(payload))).Number(uint64(crc32.Checksum(payload, table)))
-	return uint64(h)
-}
-
-// forgetMax bounds how many records one Forget drops.
-const forgetMax = 2048
-
-// RememberedBytes estimates the memory of remembered removed tasks and claim requests.
-func (m *Machine) RememberedBytes() int64 { return m.rememberedBytes }
-
-func (m *Machine) forgetOldest(c command.Forget) Result {
-	early := 0
-	for n := 0; n < forgetMax && m.rememberedBytes > c.Bytes; n++ {
-		gone, someGone := m.forgettingGone.First()
-		request, someRequest := m.forgetting.First()
-		at := gone.At
-		switch {
-		case someGone && (!someRequest || gone.At <= request.At):
-			m.forgetGone(gone.ID)
-		case someRequest:
-			at = request.At
-			m.forget(request.ID)
-		default:
-			return Result{Forgotten: early}
-		}
-		if at > m.Stamp().U {
-			early++
-		}
-	}
-	return Result{Forgotten: early}
 }

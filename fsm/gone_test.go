@@ -61,7 +61,7 @@ func TestMachine_SettlesRemovedTasks(t *testing.T) {
 			s.refuse(c.again(c.with(h)), CodeTaskNotFound) // whether or not a tick was there
 			s.must(command.Tick{})
 			s.refuse(c.again(c.with(h)), CodeTaskNotFound)
-			if s.m.gone.Len() != 0 {
+			if s.m.gone.table.Len() != 0 {
 				t.Error("the tick forgot nothing")
 			}
 		})
@@ -134,7 +134,7 @@ func TestMachine_SubmitsWithTheKeyOfARemovedTask(t *testing.T) {
 	if got := submit(n); !got.Created {
 		t.Errorf("after ten minutes the key gets %+v", got)
 	}
-	if s.m.gone.Len() != 0 || s.m.ByKey("k") == nil {
+	if s.m.gone.table.Len() != 0 || s.m.ByKey("k") == nil {
 		t.Error("both have the key")
 	}
 	deleted := s.submit(record.NewTask{Key: "d"})
@@ -148,7 +148,7 @@ func TestMachine_SubmitsWithTheKeyOfARemovedTask(t *testing.T) {
 func TestMachine_BoundsRemovedTasks(t *testing.T) {
 	t.Parallel()
 	s := newStory(t)
-	s.m.goneMax = 3
+	s.m.gone.max = 3
 	remove := func() uint64 {
 		id := s.submit(record.NewTask{RetentionMS: record.KeepNone})
 		s.must(command.Cancel{ID: id})
@@ -160,18 +160,18 @@ func TestMachine_BoundsRemovedTasks(t *testing.T) {
 		ids = append(ids, remove())
 	}
 	for i, id := range ids {
-		if known := s.m.findGone(id) != nil; known != (i >= 2) {
+		if known := s.m.gone.find(id, s.m.Stamp().U) != nil; known != (i >= 2) {
 			t.Errorf("removed task %d of 5 is known: %v", i+1, known)
 		}
 	}
 	s.wait(goneMS)
 	remove()
-	if got := s.m.gone.Len(); got != 2 {
+	if got := s.m.gone.table.Len(); got != 2 {
 		t.Errorf("%d are remembered after one more, want it and the last of the others", got)
 	}
 	remove()
 	remove()
-	if got := s.m.gone.Len(); got != 3 {
+	if got := s.m.gone.table.Len(); got != 3 {
 		t.Errorf("%d are remembered, want the three new ones", got)
 	}
 }

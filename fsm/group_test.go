@@ -150,7 +150,7 @@ func TestGroup_CostsNothingOnceItsTasksHaveEnded(t *testing.T) {
 		c := h.claims("mail", 9, 1)[0]
 		h.wantCode(command.Complete{Hold: command.Hold{ID: c.Task.ID, WorkerID: "w1"}}, "")
 	}
-	if ts := h.m.typeNamed("mail"); h.m.types.Bytes() != record.BytesOfType("mail", 0, 0) || ts.Oldest() != 0 || ts.Ready() != 0 {
+	if ts := h.m.types.named("mail"); h.m.types.Bytes() != record.BytesOfType("mail", 0, 0) || ts.Oldest() != 0 || ts.Ready() != 0 {
 		t.Errorf("left: %+v", ts)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/snapshot"
-	"github.com/claimq/claimq/fsm/table"
+	"github.com/claimq/claimq/internal/proof"
 )
 
 // hashOfRecords hashes every record that a snapshot would have, and believes
@@ -38,7 +38,7 @@ func mustHash(t rapid.TB, h *snapshot.Hasher, s *snapshot.Snapshot) {
 // that were restored meanwhile.
 func TestHasher_IsTheWholeHash(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
+	proof.Check(t, func(rt *rapid.T) {
 		h, m := snapshot.NewHasher(nil), newSmall()
 		var kept []*snapshot.Snapshot
 		for _, e := range drawLog(rt, 40) {
@@ -126,24 +126,24 @@ func newRotten(t *testing.T) *Machine {
 	h := newHarness(t)
 	h.m.trail.ChunkBytes = smallChunk
 	h.do(command.SetLevel{Level: record.FeatureLevel})
-	h.submit(32*table.PageSize-1, record.NewTask{Type: "mail", Params: []byte(`{"to":"a@example.com"}`)})
-	h.do(command.ClaimNext{WorkerID: "w1", Types: []string{"mail"}, Limit: 2*table.PageSize - 1})
-	for id := range uint64(2 * table.PageSize) {
-		h.m.requests.Put(id+1, &record.Request{ID: "a", WorkerID: "w1", ForgetU: int64(id)})
-		h.m.gone.Put(id+1, &record.Gone{Key: "a", Status: record.StatusCompleted, ForgetU: int64(id)})
+	h.submit(32*record.PageSize-1, record.NewTask{Type: "mail", Params: []byte(`{"to":"a@example.com"}`)})
+	h.do(command.ClaimNext{WorkerID: "w1", Types: []string{"mail"}, Limit: 2*record.PageSize - 1})
+	for id := range uint64(2 * record.PageSize) {
+		h.m.requests.table.Put(id+1, &record.Request{ID: "a", ForgetU: int64(id)})
+		h.m.gone.table.Put(id+1, &record.Gone{Key: "a", Status: record.StatusCompleted, ForgetU: int64(id)})
 	}
 	return h.m
 }
 
 // pagesOf returns the pages of the machine's tasks, which a capture of now shares.
-func pagesOf(m *Machine) []*table.Page[record.Task] {
+func pagesOf(m *Machine) []*record.Page[record.Task] {
 	v := m.tasks.View()
 	defer v.Release()
 	return v.Pages()
 }
 
 // rotTask flips a bit of the page's first task.
-func rotTask(p *table.Page[record.Task]) {
+func rotTask(p *record.Page[record.Task]) {
 	for task := range p.All() {
 		if task.Record != nil {
 			task.Record.Params[1] ^= 4
@@ -161,8 +161,8 @@ func TestHasher_FindsRot(t *testing.T) {
 	for name, rot := range map[string]func(m *Machine){
 		"a claimed task":     func(m *Machine) { rotTask(pagesOf(m)[1]) },
 		"a task that rests":  func(m *Machine) { rotTask(pagesOf(m)[20]) },
-		"a claim request":    func(m *Machine) { m.requests.Get(70).ForgetU ^= 1 << 40 },
-		"a removed task":     func(m *Machine) { m.gone.Get(128).Token ^= 1 },
+		"a claim request":    func(m *Machine) { m.requests.table.Get(70).ForgetU ^= 1 << 40 },
+		"a removed task":     func(m *Machine) { m.gone.table.Get(128).Token ^= 1 },
 		"a part of a trail":  func(m *Machine) { m.trail.Chunks()[3].Events[5] ^= 1 },
 		"the head of a part": func(m *Machine) { m.trail.Chunks()[3].Base.T ^= 1 },
 	} {
@@ -214,7 +214,7 @@ func TestHasher_ReadsASixteenth(t *testing.T) {
 func TestHasher_Rests(t *testing.T) {
 	t.Parallel()
 	m := New()
-	submit := command.Submit{Tasks: make([]record.NewTask, 100*table.PageSize)}
+	submit := command.Submit{Tasks: make([]record.NewTask, 100*record.PageSize)}
 	for i := range submit.Tasks {
 		submit.Tasks[i] = record.NewTask{Type: "mail", Params: []byte("1")}
 	}

@@ -18,7 +18,7 @@ func (m *Machine) checkHoldings() error {
 		}
 	}
 	problem := error(nil)
-	m.holdings.Workers("", func(w *index.Worker) bool {
+	m.claims.holdings.Workers("", func(w *index.Worker) bool {
 		if got := m.tasksHeld(w.Held, index.ByWorker); !slices.Equal(got, workers[w.ID]) || w.Held.Len() != len(got) {
 			problem = fmt.Errorf("worker %q holds %d claims, %v, want %v", w.ID, w.Held.Len(), got, workers[w.ID])
 		}
@@ -31,7 +31,7 @@ func (m *Machine) checkHoldings() error {
 	case len(workers) > 0:
 		return fmt.Errorf("nothing is known of the workers that hold %v", workers)
 	}
-	for ts := range m.typesFrom("") {
+	for ts := range m.types.from("") {
 		name := ts.Name()
 		if got := m.tasksHeld(ts.held, index.ByType); !slices.Equal(got, types[name]) || ts.held.Len() != len(got) {
 			return fmt.Errorf("type %q has %d claims, %v, want %v", name, ts.held.Len(), got, types[name])
@@ -42,7 +42,7 @@ func (m *Machine) checkHoldings() error {
 
 // tasksHeld returns the tasks of the list, ascending.
 func (m *Machine) tasksHeld(l index.Claims, which int) (ids []uint64) {
-	m.holdings.Tasks(l, which, l.Len()+1, func(id uint64) { ids = append(ids, id) })
+	m.claims.holdings.Tasks(l, which, l.Len()+1, func(id uint64) { ids = append(ids, id) })
 	slices.Sort(ids)
 	return ids
 }

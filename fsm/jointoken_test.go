@@ -10,7 +10,6 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/trail"
 )
 
 // tokenMachine applies commands about join tokens, a millisecond apart.
@@ -42,7 +41,7 @@ func (h *tokenMachine) do(c command.Command, want Code) Result {
 
 // told returns what the trail tells of join tokens.
 func (h *tokenMachine) told() (told []string) {
-	for _, e := range h.m.Events(event.Query{Limit: trail.LimitMax}).Events {
+	for _, e := range h.m.Events(event.Query{Limit: event.LimitMax}).Events {
 		if e.Kind >= event.JoinTokenMade {
 			told = append(told, e.Kind.String()+": "+e.Message)
 		}

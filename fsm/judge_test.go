@@ -8,6 +8,7 @@ import (
 
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
+	"github.com/claimq/claimq/internal/proof"
 )
 
 // TestMachine_Judge judges each command before it is applied. A judgement must equal the
@@ -17,9 +18,9 @@ import (
 func TestMachine_Judge(t *testing.T) {
 	t.Parallel()
 	judged := map[command.Kind]int{}
-	rapid.Check(t, func(rt *rapid.T) {
+	proof.Check(t, func(rt *rapid.T) {
 		full, spared := New(), New()
-		full.goneMax, spared.goneMax = smallMemory, smallMemory
+		full.gone.max, spared.gone.max = smallMemory, smallMemory
 		for _, e := range drawLog(rt, 40) {
 			c := e.Commands[0]
 			tells := tellsFirst(full, c)
@@ -41,7 +42,7 @@ func TestMachine_Judge(t *testing.T) {
 			rt.Fatal("the states differ")
 		}
 	})
-	if testing.Short() { // fewer logs do not have them all
+	if !proof.Whole() { // fewer logs do not have them all
 		return
 	}
 	for _, k := range []command.Kind{command.KindComplete, command.KindFail, command.KindExtend, command.KindRelease, command.KindFinalize, command.KindBatch} {
@@ -58,8 +59,8 @@ func tellsFirst(m *Machine, c command.Command) bool {
 	if !ok {
 		return false
 	}
-	result, acts := m.holdOf(complete.Hold, record.OutcomeCompleted)
-	if acts || !result.Repeated || result.Task.Then == nil || m.Level() < record.LevelAnswers {
+	result, acts := holdOf(m, complete.Hold, record.OutcomeCompleted)
+	if acts || !result.Repeated || result.Task.Then == nil {
 		return false
 	}
 	return slices.ContainsFunc(result.Task.Then.Claims, func(c record.ClaimRef) bool {

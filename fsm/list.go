@@ -4,10 +4,8 @@ import (
 	"iter"
 	"math"
 
-	"github.com/claimq/claimq/fsm/errorgroup"
 	"github.com/claimq/claimq/fsm/index"
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/table"
 )
 
 // Bounds of one page of a list.
@@ -15,11 +13,18 @@ const (
 	pageTasksMax   = 1000
 	pageRecordsMax = 10_000  // records looked at
 	pageBytesMax   = 8 << 20 // size of its tasks; one task is always allowed
+	// Bytes of params and payloads that are read to select by them: of a page, and of one look. One task is always allowed.
+	pageReadMax = 64 << 20
+	lookReadMax = 1 << 20
 )
 
 // ListQuery selects and orders the tasks of a page.
 type ListQuery struct {
 	record.Filter
+	// Failure selects among failed tasks by type and error, which it must not keep; Status must be failed. nil: all.
+	Failure func(taskType, err []byte) bool
+	// Data selects tasks by params and payload, which it must not keep. nil: all.
+	Data       func(params, payload []byte) bool
 	Descending bool // by id
 	// ByEnd lists the latest end first, using an index of ends. Status must be an end.
 	ByEnd bool
@@ -29,10 +34,10 @@ type ListQuery struct {
 	From   uint64
 	FromAt int64
 	// A page may be built by several calls so that none holds the lock for long. Each looks at up to
-	// Look records, 0 = as many as a page may. Looked and Bytes are the sums from earlier calls, and
-	// Limit is the rest of it.
+	// Look records, 0 = as many as a page may, and reads up to a megabyte for Data. Looked, Bytes and Read are the sums
+	// from earlier calls, and Limit is the rest of it.
 	Look, Looked int
-	Bytes        int64
+	Bytes, Read  int64
 }
 
 // End is a place in the order of ends: which task ended, and when.
@@ -46,26 +51,30 @@ type ListPage struct {
 	Next   uint64
 	NextAt int64 // if ByEnd: when that task ended
 	Full   bool  // with Next: another look would add nothing to this page
-	// Sums over this look and earlier ones.
+	// Sums over this look and earlier ones; Read is of params and payloads that Data was asked about.
 	Looked int
 	Bytes  int64
+	Read   int64
 }
 
 // List returns one page.
 func (m *Machine) List(q ListQuery) ListPage {
-	if q.Key != "" {
-		return m.listByKey(q)
+	switch {
+	case q.Failure != nil && q.Status != record.StatusFailed:
+		return ListPage{}
+	case q.Key != "":
+		return listByKey(m, q)
 	}
-	page := ListPage{Looked: q.Looked, Bytes: q.Bytes}
+	page := ListPage{Looked: q.Looked, Bytes: q.Bytes, Read: q.Read}
 	limit, last := min(max(q.Limit, 1), pageTasksMax), pageRecordsMax
 	if q.Look > 0 {
 		last = min(q.Looked+q.Look, pageRecordsMax)
 	}
 	records := record.NewRecordFilter(&q.Filter)
-	for l := range m.walk(q) {
-		if page.Looked == last || len(page.Tasks) == limit {
-			page.Full = page.Looked == pageRecordsMax || len(page.Tasks) == limit
-			m.endPage(&page, &q, l.ID)
+	for l := range walkList(m, q) {
+		if page.Looked == last || len(page.Tasks) == limit || page.Read-q.Read >= lookReadMax {
+			page.Full = page.Looked == pageRecordsMax || len(page.Tasks) == limit || page.Read >= pageReadMax
+			endPage(m, &page, &q, l.ID)
 			break
 		}
 		page.Looked++
@@ -77,13 +86,24 @@ func (m *Machine) List(q ListQuery) ListPage {
 			}
 		case !records.Matches(l.Packed):
 			continue
-		default:
+		}
+		if q.Failure != nil && !q.Failure(failureOf(l)) {
+			continue
+		}
+		if q.Data != nil {
+			params, payload := dataOf(l)
+			page.Read += int64(len(params) + len(payload))
+			if !q.Data(params, payload) {
+				continue
+			}
+		}
+		if t == nil {
 			t = m.tasks.Unpack(l.Packed)
 		}
 		size := record.BytesOf(t) - int64(len(t.Error)) + int64(record.QuotedBytes(t.Error))
 		if page.Bytes > 0 && page.Bytes+size > pageBytesMax {
 			page.Full = true
-			m.endPage(&page, &q, l.ID)
+			endPage(m, &page, &q, l.ID)
 			break
 		}
 		page.Bytes += size
@@ -93,7 +113,7 @@ func (m *Machine) List(q ListQuery) ListPage {
 }
 
 // endPage sets the cursor so that the next page begins with the task.
-func (m *saved) endPage(page *ListPage, q *ListQuery, id uint64) {
+func endPage(m *Machine, page *ListPage, q *ListQuery, id uint64) {
 	page.Next = id
 	if q.ByEnd {
 		page.NextAt = m.Get(id).CompletedAt
@@ -101,13 +121,13 @@ func (m *saved) endPage(page *ListPage, q *ListQuery, id uint64) {
 }
 
 // listByKey lists the one task with the key, if any: of the type, if one is given, else of all tasks.
-func (m *Machine) listByKey(q ListQuery) ListPage {
+func listByKey(m *Machine, q ListQuery) ListPage {
 	t := m.ByKey(q.Key)
 	if q.Type != "" {
 		t = m.ByTypeKey(q.Type, q.Key)
 	}
 	switch {
-	case t == nil || !q.Matches(t):
+	case t == nil || !q.Matches(t) || q.Failure != nil && !q.Failure([]byte(t.Type), []byte(t.Error)) || q.Data != nil && !q.Data(t.Params, t.Payload):
 		return ListPage{}
 	case q.From != 0 && q.ByEnd: // a page by key has no next page
 		return ListPage{}
@@ -119,20 +139,20 @@ func (m *Machine) listByKey(q ListQuery) ListPage {
 	return ListPage{Tasks: []*record.Task{t}}
 }
 
-// walk yields the tasks from the cursor on, restricted to one parent's steps or to one kind of end if
+// walkList yields the tasks from the cursor on, restricted to one parent's steps or to one kind of end if
 // q asks for that.
-func (m *Machine) walk(q ListQuery) iter.Seq[table.Kept[record.Task]] {
+func walkList(m *Machine, q ListQuery) iter.Seq[record.Kept[record.Task]] {
 	if q.ByEnd {
 		from := latestEnd
 		if q.From != 0 {
 			from = End{At: q.FromAt, ID: q.From}
 		}
-		return m.walkEnds(q.Status, from)
+		return walkEnds(m, q.Status, from)
 	}
 	if q.ParentID != 0 {
-		return m.walkSteps(q)
+		return walkSteps(m, q)
 	}
-	return func(yield func(table.Kept[record.Task]) bool) {
+	return func(yield func(record.Kept[record.Task]) bool) {
 		switch {
 		case !q.Descending:
 			m.tasks.Ascend(q.From, yield)
@@ -148,12 +168,12 @@ func (m *Machine) walk(q ListQuery) iter.Seq[table.Kept[record.Task]] {
 var latestEnd = End{At: math.MaxInt64, ID: math.MaxUint64}
 
 // walkEnds yields the tasks that ended with the status, from from backwards, latest first.
-func (m *Machine) walkEnds(s record.Status, from End) iter.Seq[table.Kept[record.Task]] {
-	return func(yield func(table.Kept[record.Task]) bool) {
+func walkEnds(m *Machine, s record.Status, from End) iter.Seq[record.Kept[record.Task]] {
+	return func(yield func(record.Kept[record.Task]) bool) {
 		if !s.Ended() {
 			return
 		}
-		for end := range m.ends(s).Latest(from) {
+		for end := range m.ends.of(s).Latest(from) {
 			if !yield(m.tasks.Look(end.ID)) {
 				return
 			}
@@ -162,8 +182,8 @@ func (m *Machine) walkEnds(s record.Status, from End) iter.Seq[table.Kept[record
 }
 
 // walkSteps yields the steps of the parent from the cursor on, or nothing if it does not exist.
-func (m *saved) walkSteps(q ListQuery) iter.Seq[table.Kept[record.Task]] {
-	return func(yield func(table.Kept[record.Task]) bool) {
+func walkSteps(m *Machine, q ListQuery) iter.Seq[record.Kept[record.Task]] {
+	return func(yield func(record.Kept[record.Task]) bool) {
 		t := m.Get(q.ParentID)
 		if t == nil || t.Parent() == nil {
 			return
@@ -174,14 +194,14 @@ func (m *saved) walkSteps(q ListQuery) iter.Seq[table.Kept[record.Task]] {
 				last = min(last, q.From)
 			}
 			for id := last; id >= first; id-- {
-				if !yield(table.Kept[record.Task]{ID: id, Record: m.Get(id)}) {
+				if !yield(record.Kept[record.Task]{ID: id, Record: m.Get(id)}) {
 					return
 				}
 			}
 			return
 		}
 		for id := max(first, q.From); id <= last; id++ {
-			if !yield(table.Kept[record.Task]{ID: id, Record: m.Get(id)}) {
+			if !yield(record.Kept[record.Task]{ID: id, Record: m.Get(id)}) {
 				return
 			}
 		}
@@ -191,53 +211,63 @@ func (m *saved) walkSteps(q ListQuery) iter.Seq[table.Kept[record.Task]] {
 // FailuresQuery selects failed tasks.
 type FailuresQuery struct {
 	Type  string // "" = all
+	After int64  // only those that ended after this time, in ms, by T; 0 = all
 	From  End    // where to start; zero value = the latest
 	Limit int    // how many tasks to look at, including those of other types
-	// See reports whether the task's error may be shown; otherwise it counts as empty. nil allows
-	// all.
-	See func(id uint64) bool
 }
 
-// add adds a failed task to groups if its type matches.
-func (q *FailuresQuery) add(groups *errorgroup.Groups, taskType, failure []byte, end End) {
-	if q.Type != "" && string(taskType) != q.Type {
-		return
-	}
-	if q.See != nil && !q.See(end.ID) {
-		failure = nil
-	}
-	groups.Add(taskType, failure, end.ID, end.At)
-}
-
-// Failures adds the failed tasks that q selects to groups, the latest end first. next is where to
-// continue; ok is false at the end.
-func (m *Machine) Failures(groups *errorgroup.Groups, q FailuresQuery) (next End, ok bool) {
+// Failures calls add for each failed task that q selects, the latest end first. add must not keep
+// taskType and err. next is where to continue; ok is false at the end.
+func (m *Machine) Failures(q FailuresQuery, add func(taskType, err []byte, end End)) (next End, ok bool) {
 	if q.From == (End{}) {
 		q.From = latestEnd
 	}
 	looked := 0
-	for end := range m.failed.Latest(q.From) {
+	for end := range m.ends.failed.Latest(q.From) {
+		if q.After != 0 && end.At <= q.After {
+			break
+		}
 		if looked == q.Limit {
 			return end, true
 		}
 		looked++
-		kept := m.tasks.Look(end.ID)
-		if t := kept.Record; t != nil {
-			q.add(groups, []byte(t.Type), []byte(t.Error), end)
-			continue
+		if taskType, err := failureOf(m.tasks.Look(end.ID)); q.Type == "" || string(taskType) == q.Type {
+			add(taskType, err, end)
 		}
-		var name, failure []byte
-		for r := (record.Scanner{Rest: kept.Packed}); r.NextUntil(record.FieldError); {
-			switch r.Num {
-			case record.FieldType:
-				name = r.Text
-			case record.FieldError:
-				failure = r.Text
-			}
-		}
-		q.add(groups, name, failure, end)
 	}
 	return End{}, false
+}
+
+// failureOf returns the type and the error of a failed task.
+func failureOf(kept record.Kept[record.Task]) (taskType, err []byte) {
+	if t := kept.Record; t != nil {
+		return []byte(t.Type), []byte(t.Error)
+	}
+	for r := (record.Scanner{Rest: kept.Packed}); r.NextUntil(record.FieldError); {
+		switch r.Num {
+		case record.FieldType:
+			taskType = r.Text
+		case record.FieldError:
+			err = r.Text
+		}
+	}
+	return taskType, err
+}
+
+// dataOf returns the params and the payload of a task.
+func dataOf(kept record.Kept[record.Task]) (params, payload []byte) {
+	if t := kept.Record; t != nil {
+		return t.Params, t.Payload
+	}
+	for r := (record.Scanner{Rest: kept.Packed}); r.NextUntil(record.FieldPayload); {
+		switch r.Num {
+		case record.FieldParams:
+			params = r.Text
+		case record.FieldPayload:
+			payload = r.Text
+		}
+	}
+	return params, payload
 }
 
 // Failed returns how many tasks of the type have failed; "" = of all types.
@@ -245,7 +275,7 @@ func (m *Machine) Failed(taskType string) int64 {
 	if taskType == "" {
 		return m.counts[record.StatusFailed]
 	}
-	if ts := m.typeNamed(taskType); ts != nil {
+	if ts := m.types.named(taskType); ts != nil {
 		return ts.counts[record.StatusFailed]
 	}
 	return 0
@@ -275,12 +305,12 @@ const (
 func (m *Machine) Workers(after string, limit int) []WorkerView {
 	var views []WorkerView
 	looked := 0
-	m.holdings.Workers(after, func(w *index.Worker) bool {
+	m.claims.holdings.Workers(after, func(w *index.Worker) bool {
 		if len(views) >= limit || looked >= workersLookMax {
 			return false
 		}
 		if w.ID > after && w.Held.Len() > 0 {
-			views = append(views, m.workerView(w))
+			views = append(views, workerView(m, w))
 			looked += min(w.Held.Len(), workerClaimsMax)
 		}
 		return true
@@ -288,10 +318,10 @@ func (m *Machine) Workers(after string, limit int) []WorkerView {
 	return views
 }
 
-func (m *Machine) workerView(w *index.Worker) WorkerView {
+func workerView(m *Machine, w *index.Worker) WorkerView {
 	v := WorkerView{WorkerID: w.ID, Claimed: w.Held.Len()}
 	ids := index.Smallest{Most: workerTasksMax}
-	m.holdings.Tasks(w.Held, index.ByWorker, workerClaimsMax, func(id uint64) {
+	m.claims.holdings.Tasks(w.Held, index.ByWorker, workerClaimsMax, func(id uint64) {
 		ids.Add(id)
 		v.SeenT = max(v.SeenT, m.Get(id).UpdatedAt)
 	})

@@ -1,121 +1,171 @@
 package fsm
 
 import (
-	"github.com/claimq/claimq/fsm/claimable"
 	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/index"
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/table"
-	"github.com/claimq/claimq/fsm/trail"
+	"github.com/claimq/claimq/fsm/snapshot"
 )
 
 // Machine is the state. It is not safe for concurrent use: package cluster holds the one
 // lock around it. Apply and Snapshot need exclusive access; every other method only reads.
 //
-// A method of a part, such as saved or derived, reads and changes only that part. What
-// concerns several parts is a method of Machine.
+// Each owner below keeps saved records and what is derived of them in step. Only edit and
+// edited (account.go) change a task that is in the state, because a task is in the indexes of
+// several owners.
 type Machine struct {
-	saved   // what a snapshot contains; nothing else affects results
-	derived // computed from it, in memory only
+	header record.Header       // saved
+	nodes  []record.NodeRecord // saved; sorted by UUID; copy on write
+	trail  event.Log           // saved
+
+	tasks  record.Table[record.Task]         // saved
+	counts [record.StatusCancelled + 1]int64 // tasks by Status
+	bytes  int64                             // memory of the tasks
+	types  taskTypes
+	keys   *index.Names // name of an idempotency key to task id
+	// keysOfTypes says that some task has had a key of its type alone since the indexes were
+	// empty. Without one, such keys need not be looked for.
+	keysOfTypes bool
+	parents     parents
+	claims      liveClaims
+	times       times
+	ends        endedTasks
+	gone        goneTasks
+	requests    requests
+	schedules   schedules
+
+	// These count the tasks of all types, also of types that are gone. They are not saved.
+	rates     typeRates
+	latencies Latencies
+
 	effects // what the current entry did so far
 
 	// answers is the memory for results. During Replay it is reused; otherwise results own
 	// theirs.
 	answers, reused *answers
-	// choosing is scratch memory for choiceOfNext; chose was hashed last, with the
-	// result choice.
-	choosing, chose []byte
-	choice          uint64
-
-	// rememberedMax bounds remembered and goneMax bounds gone. Only tests change them.
-	rememberedMax int
-	goneMax       int
+	// removing is memory for the task that is being removed.
+	removing record.TaskMemory
+	// choosing is scratch memory for choices; chose is the claim whose choice was hashed
+	// last, with the result choice.
+	choosing []byte
+	chose    command.ClaimNext
+	choice   uint64
 
 	// partial is the current restore, or nil. It is derived from the log and not in
 	// snapshots, so none may replace the log that it comes from.
 	partial *partial
 }
 
-// saved holds the data that a snapshot contains. Only Machine.edit and Machine.edited change tasks,
-// which keeps derived in step.
-type saved struct {
-	header   record.Header
-	tasks    table.Table[record.Task]
-	requests table.Table[record.Request] // by sequence number
-	nodes    []record.NodeRecord         // sorted by UUID; copy on write
-	settings []*record.TaskType          // sorted by name, at most record.TaskTypesMax; a snapshot has copies
-	gone     table.Table[record.Gone]    // removed tasks that are remembered, by id
-
-	trail     trail.Log
-	schedules []*record.ScheduleView // sorted by name, at most record.SchedulesMax; slice and views are copy on write
-}
-
-// newSaved returns the saved part of the empty state.
-func newSaved() saved {
-	return saved{header: record.Header{NextID: 1, NextToken: 1, NextRequest: 1}, trail: trail.New()}
-}
-
 // effects collects what the current entry did so far, for its Applied and for later steps of the
 // same entry.
 type effects struct {
-	begun             []command.Lease // claims begun
-	requeued, removed int             // claims begun
+	begun             []command.Lease // claims begun, or shortened
+	requeued, removed int             // tasks that became pending or scheduled again; tasks removed
 	tally             Tally           // ends by status
 	ended             []uint64        // tasks ended or removed
 	told              uint32          // events added to the trail
 	checkpoint        bool            // whether it held a Checkpoint
 	restored          bool            // whether a RestoreEnd replaced the state
 
-	dice       claimable.Dice // of the current command
-	changed    int            // counts all changes, additions and removals of tasks, ever
-	stepsEnded []uint64       // ended steps whose consequences are still to be applied
-	following  bool           // whether they are being applied
+	dice       index.Dice // of the current command
+	changed    int        // counts all changes, additions and removals of tasks, ever
+	stepsEnded []uint64   // ended steps whose consequences are still to be applied
 
 	// undo is the journal while an atomic batch is applied, else nil.
 	undo *undo
 	// answered is the size of the tasks in the answer of the current batch so far.
 	answered int
+	// request is the id that the current batch has for the claims of its ops, or "". place
+	// is the current op's.
+	request string
+	place   uint32
+}
+
+// undo is the journal of an atomic batch: what its ops replaced, so that all of it can be
+// restored. It contains only saved data, and what the entry reports to its caller. Derived
+// data of the changed records is removed and then rebuilt from the restored records by the
+// code that loads snapshots, so that it comes out as if there had been no batch.
+type undo struct {
+	header   record.Header
+	tasks    record.Journal[record.Task]
+	requests record.Journal[record.Request]
+	gone     record.Journal[record.Gone]
+	types    []formerType
+	counted  []counted // newest last
+	timed    []timed
+	dropped  []droppedType // a type's first drop comes first
+
+	// What the entry had done so far, to report to its caller.
+	begun    []command.Lease
+	noted    []index.Ready
+	requeued int
+	tally    Tally
+	ended    []uint64
+	trail    event.Mark
+	told     uint32
+}
+
+// droppedType is a type that lost its last task, with its latencies.
+type droppedType struct {
+	was       *typeState
+	latencies *Latencies
+}
+
+// formerType is a type's record before a change.
+type formerType struct {
+	record *record.TaskType
+	was    record.TaskType
+}
+
+// partial is a restore in progress: the new state, as far as its snapshot has arrived. In addition to the records
+// it holds at most one chunk of the snapshot, because pieces may be cut anywhere.
+type partial struct {
+	begin uint64 // index of the entry that began it
+	bytes uint64 // size of the snapshot
+	taken uint64 // bytes received so far
+	feed  *snapshot.Feed
+	state *Machine // without what is indexed at the end
 }
 
 // New returns the empty state: index 0, both clocks 0.
 func New() *Machine {
 	m := &Machine{
-		saved:         newSaved(),
-		rememberedMax: rememberedMax,
-		goneMax:       goneMax,
-		answers:       newAnswers(slabKept, 0),
+		header:  record.Header{NextID: 1, NextToken: 1, NextRequest: 1},
+		trail:   event.NewLog(),
+		answers: newAnswers(slabKept, 0),
 	}
-	m.tasks = table.New[record.Task](record.RestingTasks{Names: m}, record.BusyPages)
-	m.requests = table.New[record.Request](record.RestingRequests{}, busyRequests)
-	m.gone = table.New[record.Gone](record.RestingGone{}, busyGone)
+	m.tasks = record.NewTable[record.Task](record.EncodedTasks{Names: &m.types}, record.BusyPages)
+	m.requests, m.gone = newRequests(), newGoneTasks()
 	m.resetIndexes()
 	return m
 }
 
 // Index returns the index of the last entry applied, or 0.
-func (m *saved) Index() uint64 { return m.header.Index }
+func (m *Machine) Index() uint64 { return m.header.Index }
 
 // moment identifies the current entry in the trail and in schedule versions. It grows with
 // each entry, even after restoring a state that had a higher index elsewhere.
-func (m *saved) moment() uint64 { return m.header.Moment() }
+func (m *Machine) moment() uint64 { return m.header.Moment() }
 
 // Stamp returns the clocks as of the last entry applied.
-func (m *saved) Stamp() record.Stamp { return m.header.Stamp }
+func (m *Machine) Stamp() record.Stamp { return m.header.Stamp }
 
 // Level returns the replicated feature level.
-func (m *saved) Level() uint32 { return m.header.Level }
+func (m *Machine) Level() uint32 { return m.header.Level }
 
 // Chain returns the checksum set by the last SetChain, or 0.
-func (m *saved) Chain() uint64 { return m.header.Chain }
+func (m *Machine) Chain() uint64 { return m.header.Chain }
 
 // SetChain sets the checksum of all entries applied so far; call it after Apply. It is part
 // of the state but affects nothing in it.
 func (m *Machine) SetChain(chain uint64) { m.header.Chain = chain }
 
 // Get returns the task, or nil.
-func (m *saved) Get(id uint64) *record.Task { return m.tasks.Get(id) }
+func (m *Machine) Get(id uint64) *record.Task { return m.tasks.Get(id) }
 
 // Assigned reports whether the id was ever given to a task.
-func (m *saved) Assigned(id uint64) bool { return id < m.header.NextID }
+func (m *Machine) Assigned(id uint64) bool { return id < m.header.NextID }
 
 // Remnant returns a state with the same index, clocks, level and nodes, and nothing that
 // grows with the tasks. It replaces a state that is dropped before a new one arrives, to
@@ -125,4 +175,43 @@ func (m *Machine) Remnant() *Machine {
 	left.header.Index, left.header.Stamp, left.header.Level = m.header.Index, m.header.Stamp, m.header.Level
 	left.nodes = m.nodes
 	return left
+}
+
+// copyOf copies the task for a result, unless that is not read after the command. The copy
+// shares byte slices and the attempts log, which are never changed in place.
+func (m *Machine) copyOf(t *record.Task) *record.Task {
+	if m.answers.unread {
+		return t
+	}
+	c := &m.answers.tasks.take(1)[0]
+	*c = *t
+	return c
+}
+
+// withCopy replaces the state's own task in a result by a copy.
+func (m *Machine) withCopy(result Result) Result {
+	if result.Task != nil && !result.Gone {
+		result.Task = m.copyOf(result.Task)
+	}
+	return result
+}
+
+// refused returns a refusal with a copy of the task.
+func (m *Machine) refused(code Code, t *record.Task) Result {
+	return Result{Code: code, Task: m.copyOf(t)}
+}
+
+// resetIndexes empties everything derived.
+func (m *Machine) resetIndexes() {
+	m.counts = [record.StatusCancelled + 1]int64{}
+	m.bytes = 0
+	m.types.reset()
+	m.keys, m.keysOfTypes = index.NewNames(), false
+	m.parents.reset()
+	m.claims.reset()
+	m.schedules.reset()
+	m.times.reset()
+	m.ends.reset()
+	m.requests.reset()
+	m.gone.reset()
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // setNode records a node. It copies the slice, because a snapshot may share it.
-func (m *Machine) setNode(c command.SetNode) Result {
-	at, known := m.findNode(c.Node.UUID)
+func setNode(m *Machine, c command.SetNode) Result {
+	at, known := findNode(m, c.Node.UUID)
 	if known && m.nodes[at] == c.Node {
 		return Result{}
 	}
@@ -30,8 +30,8 @@ func (m *Machine) setNode(c command.SetNode) Result {
 }
 
 // removeNode forgets a node, if it is known.
-func (m *Machine) removeNode(c command.RemoveNode) Result {
-	if at, known := m.findNode(c.UUID); known {
+func removeNode(m *Machine, c command.RemoveNode) Result {
+	if at, known := findNode(m, c.UUID); known {
 		nodeID := m.nodes[at].NodeID
 		m.nodes = slices.Delete(slices.Clone(m.nodes), at, at+1)
 		m.tellAct(event.NodeRemoved, nodeID)
@@ -41,7 +41,7 @@ func (m *Machine) removeNode(c command.RemoveNode) Result {
 
 // setLevel raises the feature level and never lowers it. The first level also sets the
 // defaults.
-func (m *Machine) setLevel(c command.SetLevel) Result {
+func setLevel(m *Machine, c command.SetLevel) Result {
 	if c.Level > m.header.Level {
 		if m.header.Level == 0 {
 			m.header.Defaults = c.Defaults
@@ -55,7 +55,7 @@ func (m *Machine) setLevel(c command.SetLevel) Result {
 
 // Node returns the record of the node; ok is false if it is unknown.
 func (m *Machine) Node(uuid string) (n record.NodeRecord, ok bool) {
-	at, known := m.findNode(uuid)
+	at, known := findNode(m, uuid)
 	if !known {
 		return record.NodeRecord{}, false
 	}
@@ -65,7 +65,7 @@ func (m *Machine) Node(uuid string) (n record.NodeRecord, ok bool) {
 // Nodes returns the node records, sorted by UUID. The caller owns the slice.
 func (m *Machine) Nodes() []record.NodeRecord { return slices.Clone(m.nodes) }
 
-func (m *saved) findNode(uuid string) (at int, known bool) {
+func findNode(m *Machine, uuid string) (at int, known bool) {
 	return slices.BinarySearchFunc(m.nodes, uuid, func(n record.NodeRecord, uuid string) int {
 		return strings.Compare(n.UUID, uuid)
 	})
@@ -76,9 +76,9 @@ func (m *saved) findNode(uuid string) (at int, known bool) {
 func (m *Machine) JoinTokens() []*record.JoinToken { return m.header.JoinTokens }
 
 // setJoinToken creates a token. A repeat changes nothing.
-func (m *Machine) setJoinToken(c command.SetJoinToken) Result {
+func setJoinToken(m *Machine, c command.SetJoinToken) Result {
 	now, tokens := m.header.Stamp.T, m.header.JoinTokens
-	if at := m.findJoinToken(c.Hash); at >= 0 {
+	if at := findJoinToken(m, c.Hash); at >= 0 {
 		return Result{JoinToken: tokens[at], Repeated: true}
 	}
 	if len(c.Hash) != sha256.Size || c.Uses < 1 || c.Uses > record.JoinTokenUsesMax || c.LifeMS < 1 || c.LifeMS > record.JoinTokenLifeMax || len(tokens) >= record.JoinTokensMax {
@@ -91,19 +91,19 @@ func (m *Machine) setJoinToken(c command.SetJoinToken) Result {
 }
 
 // deleteJoinToken revokes a token. Nodes that have used it stay members.
-func (m *Machine) deleteJoinToken(c command.DeleteJoinToken) Result {
+func deleteJoinToken(m *Machine, c command.DeleteJoinToken) Result {
 	at := slices.IndexFunc(m.header.JoinTokens, func(t *record.JoinToken) bool { return t.ID() == c.ID })
 	if at < 0 {
 		return Result{Code: CodeMembershipRefused}
 	}
-	m.dropJoinToken(at)
+	dropJoinToken(m, at)
 	m.tellBy(event.JoinTokenRevoked, c.ID, c.By)
 	return Result{}
 }
 
 // useJoinToken counts a node that joins with the token. The same node counts once.
-func (m *Machine) useJoinToken(c command.UseJoinToken) Result {
-	at := m.findJoinToken(c.Hash)
+func useJoinToken(m *Machine, c command.UseJoinToken) Result {
+	at := findJoinToken(m, c.Hash)
 	if at < 0 || c.UUID == "" {
 		return Result{Code: CodeMembershipRefused}
 	}
@@ -125,10 +125,10 @@ func (m *Machine) useJoinToken(c command.UseJoinToken) Result {
 }
 
 // expireJoinTokens removes the tokens whose time has come.
-func (m *Machine) expireJoinTokens() {
+func expireJoinTokens(m *Machine) {
 	for at := len(m.header.JoinTokens) - 1; at >= 0; at-- {
 		if t := m.header.JoinTokens[at]; t.ExpiresAt <= m.header.Stamp.T {
-			m.dropJoinToken(at)
+			dropJoinToken(m, at)
 			m.tellAct(event.JoinTokenExpired, t.ID())
 		}
 	}
@@ -136,7 +136,7 @@ func (m *Machine) expireJoinTokens() {
 
 // nextJoinTokenEnd returns when the first token expires, by T; ok is false if there are no
 // tokens.
-func (m *saved) nextJoinTokenEnd() (t int64, ok bool) {
+func nextJoinTokenEnd(m *Machine) (t int64, ok bool) {
 	for _, token := range m.header.JoinTokens {
 		if !ok || token.ExpiresAt < t {
 			t, ok = token.ExpiresAt, true
@@ -145,12 +145,12 @@ func (m *saved) nextJoinTokenEnd() (t int64, ok bool) {
 	return t, ok
 }
 
-func (m *saved) dropJoinToken(at int) {
+func dropJoinToken(m *Machine, at int) {
 	m.header.JoinTokens = slices.Delete(slices.Clone(m.header.JoinTokens), at, at+1)
 }
 
 // findJoinToken returns the index of the token with the hash, or -1.
-func (m *saved) findJoinToken(hash []byte) int {
+func findJoinToken(m *Machine, hash []byte) int {
 	return slices.IndexFunc(m.header.JoinTokens, func(t *record.JoinToken) bool { return bytes.Equal(t.Hash, hash) })
 }
 
@@ -158,7 +158,7 @@ func (m *saved) findJoinToken(hash []byte) int {
 // it is set. Backups do not contain it, and a restore clears it. It never changes.
 func (m *Machine) PageSecret() []byte { return m.header.PageSecret }
 
-func (m *Machine) setPageSecret(c command.SetPageSecret) Result {
+func setPageSecret(m *Machine, c command.SetPageSecret) Result {
 	switch {
 	case len(c.Secret) != command.PageSecretBytes:
 		return Result{Code: CodeInvalidRequest}

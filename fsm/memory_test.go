@@ -10,7 +10,6 @@ import (
 
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/table"
 )
 
 // memoryTasks is of how many tasks the memory is measured.
@@ -141,13 +140,13 @@ func TestMachine_BytesOfLonelyTasks(t *testing.T) {
 	start := liveHeap()
 	h := newMeasured(t)
 	h.apply(command.SetLevel{Level: record.FeatureLevel})
-	pages := *memoryTasks / table.PageSize * 10
+	pages := *memoryTasks / record.PageSize * 10
 	for range pages {
 		h.apply(command.Submit{Tasks: []record.NewTask{{Type: "mail", Params: []byte(`{"to":"ada@example.com"}`)}}})
-		h.m.header.NextID += table.PageSize - 1 // as if the others were removed
+		h.m.header.NextID += record.PageSize - 1 // as if the others were removed
 	}
 	h.compare(start)
-	if all, each := h.m.Bytes()-h.m.trail.Bytes(), int64(table.PageSize*record.PlaceBytes); all < int64(pages)*each {
+	if all, each := h.m.Bytes()-h.m.trail.Bytes(), int64(record.PageSize*record.PlaceBytes); all < int64(pages)*each {
 		t.Errorf("%d pages are estimated at %d bytes", pages, all)
 	}
 }
@@ -181,7 +180,7 @@ type measured struct {
 
 func newMeasured(t *testing.T) *measured {
 	m := New()
-	m.tasks = table.New[record.Task](record.RestingTasks{Names: m}, 1) // the last pages cost the same however many tasks there are
+	m.tasks = record.NewTable[record.Task](record.EncodedTasks{Names: m}, 1) // the last pages cost the same however many tasks there are
 	return &measured{t: t, m: m, stamp: record.Stamp{U: 1, T: 1_700_000_000_000}}
 }
 

@@ -11,43 +11,57 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// requested goes by what is remembered of the claim request, else claims, and
+// requested goes by what is remembered of the call of the claim request, else claims, and
 // remembers what was taken.
-func (s *model) requested(id, worker string, what any, claim func() Result) Result {
+func (s *model) requested(id string, call modelCall, claim func() Result) Result {
 	if id == "" {
 		return claim()
 	}
-	for i, r := range s.requests {
-		if r.id != id {
-			continue
+	s.requests = slices.DeleteFunc(s.requests, func(r *modelRequest) bool {
+		return r.id == id && r.endedU >= 0 && s.u >= r.endedU+600_000
+	})
+	for _, r := range s.requests {
+		for _, c := range r.calls {
+			switch {
+			case r.id != id || c.place != call.place:
+			case c.worker != call.worker || !cmp.Equal(c.what, call.what):
+				return Result{Code: CodeInvalidRequest}
+			default:
+				return Result{Repeated: true, Claims: s.claimsAgain(c.claims)}
+			}
 		}
-		if r.endedU >= 0 && s.u >= r.endedU+600_000 {
-			s.requests = slices.Delete(s.requests, i, i+1)
-			break
-		}
-		if r.worker != worker || !cmp.Equal(r.what, what) {
-			return Result{Code: CodeInvalidRequest}
-		}
-		return Result{Repeated: true, Claims: s.claimsAgain(r.claims)}
 	}
 	result := claim()
 	if result.Code != "" || result.Repeated || len(result.Claims) == 0 {
 		return result
 	}
-	r := &modelRequest{id: id, worker: worker, what: what, endedU: -1}
 	for _, c := range result.Claims {
-		r.claims = append(r.claims, record.ClaimRef{TaskID: c.Task.ID, Token: c.Token})
+		call.claims = append(call.claims, record.ClaimRef{TaskID: c.Task.ID, Token: c.Token})
 	}
-	s.requests = append(s.requests, r)
+	i := slices.IndexFunc(s.requests, func(r *modelRequest) bool { return r.id == id && len(r.claims()) < s.full })
+	if i < 0 {
+		i = len(s.requests)
+		s.requests = append(s.requests, &modelRequest{id: id})
+	}
+	r := s.requests[i]
+	r.calls, r.endedU = append(slices.Clone(r.calls), call), -1
 	for n := 0; ; s.requests = s.requests[1:] { // the oldest make room
 		n = 0
 		for _, r := range s.requests {
-			n += len(r.claims)
+			n += len(r.claims())
 		}
 		if n <= s.most {
 			return result
 		}
 	}
+}
+
+// claims has the claims of all calls.
+func (r *modelRequest) claims() (claims []record.ClaimRef) {
+	for _, c := range r.calls {
+		claims = append(claims, c.claims...)
+	}
+	return claims
 }
 
 // otherRequest tells whether the id is remembered of another request.
@@ -56,13 +70,13 @@ func (s *model) otherRequest(c command.ClaimNext) bool {
 	return try.claimNext(c, &Result{}).Code != ""
 }
 
-// claimsAgain is a repeated answer: the tasks as they are now.
+// claimsAgain is a repeated answer: the current tasks.
 func (s *model) claimsAgain(refs []record.ClaimRef) []Claim {
 	var claims []Claim
 	for _, c := range refs {
-		claim := Claim{Task: record.Task{ID: c.TaskID, Token: c.Token}, Token: c.Token, Live: s.lives(c)}
+		claim := Claim{Task: &record.Task{ID: c.TaskID, Token: c.Token}, Token: c.Token, Live: s.lives(c)}
 		if t := s.find(c.TaskID); t != nil {
-			claim.Task = *s.answer(t)
+			claim.Task = s.answer(t)
 		}
 		claims = append(claims, claim)
 	}
@@ -75,9 +89,12 @@ func (s *model) lives(c record.ClaimRef) bool {
 }
 
 func (s *model) claimNext(c command.ClaimNext, seen *Result) Result {
+	if c.RequestID == "" {
+		c.RequestID, c.RequestPlace = s.batchRequest, s.batchPlace
+	}
 	what := c
-	what.LeaseMS, what.RequestID = 0, ""
-	return s.requested(c.RequestID, c.WorkerID, what, func() Result {
+	what.LeaseMS, what.RequestID, what.RequestPlace = 0, "", 0
+	return s.requested(c.RequestID, modelCall{place: c.RequestPlace, worker: c.WorkerID, what: what}, func() Result {
 		var r Result
 		for len(r.Claims) < int(c.Limit) {
 			t := s.choose(c)
@@ -88,7 +105,7 @@ func (s *model) claimNext(c command.ClaimNext, seen *Result) Result {
 				break
 			}
 			s.beginClaim(t, c.WorkerID, c.LeaseMS)
-			r.Claims = append(r.Claims, Claim{Task: *s.answer(t), Token: t.Token, Live: true})
+			r.Claims = append(r.Claims, Claim{Task: s.answer(t), Token: t.Token, Live: true})
 		}
 		return r
 	})
@@ -248,7 +265,7 @@ func (s *model) heldBack(t *record.Task) Reason {
 func (s *model) claimTask(c command.ClaimTask) Result {
 	what := c
 	what.LeaseMS, what.RequestID = 0, ""
-	return s.requested(c.RequestID, c.WorkerID, what, func() Result { return s.claimThis(c) })
+	return s.requested(c.RequestID, modelCall{worker: c.WorkerID, what: what}, func() Result { return s.claimThis(c) })
 }
 
 func (s *model) claimThis(c command.ClaimTask) Result {
@@ -272,7 +289,7 @@ func (s *model) claimThis(c command.ClaimTask) Result {
 		s.beginClaim(t, c.WorkerID, c.LeaseMS)
 	}
 	r.Task = s.answer(t)
-	r.Claims = []Claim{{Task: *s.answer(t), Token: t.Token, Live: true}}
+	r.Claims = []Claim{{Task: s.answer(t), Token: t.Token, Live: true}}
 	return r
 }
 
@@ -318,8 +335,22 @@ func (s *model) setType(c command.SetType) Result {
 		s.types = append(s.types, x)
 	}
 	x.fill(s.t)
+	if c.IfQueue && x.Queue != c.Queue {
+		view := s.typeView(c.Type)
+		s.types = slices.DeleteFunc(s.types, func(x *modelType) bool { return cmp.Equal(x.TypeSettings, record.TypeSettings{}) })
+		return Result{Code: CodeInvalidRequest, Type: &view}
+	}
 	was, before := x.TypeSettings, x.RateLimit
 	to := c.Settings
+	if c.Set&record.TypeDelay != 0 {
+		x.DelayMS = to.DelayMS
+	}
+	if c.Set&record.TypeDeadLetter != 0 {
+		x.DeadLetter, x.DeadLetterAfter = to.DeadLetter, to.DeadLetterAfter
+	}
+	if c.Set&record.TypeQueue != 0 {
+		x.Queue = to.Queue
+	}
 	if c.Set&record.TypePaused != 0 {
 		x.Paused = to.Paused
 	}
@@ -353,7 +384,8 @@ func (s *model) typeView(name string) TypeView {
 		v.Counts[t.Status]++
 		if t.Status == record.StatusPending && v.Counts[record.StatusPending] == 1 { // the oldest
 			v.OldestPendingAgeMS = max(0, s.t-t.CreatedAt)
-			v.OldestWaitMS = min(v.OldestPendingAgeMS, max(0, s.t-t.RunAt))
+			v.OldestWaitMS = max(0, s.t-t.UpdatedAt)
+			v.OldestPending = t.ID
 		}
 	}
 	return v

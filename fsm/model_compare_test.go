@@ -14,8 +14,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/trail"
+	"github.com/claimq/claimq/internal/proof"
 )
 
 // alike compares results: an absent list equals an empty one. Ready is compared separately,
@@ -69,13 +70,15 @@ func TestMachine_MatchesModel(t *testing.T) {
 func matchModel(t *testing.T, draw func(t *rapid.T) []testEntry) {
 	t.Helper()
 	entries, commands := 0, 0
-	rapid.Check(t, func(rt *rapid.T) {
+	proof.Check(t, func(rt *rapid.T) {
 		most := rapid.SampledFrom([]int{5, 1_000_000}).Draw(rt, "remembered")
 		m, s := newRestful(), newModel()
-		m.rememberedMax, s.most = most, most
-		m.goneMax = rapid.SampledFrom([]int{3, 1_000_000}).Draw(rt, "removed ones remembered")
-		s.mostGone = m.goneMax
-		m.trail.ChunkBytes = rapid.SampledFrom([]int{2 * trail.EventRoom, trail.ChunkBytes}).Draw(rt, "chunks")
+		m.requests.max, s.most = most, most
+		m.requests.full = rapid.SampledFrom([]int{2, fullMin}).Draw(rt, "claims of a full record")
+		s.full = m.requests.full
+		m.gone.max = rapid.SampledFrom([]int{3, 1_000_000}).Draw(rt, "removed ones remembered")
+		s.mostGone = m.gone.max
+		m.trail.ChunkBytes = rapid.SampledFrom([]int{2 * event.EventRoom, event.ChunkBytes}).Draw(rt, "chunks")
 		die := rapid.Uint32()
 		for _, e := range draw(rt) {
 			compareEntry(rt, m, s, e)
@@ -95,7 +98,7 @@ func restoredLike(t rapid.TB, m *Machine) *Machine {
 	if err != nil {
 		t.Fatalf("restore at index %d: %v", m.Index(), err)
 	}
-	other.rememberedMax, other.goneMax, other.trail.ChunkBytes = m.rememberedMax, m.goneMax, m.trail.ChunkBytes
+	other.requests.max, other.requests.full, other.gone.max, other.trail.ChunkBytes = m.requests.max, m.requests.full, m.gone.max, m.trail.ChunkBytes
 	if err := other.check(); err != nil || hashOf(other) != hashOf(m) {
 		t.Fatalf("restored at index %d it has another hash, or %v", m.Index(), err)
 	}
@@ -359,7 +362,7 @@ func (s *model) list(q ListQuery) []*record.Task {
 	for _, t := range s.tasks {
 		// Without a type the key is looked for among all tasks.
 		ofType := q.Key != "" && q.Type == "" && t.Opts().KeyOfType
-		if s.selected(q.Filter, t) && !ofType {
+		if s.selected(q.Filter, t) && !ofType && (q.Failure == nil || t.Status == record.StatusFailed && q.Failure([]byte(t.Type), []byte(t.Error))) {
 			tasks = append(tasks, t)
 		}
 	}
@@ -406,6 +409,10 @@ func compareList(t rapid.TB, g *generator, m *Machine, s *model) {
 	if q.Descending && g.dice(2) == 0 {
 		q.ByEnd, q.Status = true, pick(g, record.StatusCompleted, record.StatusFailed, record.StatusCancelled)
 	}
+	if q.Status == record.StatusFailed && g.dice(2) == 0 {
+		kind := pick(g, "", "boom", "none such")
+		q.Failure = func(taskType, err []byte) bool { return string(taskType) == "a" || string(err) == kind }
+	}
 	var got []*record.Task
 	for page := (ListPage{Next: q.From}); ; {
 		q.From, q.FromAt = page.Next, page.NextAt
@@ -434,7 +441,7 @@ func compareClaimable(t rapid.TB, g *generator, m *Machine, s *model) {
 	want := later.choose(c) != nil
 	for _, r := range s.requests {
 		if c.RequestID != "" && r.id == c.RequestID && (r.endedU < 0 || now.U < r.endedU+600_000) {
-			want = true
+			want = want || slices.ContainsFunc(r.calls, func(call modelCall) bool { return call.place == c.RequestPlace })
 		}
 	}
 	if got := m.Claimable(c, now); got != want {

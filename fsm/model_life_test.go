@@ -48,7 +48,7 @@ func (s *model) ended(t *record.Task) {
 	if t.Status == record.StatusCancelled {
 		t.WorkerID = ""
 	}
-	if s.level >= 2 && t.Opts().Step == nil { // steps go with their parent
+	if t.Opts().Step == nil { // steps go with their parent
 		if keep := s.retention(t); keep > 0 {
 			t.RemoveAt = s.t + keep
 		}
@@ -71,7 +71,7 @@ func (s *model) retention(t *record.Task) int64 {
 
 // leaveIfNotKept removes a task that is not to be kept when it has ended.
 func (s *model) leaveIfNotKept(t *record.Task) {
-	if t.Status >= record.StatusCompleted && s.level >= 2 && t.Opts().Step == nil && s.retention(t) == record.KeepNone {
+	if t.Status >= record.StatusCompleted && t.Opts().Step == nil && s.retention(t) == record.KeepNone {
 		t.RemoveAt = t.CompletedAt
 		s.leaving = append(s.leaving, t)
 	}

@@ -24,14 +24,14 @@ func (n reached) see(m *Machine, e testEntry, a Applied, known map[uint64]*recor
 	}
 	n.seeTrail(m, e, known)
 	for _, id := range a.Ended {
-		if o := known[id]; o != nil && m.gone.Get(id) != nil {
+		if o := known[id]; o != nil && m.gone.table.Get(id) != nil {
 			_, evicted := e.Commands[len(e.Commands)-1].(command.Evict)
 			n.count(o.Parent != nil && evicted, "an evicted parent")
 			n.count(o.Parent != nil, "a removed parent")
 			n.count(o.Step != nil, "a removed step")
 		}
 	}
-	for ts := range m.typesFrom("") {
+	for ts := range m.types.from("") {
 		n.count(int64(ts.Ready()) < ts.counts[record.StatusPending], "a task behind its group's head")
 		n.count(ts.Record() != nil && ts.Record().Settings.Paused && ts.Ready() > 0, "a paused type with tasks")
 		n.count(ts.Ready() > 0 && ts.Slots() <= 0, "a type with claims enough")
@@ -57,6 +57,8 @@ func (n reached) seeTask(t *record.Task) {
 	n.count(t.Status == record.StatusScheduled, "scheduled")
 	n.count(t.Status == record.StatusFailed && t.Error == "expired before it was claimed", "expired before its claim")
 	n.count(t.Status == record.StatusCompleted && t.CancelRequested, "completed though asked to cancel")
+	n.count(t.Opts().Origin != nil, "a dead letter")
+	n.count(t.Opts().Origin != nil && t.Status == record.StatusCompleted, "a dead letter that is done")
 	n.count(t.Status == record.StatusCancelled && len(t.Log) == 0 && t.Opts().Parent == nil, "cancelled before any claim")
 	n.count(t.Status == record.StatusScheduled && len(t.Log) > 0 && t.Log[len(t.Log)-1].Outcome == record.OutcomeExpired, "backed off after an expiry")
 	if t.Status == record.StatusCancelled && t.CancelRequested && t.Opts().Parent == nil {
@@ -88,7 +90,7 @@ func (n reached) seeResult(m *Machine, c command.Command, r Result) {
 		n.count(slices.ContainsFunc(r.Claims, func(c Claim) bool {
 			return slices.ContainsFunc(r.Submitted, func(s Submitted) bool { return s.Created && s.Task.ID == c.Task.ID })
 		}), "claimed a follow-up")
-		n.count(m.Level() >= record.LevelAnswers && r.Repeated && slices.ContainsFunc(r.Claims, func(c Claim) bool { return c.Live }), "told again of a claim by a repeated complete")
+		n.count(r.Repeated && slices.ContainsFunc(r.Claims, func(c Claim) bool { return c.Live }), "told again of a claim by a repeated complete")
 		n.seeComplete(c, r)
 	case command.Release:
 		n.count(c.Answer > 0 && r.Code == "" && !r.Repeated, "released the latest answer's claim")
@@ -137,7 +139,7 @@ func TestRandomLog_ReachesEveryRule(t *testing.T) {
 	for _, what := range []string{
 		"a task behind its group's head", "a type waiting for its rate limit", "a paused type with tasks", "a type with claims enough",
 		"scheduled", "expired before its claim", "backed off after an expiry", "removed", "requeued", "evicted", "forgotten", "told to who waits",
-		"completed though asked to cancel", "cancelled before any claim",
+		"completed though asked to cancel", "cancelled before any claim", "a dead letter", "a dead letter that is done",
 		"cancelled by failed", "cancelled by released", "cancelled by expired", "cancelled by cancelled",
 		"repeated of a removed task", "refused for a removed task", "claims repeated", "follow-ups repeated", "retry repeated",
 		"submitted with the key of a removed task", "submitted with a key that is taken",

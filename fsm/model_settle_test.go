@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"fmt"
 	"math/big"
 	"slices"
 
@@ -83,14 +84,14 @@ func (s *model) settle(h command.Hold, how record.Outcome, do func(*record.Task)
 // toldAgain counts a second answer that tells of the claims; more of them change nothing.
 func (s *model) toldAgain(refs []record.ClaimRef) {
 	for _, c := range refs {
-		if t := s.find(c.TaskID); s.level >= 7 && s.lives(c) && t.LeaseSeq == 1 {
+		if t := s.find(c.TaskID); s.lives(c) && t.LeaseSeq == 1 {
 			t.LeaseSeq = 2
 		}
 	}
 }
 
-// submittedAgain is a repeated answer: the tasks as they are now, of those that
-// are not there any more the ids.
+// submittedAgain is a repeated answer: the current tasks,
+// or the ids of removed ones.
 func (s *model) submittedAgain(first []record.FollowUp) []Submitted {
 	var all []Submitted
 	for _, f := range first {
@@ -106,6 +107,9 @@ func (s *model) submittedAgain(first []record.FollowUp) []Submitted {
 func (s *model) complete(c command.Complete, seen *Result) Result {
 	ended := false
 	var refused []Submitted
+	if c.Late {
+		defer s.claimAgain(c.Hold)()
+	}
 	r := s.settle(c.Hold, record.OutcomeCompleted, func(t *record.Task) {
 		if c.Claim != nil && s.otherRequest(*c.Claim) {
 			return
@@ -146,6 +150,26 @@ func (s *model) complete(c command.Complete, seen *Result) Result {
 	return r
 }
 
+// claimAgain makes a task claimed again that waits since the claim h, its last one, has expired or failed. The function
+// that it returns undoes that, unless the claim has ended again.
+func (s *model) claimAgain(h command.Hold) (undo func()) {
+	t := s.find(h.ID)
+	if t == nil || h.Token == 0 || len(t.Log) == 0 || t.Status != record.StatusPending && t.Status != record.StatusScheduled {
+		return func() {}
+	}
+	last := &t.Log[len(t.Log)-1]
+	if last.Token != h.Token || last.WorkerID != h.WorkerID || last.Outcome != record.OutcomeExpired && last.Outcome != record.OutcomeFailed {
+		return func() {}
+	}
+	status, outcome := t.Status, last.Outcome
+	t.Status, t.WorkerID, t.Token, last.Outcome = record.StatusClaimed, h.WorkerID, h.Token, record.OutcomeNone
+	return func() {
+		if t.Status == record.StatusClaimed {
+			t.Status, t.WorkerID, t.Token, last.Outcome = status, "", 0, outcome
+		}
+	}
+}
+
 // followUpsRefused are the outcomes of the follow-ups if one is refused, else nil.
 func (s *model) followUpsRefused(c command.Complete) []Submitted {
 	all, refused := make([]Submitted, len(c.Submit)), false
@@ -162,7 +186,7 @@ func (s *model) followUpsRefused(c command.Complete) []Submitted {
 }
 
 func (s *model) fail(c command.Fail, seen *Result) Result {
-	return s.settling(c.Hold, record.OutcomeFailed, func(t *record.Task) {
+	r := s.settling(c.Hold, record.OutcomeFailed, func(t *record.Task) {
 		t.Error = c.Error
 		switch {
 		case t.CancelRequested:
@@ -177,6 +201,30 @@ func (s *model) fail(c command.Fail, seen *Result) Result {
 			s.backOff(t, seen.Task)
 		}
 	})
+	if t := s.find(c.ID); r.Code == "" && !r.Repeated {
+		s.bury(t)
+		r.Task = s.answer(t)
+	}
+	return r
+}
+
+// bury submits the dead letter of a task that has failed, if its type has another type for these. A step has none.
+func (s *model) bury(t *record.Task) {
+	to, o := s.settings(t.Type).DeadLetter, t.Opts()
+	if t.Status != record.StatusFailed || to == "" || o.Step != nil {
+		return
+	}
+	s.submitter = fmt.Sprintf("dead letter of task %d", t.ID)
+	id := s.submitOne(record.NewTask{
+		Type: to, Params: t.Params, Payload: t.Payload, Priority: t.Priority, MaxAttempts: record.DefaultAttempts, AtOnce: true,
+		Labels: o.Labels, Group: o.Group, Traceparent: o.Traceparent, Attributes: o.Attributes,
+	}).Task.ID
+	s.submitter = ""
+	c := s.find(id)
+	options := *c.Opts()
+	options.Origin = &record.Source{Type: t.Type, ID: t.ID}
+	setPlainly(c, options)
+	t.Then = &record.Then{Submitted: []record.FollowUp{{ID: id, Created: true}}}
 }
 
 func (s *model) release(c command.Release) Result {
@@ -226,11 +274,15 @@ func (s *model) expire(c command.Expire) Result {
 		s.tellEnd(was, t)
 		s.leaveIfNotKept(t)
 		s.follow(t)
+		s.bury(t)
 	}
 	return r
 }
 
 func (s *model) mayTryAgain(t *record.Task) bool {
+	if x := s.settings(t.Type); t.Opts().Step == nil && x.DeadLetterAfter > 0 && t.Attempts >= x.DeadLetterAfter {
+		return false
+	}
 	return t.MaxAttempts == 0 || t.Attempts < t.MaxAttempts
 }
 
@@ -343,6 +395,11 @@ func (s *model) retry(c command.Retry) Result {
 		s.leaveIfNotKept(t)
 		s.follow(t)
 		return Result{Task: s.answer(t)}
+	}
+	if t.Status == record.StatusFailed && t.Then != nil {
+		r := s.refuse(CodeTaskFailed, t)
+		r.Reason = ReasonMovedOn
+		return r
 	}
 	most := t.MaxAttempts
 	if most != 0 {

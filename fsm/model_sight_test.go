@@ -8,7 +8,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/claimq/claimq/fsm/command"
-	"github.com/claimq/claimq/fsm/errorgroup"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
 )
@@ -64,7 +63,7 @@ func (s *model) runSchedules(c command.RunSchedules) Result {
 			continue
 		}
 		v.NextRunAt, v.NextWall = item.Next, item.NextWall
-		if item.Move || s.level >= record.LevelSlots && item.Slot <= v.LastRunAt && item.Slot <= v.UpdatedAt {
+		if item.Move || item.Slot <= v.LastRunAt && item.Slot <= v.UpdatedAt {
 			continue
 		}
 		last := s.find(v.LastTaskID)
@@ -88,7 +87,7 @@ func (s *model) act(c command.Act) Result {
 	var r Result
 	for _, id := range c.IDs {
 		t := s.find(id)
-		if t == nil || !s.selected(c.Filter, t) {
+		if t == nil || !s.selected(c.Filter, t) || c.EndedUntil != 0 && t.CompletedAt > c.EndedUntil {
 			continue
 		}
 		was := s.copy().tasks
@@ -116,7 +115,6 @@ func (s *model) selected(f record.Filter, t *record.Task) bool {
 	}
 	step := t.Opts().Step
 	return (f.ParentID == 0 || step != nil && step.ParentID == f.ParentID) &&
-		(f.ErrorGroup == 0 || t.Status == record.StatusFailed && errorgroup.Of(t.Type, t.Error) == f.ErrorGroup) &&
 		(f.Status == 0 || f.Status == t.Status) && (f.Type == "" || f.Type == t.Type) && (f.WorkerID == "" || f.WorkerID == t.WorkerID) &&
 		(f.Key == "" || t.Key == f.Key && (!t.Opts().UniqueActive || t.Status < record.StatusCompleted)) && (f.CreatedAfter == 0 || t.CreatedAt > f.CreatedAfter) && (f.CreatedBefore == 0 || t.CreatedAt < f.CreatedBefore)
 }

@@ -164,8 +164,8 @@ func (s *model) allEnded(p *record.Task) bool {
 	return !slices.ContainsFunc(s.stepsOf(p), func(t *record.Task) bool { return t.Status < record.StatusCompleted })
 }
 
-// endIfDone ends the running parent when nothing is left to wait for: as it was
-// asked to be cancelled, or by itself.
+// endIfDone ends the running parent when nothing is left to wait for: as cancelled if
+// that was requested, else by its steps.
 func (s *model) endIfDone(p *record.Task) {
 	if p.Status != record.StatusRunning || !s.allEnded(p) {
 		return
@@ -280,7 +280,7 @@ func (s *model) undoneLater(t *record.Task) Result {
 	parent, own := s.find(t.Opts().Step.ParentID), t.Opts().Step.Plan.Steps[t.StepPlace()]
 	steps := s.stepsOf(parent)
 	first := slices.IndexFunc(steps, asked)
-	if first < 0 || s.level < 7 {
+	if first < 0 {
 		return Result{}
 	}
 	behind := !parent.Opts().Parent.Plan.Continue
@@ -309,7 +309,7 @@ func (s *model) retryParent(p *record.Task, c command.Retry) Result {
 		return s.refuse(CodeTaskCancelled, p)
 	case p.Status == record.StatusRunning && (len(again) == 0 || c.Token != 0 && c.Token == p.Token):
 		return Result{Repeated: true, Task: s.answer(p)}
-	case c.Token != 0 && c.Token != p.Token && (p.Status != record.StatusRunning || s.level >= 6):
+	case c.Token != 0 && c.Token != p.Token:
 		return s.refuse(CodeStaleClaim, p)
 	}
 	if p.Status != record.StatusRunning && p.Opts().UniqueActive {
@@ -328,9 +328,7 @@ func (s *model) retryParent(p *record.Task, c command.Retry) Result {
 	if p.Status != record.StatusRunning {
 		token := p.Token
 		s.revive(p, record.StatusRunning)
-		if s.level >= 6 {
-			p.Token = token
-		}
+		p.Token = token
 	}
 	for _, t := range again {
 		if t.MaxAttempts != 0 {

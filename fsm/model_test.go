@@ -40,8 +40,12 @@ type model struct {
 	requeued  int            // tasks that came back in this entry
 	removed   int            // and those that were removed
 
-	most     int // claims that requests may remember
-	mostGone int // removed tasks that are remembered
+	most int // claims that requests may remember
+	full int // claims of a request from which it takes no more calls
+	// The request of the claims of the current batch, and the place of its current op.
+	batchRequest string
+	batchPlace   uint32
+	mostGone     int // removed tasks that are remembered
 
 	evicted      *record.Task                 // the last one
 	evictedBytes int64                        // with its steps
@@ -49,13 +53,21 @@ type model struct {
 	faults       []string                     // choices of the machine that were not its to make
 }
 
-func newModel() *model { return &model{most: 1_000_000, mostGone: 1_000_000} }
+func newModel() *model { return &model{most: 1_000_000, full: 1000, mostGone: 1_000_000} }
 
+// modelRequest remembers the calls with a claim request id.
 type modelRequest struct {
-	id, worker string
-	what       any // ClaimNext or ClaimTask without lease and request id
-	claims     []record.ClaimRef
-	endedU     int64 // when its last claim was seen to have ended; -1 while one lives
+	id     string
+	calls  []modelCall
+	endedU int64 // when their last claim was seen to have ended; -1 while one lives
+}
+
+// modelCall is a call that got claims.
+type modelCall struct {
+	place  uint32
+	worker string
+	what   any // ClaimNext or ClaimTask without lease and request
+	claims []record.ClaimRef
 }
 
 // modelGone is a removed task, and until when it is remembered.
@@ -118,7 +130,7 @@ func (s *model) command(c command.Command, seen *Result) Result {
 	}
 	s.leaving = nil
 	for _, q := range s.requests {
-		if q.endedU < 0 && !slices.ContainsFunc(q.claims, s.lives) {
+		if q.endedU < 0 && !slices.ContainsFunc(q.claims(), s.lives) {
 			q.endedU = s.u
 		}
 	}
@@ -147,7 +159,18 @@ func (s *model) change(c command.Command, seen *Result) Result {
 		return s.fail(c, seen)
 	case command.Extend:
 		return s.settle(c.Hold, record.OutcomeNone, func(t *record.Task) {
+			lease := c.LeaseMS
+			if lease == 0 {
+				lease = t.ClaimLeaseMS
+			}
+			sooner := c.Exact && s.u+lease < t.LeaseEndU
+			if sooner {
+				t.LeaseEndU, t.ClaimLeaseMS = s.u+lease, lease
+			}
 			s.lengthen(t, c.LeaseMS)
+			if sooner {
+				s.begun = append(s.begun, command.Lease{TaskID: t.ID, Token: t.Token, Seq: t.LeaseSeq, EndU: t.LeaseEndU})
+			}
 			if c.Progress != nil {
 				t.Progress = c.Progress
 			}
@@ -329,7 +352,7 @@ func (s *model) submit(tasks []record.NewTask) []Submitted {
 // leaves its key, if that was only its own until its end.
 func (s *model) never(n record.NewTask, ended uint64) (step int, refused bool) {
 	late := func(n record.NewTask) bool {
-		return s.level >= record.LevelActs && n.DelayMS > 0 && n.ExpiresAt != 0 && s.t+n.DelayMS >= n.ExpiresAt
+		return s.delay(n) > 0 && n.ExpiresAt != 0 && s.t+s.delay(n) >= n.ExpiresAt
 	}
 	if refused, step = late(n), -1; n.Parent != nil {
 		refused = false
@@ -380,7 +403,7 @@ func (s *model) newTask(n record.NewTask) *record.Task {
 	}
 	setPlainly(t, record.Options{
 		ExpiresAt: n.ExpiresAt, Backoff: n.Backoff, RetentionMS: n.RetentionMS, Labels: n.Labels, Group: n.Group, UniqueActive: n.UniqueActive,
-		Traceparent: n.Traceparent, KeyOfType: n.KeyOfType && n.Key != "",
+		Traceparent: n.Traceparent, Attributes: n.Attributes, KeyOfType: n.KeyOfType && n.Key != "",
 	})
 	if t.MaxAttempts == record.DefaultAttempts {
 		t.MaxAttempts = 3
@@ -389,13 +412,21 @@ func (s *model) newTask(n record.NewTask) *record.Task {
 		}
 	}
 	s.askedFor(t, n.RunAt)
-	if n.DelayMS > 0 {
-		s.askedFor(t, s.t+n.DelayMS)
+	if delay := s.delay(n); delay > 0 {
+		s.askedFor(t, s.t+delay)
 	}
 	s.tasks = append(s.tasks, t)
 	s.tally.Submitted++
 	s.counted = append(s.counted, modelCount{t.Type, record.StatusPending, s.t})
 	return t
+}
+
+// delay returns how long a new task waits: as long as it says itself, else as its type says. One with steps does not wait.
+func (s *model) delay(n record.NewTask) int64 {
+	if n.RunAt == 0 && n.DelayMS == 0 && !n.AtOnce && n.Parent == nil {
+		return s.settings(n.Type).DelayMS
+	}
+	return n.DelayMS
 }
 
 // waitUntil makes the task scheduled; a time that has come makes it pending.
@@ -425,7 +456,9 @@ func (s *model) batch(c command.Batch, seen *Result) Result {
 		if i < len(seen.Results) {
 			was = &seen.Results[i]
 		}
+		try.batchRequest, try.batchPlace = c.RequestID, uint32(i)
 		one := try.change(op, was)
+		try.batchRequest, try.batchPlace = "", 0
 		one.Parent = nil // answers to batches do not tell of steps
 		code := one.Code
 		if _, claims := op.(command.ClaimNext); claims && code == "" && len(one.Claims) == 0 {

@@ -24,9 +24,6 @@ type modelTrail struct {
 // tell adds what happened to the task, nil if it is about none, in the claim,
 // nil if it is about none.
 func (s *model) tell(kind event.Kind, t, claim *record.Task, message string) {
-	if s.level < 3 {
-		return
-	}
 	e := event.Event{Pos: event.Pos{Index: s.index, Sub: s.trail.sub}, T: s.t, Kind: kind, Message: message}
 	if t != nil {
 		e.TaskID, e.Type = t.ID, t.Type
@@ -54,8 +51,8 @@ func (s *model) tellWait(t, claim *record.Task) {
 	s.tell(event.Scheduled, t, claim, "until "+time.UnixMilli(t.RunAt).UTC().Format("2006-01-02T15:04:05.000Z"))
 }
 
-// tellEnd tells how the claim of the task ended, was being the task as it was
-// before: what happened, and what came of it.
+// tellEnd tells how the claim of the task ended: the cause, and the task's new
+// status. was is the task before the change.
 func (s *model) tellEnd(was, t *record.Task) {
 	last := lastClaimEnded(t)
 	switch last.Outcome {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/snapshot"
-	"github.com/claimq/claimq/fsm/wire"
 )
 
 // Task and the other names below are the part of package record that other packages use, so
@@ -78,12 +77,13 @@ const (
 	TypeMaxAttempts = record.TypeMaxAttempts
 	TypeBackoff     = record.TypeBackoff
 	TypeRetention   = record.TypeRetention
+	TypeQueue       = record.TypeQueue
+	TypeDelay       = record.TypeDelay
+	TypeDeadLetter  = record.TypeDeadLetter
 )
 
 // Bounds and special values of submitted fields.
 const (
-	FeatureLevel     = record.FeatureLevel
-	LevelZones       = record.LevelZones
 	StepsMax         = record.StepsMax
 	DefaultAttempts  = record.DefaultAttempts
 	KeepForever      = record.KeepForever
@@ -123,13 +123,22 @@ func ReadBackupInfo(r io.ReaderAt, size int64) (info BackupInfo, start int64, er
 	return snapshot.ReadBackupInfo(r, size)
 }
 
-// Errors for log entries and snapshots, from package wire.
+// Errors for log entries and snapshots, from package record.
 var (
 	// ErrUnknownCommand is returned for an entry or snapshot with something that this
 	// binary does not know: a version, command type, field or feature level. The node must
 	// stop, because skipping it would make its state differ from the other nodes'.
-	ErrUnknownCommand = wire.ErrUnknown
-	// ErrCorrupt is returned for an entry or snapshot whose bytes are not as they were
-	// written.
-	ErrCorrupt = wire.ErrCorrupt
+	ErrUnknownCommand = record.ErrUnknown
+	// ErrCorrupt is returned for an entry or snapshot whose bytes are
+	// damaged.
+	ErrCorrupt = record.ErrCorrupt
+	// ErrDevelopment is returned for an entry, a snapshot or a backup that was made by a
+	// development build before 0.1.0.
+	ErrDevelopment = record.ErrDevelopment
 )
+
+// Format is the version of entries, snapshots, backups and data folders.
+const Format = record.Format
+
+// FeatureLevel returns the highest feature level that this binary knows.
+func FeatureLevel() uint32 { return record.FeatureLevel }

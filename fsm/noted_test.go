@@ -11,7 +11,7 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// wantReady applies an entry and wants it to say that it made so much
+// wantReady applies an entry and wants it to report want as having become
 // claimable.
 func (h *harness) wantReady(name string, commands []command.Command, want ...ReadyTasks) {
 	h.t.Helper()
@@ -74,7 +74,7 @@ func TestApplied_Ready(t *testing.T) {
 }
 
 // TestApplied_ReadyWakesOneByOne ensures that while a type with limits has tasks and room,
-// each claim reports the next: room that time makes has no event of its own.
+// each claim reports the next: room that time makes has no event.
 func TestApplied_ReadyWakesOneByOne(t *testing.T) {
 	t.Parallel()
 	h := newLifeHarness(t)

@@ -16,7 +16,7 @@ const placesT = 1_790_000_000_000
 // placesT, so its places do not begin at 1.
 func newPlaced(t *testing.T, after int64) *restorer {
 	r := &restorer{t: t, m: New(), stamp: record.Stamp{U: 5000, T: placesT + after}}
-	r.apply(command.SetLevel{Level: record.FeatureLevel, Place: FirstPlace(record.FeatureLevel, r.stamp.T)})
+	r.apply(command.SetLevel{Level: record.FeatureLevel, Place: FirstPlace(r.stamp.T)})
 	r.apply(command.SetNode{Node: record.NodeRecord{UUID: "u", NodeID: "n9"}})
 	return r
 }
@@ -67,7 +67,7 @@ func kindsBehind(t *testing.T, m *Machine, at event.Pos) (kinds []string) {
 }
 
 // Readers of a lost cluster may have seen places far beyond its last backup, and readers of
-// the new one some of its own. Both must see everything from the restore on, even after
+// the new one its later places. Both must see everything from the restore on, even after
 // several restores.
 func TestRestore_readersGoOn(t *testing.T) {
 	t.Parallel()
@@ -128,32 +128,13 @@ func TestRestore_leavesTheClustersTasks(t *testing.T) {
 	mustCheck(t, r.m)
 }
 
-// Below its feature level a restore does what it did: nodes of both versions apply it.
-func TestRestore_placesBelowTheLevel(t *testing.T) {
-	t.Parallel()
-	r := &restorer{t: t, m: New(), stamp: record.Stamp{U: 5000, T: placesT}}
-	r.apply(command.SetLevel{Level: record.LevelPlaces - 1})
-	old := &restorer{t: t, m: New(), stamp: record.Stamp{U: 5000, T: placesT}}
-	old.apply(command.SetLevel{Level: record.LevelPlaces - 1})
-	for range 100 {
-		old.submit()
-	}
-	r.restore(backupOf(t, old.m))
-	if got, want := r.m.NewestEvent().Index, old.m.Index()+2; got != want {
-		t.Errorf("the newest event is at %d, want %d", got, want)
-	}
-	if got := FirstPlace(record.LevelPlaces-1, placesT); got != 0 {
-		t.Errorf("places of a cluster of the level before begin at %d", got)
-	}
-}
-
 // The entry that raises the level moves places on, and never back.
 func TestSetLevel_place(t *testing.T) {
 	t.Parallel()
 	r := &restorer{t: t, m: New(), stamp: record.Stamp{U: 1, T: placesT}}
-	r.apply(command.SetLevel{Level: record.LevelPlaces - 1})
+	r.apply(command.SetLevel{Level: 1})
 	r.submit()
-	r.apply(command.SetLevel{Level: record.LevelPlaces, Place: 5000})
+	r.apply(command.SetLevel{Level: 2, Place: 5000})
 	if got, want := r.m.NewestEvent(), (event.Pos{Index: 5000}); got != want {
 		t.Errorf("the level is raised at %v, want %v", got, want)
 	}
@@ -161,7 +142,7 @@ func TestSetLevel_place(t *testing.T) {
 	if got, want := r.m.NewestEvent(), (event.Pos{Index: 5001}); got != want {
 		t.Errorf("the next event is at %v, want %v", got, want)
 	}
-	r.apply(command.SetLevel{Level: record.LevelPlaces, Place: 9000})
+	r.apply(command.SetLevel{Level: 2, Place: 9000})
 	r.submit()
 	if got, want := r.m.NewestEvent(), (event.Pos{Index: 5003}); got != want {
 		t.Errorf("after a level that it has the next event is at %v, want %v", got, want)

@@ -45,7 +45,7 @@ func TestParents_comeToTheirEnd(t *testing.T) {
 			}
 		}
 		for id, left := range m.tasks.All() {
-			waits := left.Status == record.StatusRunning && left.Parent().Plan.ByClaim && m.parents[id].open() == 0
+			waits := left.Status == record.StatusRunning && left.Parent().Plan.ByClaim && m.parents.byID[id].open() == 0
 			if !left.Status.Ended() && !waits {
 				t.Errorf("seed %d: task %d is %v for ever: %+v", seed, id, left.Status, *left)
 			}
@@ -57,7 +57,7 @@ func TestParents_comeToTheirEnd(t *testing.T) {
 // has ended without being completed.
 func (m *Machine) checkProgress() error {
 	for id, t := range m.tasks.All() {
-		if ps := m.parents[id]; t.Status == record.StatusRunning && ps.open() > 0 && ps.open() == int(ps.counts[record.StatusBlocked]) {
+		if ps := m.parents.byID[id]; t.Status == record.StatusRunning && ps.open() > 0 && ps.open() == int(ps.counts[record.StatusBlocked]) {
 			return fmt.Errorf("the steps of %d that have not ended are all blocked", id)
 		}
 	}

@@ -21,8 +21,6 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/trail"
-	"github.com/claimq/claimq/fsm/wire"
 )
 
 // schema holds the declarations of fsm.proto.
@@ -169,8 +167,8 @@ var (
 		Defaults:   fullDefaults().Defaults,
 		JoinTokens: []*record.JoinToken{{Hash: tokenHash("one"), CreatedAt: 1_780_000_000_000, ExpiresAt: 1_780_003_600_000, Uses: 2, UsedBy: []string{fullNode.UUID}}},
 	}
-	fullTrailHeader = trail.Header{
-		Bounds: trail.Bounds{Bytes: 64 << 20, AgeMS: 86_400_000}, Newest: event.Pos{Index: 1000, Sub: math.MaxUint32},
+	fullTrailHeader = event.Header{
+		Bounds: event.Bounds{Bytes: 64 << 20, AgeMS: 86_400_000}, Newest: event.Pos{Index: 1000, Sub: math.MaxUint32},
 		Gone: event.Pos{Index: 500, Sub: 1}, End: math.MaxUint64,
 	}
 	fullCounts = record.Counts{Tasks: 1, Requests: 2, Nodes: 3, Types: 4, Gone: 5, Trail: 6, Schedules: 7}
@@ -193,14 +191,17 @@ var (
 		Options: &record.Options{
 			ExpiresAt: 1_780_000_000_005, Backoff: &fullBackoff, RetentionMS: record.KeepNone,
 			Labels: []record.Label{{Name: "customer", Value: "ann"}, {Name: "region", Value: "eu"}}, Group: "ann", UniqueActive: true, KeyOfType: true,
-			Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
-			Parent:      fullParent(), Step: &record.Step{ParentID: 1<<53 - 2}, // no task is both
+			Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", Attributes: []byte(`{"a":1}`),
+			Origin: &record.Source{Type: "mail", ID: 1<<53 - 1},
+			Parent: fullParent(), Step: &record.Step{ParentID: 1<<53 - 2}, // no task is both
 		},
 		Then: &fullThen,
 	}
 	fullRequest = record.Request{
-		ID: "request-1", WorkerID: "worker-1", Choice: math.MaxUint64, Claims: []record.ClaimRef{{TaskID: 1, Token: 2}, {TaskID: 300, Token: 301}},
-		Live: 2, ForgetU: 600_000,
+		ID: "request-1", Live: 2, ForgetU: 600_000, Claims: []record.RequestClaim{
+			{ClaimRef: record.ClaimRef{TaskID: 1, Token: 2}, Asked: math.MaxUint64, Place: 999},
+			{ClaimRef: record.ClaimRef{TaskID: 300, Token: 301}, Asked: math.MaxUint64, Place: 999},
+		},
 	}
 	fullNode = record.NodeRecord{
 		UUID: "0196e0a2-7c1e-7d5c-9b1e-0d3b5a7f1c11", NodeID: "n1", PeerAddr: "127.0.0.1:7401",
@@ -210,16 +211,17 @@ var (
 		Name: "mail", Bucket: 2_500_000_000, BucketT: 1_780_000_000_000,
 		Settings: record.TypeSettings{
 			Paused: true, MaxClaimed: 10, RateLimit: 2_500_000, LeaseMS: 100, LimitSet: true, MaxAttempts: 5,
-			Backoff: &fullBackoff, RetentionMS: record.KeepForever,
+			Backoff: &fullBackoff, RetentionMS: record.KeepForever, Queue: "1 2", DelayMS: 60_000,
+			DeadLetter: "dead", DeadLetterAfter: 3,
 		},
 	}
 	fullGone = record.Gone{
 		Key: "order-17", KeyOfType: true, Type: "mail", Status: record.StatusCompleted, WorkerID: "worker-1", Token: 76, Outcome: record.OutcomeCompleted,
 		Same: math.MaxUint64, Then: &fullThen, ForgetU: 600_000,
 	}
-	fullTrail = trail.Saved{
-		Start: math.MaxUint64 - trail.ChunkBytes, Events: []byte{0, 255},
-		Base: trail.Base{Pos: event.Pos{Index: 501, Sub: math.MaxUint32}, T: 1_780_000_000_000, Task: 1<<53 - 1, Token: 1<<53 - 2},
+	fullTrail = event.Saved{
+		Start: math.MaxUint64 - event.ChunkBytes, Events: []byte{0, 255},
+		Base: event.Base{Pos: event.Pos{Index: 501, Sub: math.MaxUint32}, T: 1_780_000_000_000, Task: 1<<53 - 1, Token: 1<<53 - 2},
 	}
 	fullSchedule = record.ScheduleView{
 		Schedule: zonesCommands()[0].(command.SetSchedule).Schedule, Version: math.MaxUint64, LastTaskID: 1<<53 - 1,
@@ -237,7 +239,7 @@ func fullRecords() map[record.Kind][]byte {
 		record.KindNode:     record.AppendNode(nil, fullNode),
 		record.KindType:     record.AppendType(nil, &fullType),
 		record.KindGone:     record.AppendGone(nil, 1<<53-1, &fullGone),
-		record.KindTrail:    trail.AppendRecord(nil, &fullTrail),
+		record.KindTrail:    event.AppendRecord(nil, &fullTrail),
 		record.KindSchedule: record.AppendSchedule(nil, &fullSchedule),
 		record.KindEnd:      record.AppendEnd(nil, fullCounts, fullHash),
 	}
@@ -314,7 +316,7 @@ func codecMessages(t *testing.T) map[string]string {
 // bodyOf returns the body of the command as an entry has it.
 func bodyOf(c command.Command) []byte {
 	b := command.AppendCommand(nil, c)
-	_, n := wire.Varint(b[1:])
+	_, n := record.Varint(b[1:])
 	return b[1+n:]
 }
 
@@ -435,12 +437,13 @@ func TestRecords_RoundTrip(t *testing.T) {
 		if r.Err != nil {
 			t.Errorf("%v: %v", kind, r.Err)
 		}
-		if diff := cmp.Diff(want, got, cmp.AllowUnexported(record.Counts{}, trail.Saved{}, trail.Base{}, record.Plan{}, record.PlannedStep{})); diff != "" {
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(record.Counts{}, event.Saved{}, event.Base{}, record.Plan{}, record.PlannedStep{})); diff != "" {
 			t.Errorf("%v (-encoded +decoded):\n%s", kind, diff)
 		}
 	}
 	check(record.KindHeader, []any{fullHeader, fullTrailHeader, fullCounts}, func(r *record.Fields) any {
-		h, of, n := record.ReadHeader(r)
+		var of event.Header
+		h, n := record.ReadHeader(r, &of)
 		return []any{h, of, n}
 	})
 	check(record.KindTask, &fullTask, func(r *record.Fields) any { return record.ReadTask(r) })
@@ -455,7 +458,7 @@ func TestRecords_RoundTrip(t *testing.T) {
 		return []any{id, g}
 	})
 	check(record.KindTrail, fullTrail, func(r *record.Fields) any {
-		c, err := trail.ReadChunk(&r.Fields)
+		c, err := event.ReadChunk(r)
 		if err != nil {
 			return err
 		}

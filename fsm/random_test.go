@@ -1,9 +1,12 @@
 package fsm
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
+	"hash/fnv"
 	"maps"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -170,6 +173,20 @@ func TestMoreAttempts(t *testing.T) {
 	}
 }
 
+// TestAskedOf_StaysWhatItIs ensures the same of the hash with the worker: FNV-1a that starts
+// with that of the choice, and is never 0.
+func TestAskedOf_StaysWhatItIs(t *testing.T) {
+	t.Parallel()
+	h := fnv.New64a() // "w1" behind the usual start
+	h.Write([]byte("w1"))
+	if got := askedOf("w1", 14695981039346656037); got != h.Sum64() {
+		t.Errorf("%#x, want %#x", got, h.Sum64())
+	}
+	if got := askedOf("", 0); got != 1 {
+		t.Errorf("nothing is %#x, want 1", got)
+	}
+}
+
 // TestChoiceOfNext_StaysWhatItIs ensures that the hash in saved requests does not change,
 // that it comes from SHA-256, and that it covers exactly the fields that decide the choice.
 func TestChoiceOfNext_StaysWhatItIs(t *testing.T) {
@@ -177,13 +194,35 @@ func TestChoiceOfNext_StaysWhatItIs(t *testing.T) {
 	m := New()
 	c := command.ClaimNext{WorkerID: "w1", Types: []string{"mail", "scan"}, SortBy: command.SortCreatedAt, Ascending: true, Limit: 7}
 	sum := sha256.Sum256([]byte("\x02\x12\x04mail\x12\x04scan\x18\x01\x20\x01\x28\x07"))
-	if got, want := m.choiceOfNext(c), binary.BigEndian.Uint64(sum[:8]); got != want {
+	if got, want := choiceOfNext(m, &c), binary.BigEndian.Uint64(sum[:8]); got != want {
 		t.Errorf("%#x, want %#x", got, want)
 	}
 	other := c
-	other.WorkerID, other.RequestID, other.LeaseMS = "w2", "r", 1000
-	if m.choiceOfNext(c) != m.choiceOfNext(other) {
+	other.WorkerID, other.RequestID, other.RequestPlace, other.LeaseMS = "w2", "r", 7, 1000
+	if choiceOfNext(m, &c) != choiceOfNext(m, &other) {
 		t.Error("who claims for how long is part of what is chosen")
+	}
+	fields := reflect.TypeFor[command.ClaimNext]()
+	for i := range fields.NumField() {
+		other := c
+		field := reflect.ValueOf(&other).Elem().Field(i)
+		switch v := field.Addr().Interface().(type) {
+		case *[]string:
+			*v = []string{"mail", "scans"}
+		case *bool:
+			*v = !*v
+		case *string:
+			*v += "2"
+		default:
+			field.Set(reflect.ValueOf(2).Convert(field.Type()))
+		}
+		same := bytes.Equal(c.AppendChoice(nil), other.AppendChoice(nil))
+		if got := c.SameChoice(&other); got != same {
+			t.Errorf("with another %s the choice is the same: %v, want %v", fields.Field(i).Name, got, same)
+		}
+		if got := choiceOfNext(m, &other) == choiceOfNext(m, &c); got != same {
+			t.Errorf("with another %s the hash is the same: %v, want %v", fields.Field(i).Name, got, same)
+		}
 	}
 	seen := map[uint64]command.Command{}
 	add := func(hash uint64, c command.Command) {
@@ -197,12 +236,12 @@ func TestChoiceOfNext_StaysWhatItIs(t *testing.T) {
 			for _, more := range []int32{0, 1, 256, 1000} {
 				for _, ascending := range []bool{false, true} {
 					c := command.ClaimNext{Types: types, SortBy: sortBy, MoreAttempts: more, Ascending: ascending}
-					add(m.choiceOfNext(c), c)
+					add(choiceOfNext(m, &c), c)
 				}
 			}
 		}
 	}
 	for id := range uint64(10) {
-		add(m.choiceOfTask(command.ClaimTask{ID: id}), command.ClaimTask{ID: id})
+		add(choiceOfTask(m, &command.ClaimTask{ID: id}), command.ClaimTask{ID: id})
 	}
 }

@@ -7,13 +7,14 @@ import (
 
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
+	"github.com/claimq/claimq/internal/proof"
 )
 
 // Every event of the last minute counts, those of the slot that is partly
 // outside by the part that is inside.
 func TestTypeRates(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	proof.Check(t, func(t *rapid.T) {
 		var r typeRates
 		var times []int64
 		now := rapid.Int64Range(0, 200_000).Draw(t, "start")

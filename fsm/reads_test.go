@@ -12,7 +12,7 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// Reads change nothing at all, because they run concurrently under the read lock, and not
+// Reads change nothing, because they run concurrently under the read lock, and not
 // on all nodes.
 func TestMachine_ReadsChangeNothing(t *testing.T) {
 	t.Parallel()

@@ -6,8 +6,8 @@ import (
 	"math/big"
 	"slices"
 
-	"github.com/claimq/claimq/fsm/claimable"
 	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/fsm/index"
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -17,7 +17,7 @@ func (m *Machine) checkReady() error {
 	ready, behind := m.claimablePlainly()
 	var open []*record.Task
 	next, names := int64(0), []string{}
-	for ts := range m.typesFrom("") {
+	for ts := range m.types.from("") {
 		name := ts.Name()
 		names = append(names, name)
 		if err := m.checkType(ts, ready[name], behind[name]); err != nil {
@@ -59,11 +59,11 @@ func (m *Machine) checkChoices(types []string, open []*record.Task) error {
 			return fmt.Errorf("%+v would take something: %v, there are %d", c, got, len(above))
 		}
 		if left > 0 && m.header.Index%2 == 0 {
-			continue // what is known of attempts left stays as it is for longer
+			continue // the known attempts left stay longer
 		}
 		for _, c.SortBy = range []command.SortBy{command.SortPriority, command.SortCreatedAt, command.SortRandom} {
 			for _, c.Ascending = range []bool{false, true} {
-				next := m.types.Choose(c, nil, &claimable.Dice{Index: m.header.Index})
+				next := m.types.Choose(c, nil, &index.Dice{Index: m.header.Index})
 				got, ok := next.First()
 				want, random := firstFor(c, above), c.SortBy == command.SortRandom
 				if ok != (want != 0) || !random && got != want ||
@@ -165,14 +165,14 @@ func (m *Machine) claimableAtPlainly(name string, ready int) (at int64, ever boo
 		}
 	}
 	now := m.header.Stamp.T
-	place, known := m.findRecord(name)
+	place, known := m.types.find(name)
 	if ready == 0 {
 		return 0, false
 	}
 	if !known {
 		return now, true
 	}
-	r := m.settings[place]
+	r := m.types.settings[place]
 	if s := r.Settings; s.Paused || s.MaxClaimed > 0 && claimed >= s.MaxClaimed {
 		return 0, false
 	}
@@ -190,10 +190,10 @@ func (m *Machine) claimableAtPlainly(name string, ready int) (at int64, ever boo
 
 // checkRecords checks the settings of types.
 func (m *Machine) checkRecords() error {
-	for i, r := range m.settings {
-		ts := m.typeNamed(r.Name)
+	for i, r := range m.types.settings {
+		ts := m.types.named(r.Name)
 		switch {
-		case i > 0 && m.settings[i-1].Name >= r.Name:
+		case i > 0 && m.types.settings[i-1].Name >= r.Name:
 			return fmt.Errorf("settings of %q are out of order", r.Name)
 		case ts == nil || ts.Record() != r:
 			return fmt.Errorf("type %q does not have its settings", r.Name)
@@ -205,7 +205,7 @@ func (m *Machine) checkRecords() error {
 			return fmt.Errorf("the bucket of type %q holds %d at %d", r.Name, r.Bucket, r.BucketT)
 		}
 	}
-	for ts := range m.typesFrom("") {
+	for ts := range m.types.from("") {
 		if ts.tasks == 0 && ts.Record() == nil {
 			return fmt.Errorf("type %q has neither tasks nor settings", ts.Name())
 		}

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/trail"
 )
 
 // stepsRecords returns the saved records of a parent with two steps; the second waits for
@@ -34,7 +34,7 @@ func stepsRecords() (parent, first, second record.Task) {
 func readTasks(records ...[]byte) (*Machine, error) {
 	h := record.Header{Index: 1, Level: record.FeatureLevel, NextID: 10, NextToken: 10, NextRequest: 10}
 	return ReadSnapshot(bytes.NewReader(joinSnapshot(seal([]rawChunk{
-		{record.KindHeader, [][]byte{record.AppendHeader(nil, &h, &trail.Header{}, record.Counts{})}}, {record.KindTask, records}, {record.KindEnd, [][]byte{nil}},
+		{record.KindHeader, [][]byte{record.AppendHeader(nil, &h, &event.Header{}, record.Counts{})}}, {record.KindTask, records}, {record.KindEnd, [][]byte{nil}},
 	}))))
 }
 

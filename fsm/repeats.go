@@ -1,71 +1,55 @@
 package fsm
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
+	"slices"
 
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// Bounds for remembered claim requests.
-const (
-	rememberMS    = 10 * 60 * 1000 // by the lease clock, after the last claim ended
-	rememberedMax = 1_000_000      // in all requests
-	forgetTickMax = 1024           // requests forgotten per tick
-)
-
-// busyRequests is the number of pages at the end that are not packed, because most of their requests
-// have live claims.
-const busyRequests = 16
-
-// findRequest returns the request remembered under the id, and its sequence number. A
-// request whose time has come counts as forgotten, even before a tick drops it; then only
-// seq is returned.
-func (m *Machine) findRequest(id string) (r *record.Request, seq uint64) {
-	if id == "" {
-		return nil, 0
+// callOfNext returns the claim as a call of its request, looked up: with its own id, else as
+// the current op of a batch with one.
+func callOfNext(m *Machine, c *command.ClaimNext) call {
+	q := call{id: c.RequestID, place: c.RequestPlace}
+	if q.id == "" {
+		q.id, q.place = m.request, m.place
 	}
-	r, seq = m.requestOf(id)
-	if r == nil {
-		return nil, 0
+	if q.id != "" {
+		q.asked = askedOf(c.WorkerID, choiceOfNext(m, c))
+		m.requests.find(&q, m.Stamp().U)
 	}
-	if r.Live == 0 && r.ForgetU <= m.Stamp().U {
-		return nil, seq
-	}
-	return r, seq
+	return q
 }
 
-// requestOf returns the request remembered under the id, or nil, and its sequence number.
-func (m *Machine) requestOf(id string) (r *record.Request, seq uint64) {
-	seq = m.requestIDs.Get(id, func(seq uint64) bool {
-		r = m.requests.Get(seq)
-		return r.ID == id
-	})
-	if seq == 0 {
-		return nil, 0
+// callOfTask is callOfNext for a claim by id, which is no op of a batch.
+func callOfTask(m *Machine, c *command.ClaimTask) call {
+	q := call{id: c.RequestID}
+	if q.id != "" {
+		q.asked = askedOf(c.WorkerID, choiceOfTask(m, c))
+		m.requests.find(&q, m.Stamp().U)
 	}
-	return r, seq
+	return q
 }
 
-// repeatRequest answers a claim whose request id is known: with the first answer, or with a
-// refusal if the request differs. It claims nothing.
-func (m *Machine) repeatRequest(id, workerID string, choice uint64) (result Result, known bool) {
-	r, seq := m.findRequest(id)
-	if r == nil {
-		if seq != 0 {
-			m.forget(seq)
-		}
+// repeatCall answers a call that was made before: with the first answer, or with a refusal if
+// the call differs. It claims nothing.
+func repeatCall(m *Machine, q *call) (result Result, known bool) {
+	for q.over != 0 {
+		m.requests.forget(q.over, &m.claims)
+		m.requests.find(q, m.Stamp().U)
+	}
+	switch {
+	case len(q.got) == 0:
 		return Result{}, false
-	}
-	if r.WorkerID != workerID || r.Choice != choice {
+	case q.isOther():
 		return Result{Code: CodeInvalidRequest}, true
 	}
-	result = Result{Repeated: true, Claims: m.answers.claims.take(len(r.Claims))}
+	result = Result{Repeated: true, Claims: m.answers.claims.take(len(q.got))}
 	size := m.answered
-	for i, c := range r.Claims {
-		result.Claims[i] = m.repeatClaim(c, &size)
+	for i := range q.got {
+		result.Claims[i] = repeatClaim(m, q.got[i].ClaimRef, &size)
 	}
 	return result, true
 }
@@ -75,107 +59,54 @@ func (m *Machine) repeatRequest(id, workerID string, choice uint64) (result Resu
 // its data once the answer's size is used up, because tasks may have grown since the first
 // answer. A live claim comes without its data beyond twice that size, which only a batch
 // with many repeats of one request reaches.
-func (m *saved) repeatClaim(c record.ClaimRef, size *int) Claim {
+func repeatClaim(m *Machine, c record.ClaimRef, size *int) Claim {
 	t := m.Get(c.TaskID)
 	if t == nil {
-		return Claim{Task: record.Task{ID: c.TaskID, Token: c.Token}, Token: c.Token}
+		return Claim{Task: m.copyOf(&record.Task{ID: c.TaskID, Token: c.Token}), Token: c.Token}
 	}
-	claim := Claim{Task: *t, Token: c.Token, Live: t.Status == record.StatusClaimed && t.Token == c.Token}
+	claim := Claim{Token: c.Token, Live: t.Status == record.StatusClaimed && t.Token == c.Token}
 	*size += record.AnswerBytes(t)
 	if *size > 2*answerBytesMax || !claim.Live && *size > answerBytesMax {
-		claim.Task.Bare()
+		bare := *t
+		bare.Bare()
+		t = &bare
 	}
+	claim.Task = m.copyOf(t)
 	return claim
 }
 
-// nextRequest assigns a sequence number to a request, or returns 0 if it has no id and is
-// not remembered.
-func (m *saved) nextRequest(id string) uint64 {
-	if id == "" {
-		return 0
+// begin gives the call's record a number before its first claim. It returns whether the
+// record has other calls.
+func (q *call) begin(m *Machine) (known bool) {
+	if q.id == "" || q.seq != 0 {
+		return q.seq != 0
 	}
-	seq := m.header.NextRequest
+	q.seq = m.header.NextRequest
 	m.header.NextRequest++
-	return seq
+	return false
 }
 
-// remember stores the answer of a request under its sequence number, unless that is 0. It
-// drops the oldest requests if there are too many.
-func (m *Machine) remember(seq uint64, id, workerID string, choice uint64, claims []Claim) {
-	if seq == 0 {
-		return
-	}
-	r := &record.Request{ID: id, WorkerID: workerID, Choice: choice, Live: int32(len(claims)), Claims: refsOf(claims)}
-	m.requests.Put(seq, r)
-	m.requestIDs.Add(id, seq)
-	m.remembered += len(claims)
-	m.addRemembered(record.BytesOfRequest(r))
-	for m.remembered > m.rememberedMax {
-		oldest, _ := m.requests.First()
-		m.forget(oldest)
-	}
-}
-
-// claimEnded counts that a claim of the request has ended.
-func (m *Machine) claimEnded(seq uint64) {
-	r := m.requests.Edit(seq)
-	r.Live--
-	if r.Live == 0 {
-		m.addRemembered(record.BytesOfRequest(r) - record.BytesOfLiveRequest(r))
-		r.ForgetU = m.Stamp().U + rememberMS
-		m.forgetting.Add(r.ForgetU, seq)
-		m.requests.Rest(seq)
-	}
-}
-
-// forget drops a request, even one with live claims.
-func (m *Machine) forget(seq uint64) {
-	m.excludeRequest(seq, m.requests.Get(seq))
-	m.requests.Remove(seq)
-}
-
-// excludeRequest removes a request from everything derived.
-func (m *derived) excludeRequest(seq uint64, r *record.Request) {
-	if r.Live == 0 {
-		m.forgetting.Remove(r.ForgetU, seq)
-	} else {
-		for _, c := range r.Claims {
-			if ref, live := m.claims.Get(c.Token); live {
-				ref.request = 0
-				m.claims.Set(c.Token, ref)
-			}
-		}
-	}
-	m.requestIDs.Remove(r.ID, seq)
-	m.remembered -= len(r.Claims)
-	m.addRemembered(-record.BytesOfRequest(r))
-}
-
-// forgetDue drops a bounded number of requests whose time has come. How far it gets affects
-// no answer, because findRequest checks the time itself.
-func (m *Machine) forgetDue() {
-	for range forgetTickMax {
-		seq, due := m.forgetting.Due(m.Stamp().U)
-		if !due {
-			return
-		}
-		m.forget(seq)
-	}
+// askedOf returns a hash of a call's worker and choice. It is saved, so it must never change.
+// The worker need not be hidden in it: who knows the choice can name the worker as well.
+func askedOf(workerID string, choice uint64) uint64 {
+	return max(uint64(record.Hash(choice).Text(workerID)), 1)
 }
 
 // choiceOfNext hashes the fields that decide which tasks c claims. It caches the last hash,
 // because most claims are like the one before.
-func (m *Machine) choiceOfNext(c command.ClaimNext) uint64 {
-	m.choosing = c.AppendChoice(m.choosing[:0])
-	if !bytes.Equal(m.choosing, m.chose) {
-		m.chose = append(m.chose[:0], m.choosing...)
-		m.choice = choiceHash(m.chose)
+func choiceOfNext(m *Machine, c *command.ClaimNext) uint64 {
+	if m.choice == 0 || !c.SameChoice(&m.chose) {
+		types := append(m.chose.Types[:0], c.Types...) // those of c are reused
+		m.chose = *c
+		m.chose.Types = types
+		m.choosing = c.AppendChoice(m.choosing[:0])
+		m.choice = choiceHash(m.choosing)
 	}
 	return m.choice
 }
 
 // choiceOfTask is choiceOfNext for a claim by id.
-func (m *Machine) choiceOfTask(c command.ClaimTask) uint64 {
+func choiceOfTask(m *Machine, c *command.ClaimTask) uint64 {
 	m.choosing = c.AppendChoice(m.choosing[:0])
 	return choiceHash(m.choosing)
 }
@@ -204,18 +135,6 @@ func (m *Machine) ByKey(key string) *record.Task {
 // of the type, or nil.
 func (m *Machine) ByTypeKey(taskType, key string) *record.Task { return m.holder(taskType, key, true) }
 
-// byKeyName returns the task whose key has this name in the indexes, or nil.
-func (m *Machine) byKeyName(name string) (t *record.Task) {
-	id := m.keys.Get(name, func(id uint64) bool {
-		t = m.Get(id)
-		return t.KeyName() == name
-	})
-	if id == 0 {
-		return nil
-	}
-	return t
-}
-
 // holder returns the task that keeps another task of the type from having the key, or nil.
 // If ofType, the key is wanted only among the tasks of that type and does not conflict with
 // other types.
@@ -226,51 +145,93 @@ func (m *Machine) holder(taskType, key string, ofType bool) *record.Task {
 	if t := m.byKeyName(key); t != nil && (!ofType || t.Type == taskType) {
 		return t
 	}
+	if !m.keysOfTypes {
+		return nil
+	}
 	return m.byKeyName(record.KeyName(taskType, key, true))
 }
 
 // goneHolder is holder for remembered removed tasks. find looks one up by the name of its
-// key: goneByKeyName, or forgettingGoneByKeyName in Apply.
-func goneHolder(taskType, key string, ofType bool, find goneFinder) (id uint64, g *record.Gone) {
+// key: goneTasks.named, or goneTasks.namedOrForget in Apply.
+func (m *Machine) goneHolder(taskType, key string, ofType bool, find goneFinder) (id uint64, g *record.Gone) {
 	if key == "" {
 		return 0, nil
 	}
-	if id, g = find(key); g != nil && (!ofType || g.Type == taskType) {
+	u := m.Stamp().U
+	if id, g = find(&m.gone, key, u); g != nil && (!ofType || g.Type == taskType) {
 		return id, g
 	}
-	return find(record.KeyName(taskType, key, true))
-}
-
-// goneFinder returns the remembered removed task whose key has this name, or nil.
-type goneFinder func(name string) (id uint64, g *record.Gone)
-
-// goneByKeyName is a goneFinder that changes nothing.
-func (m *Machine) goneByKeyName(name string) (id uint64, g *record.Gone) {
-	if id, g = m.goneOf(name); g == nil || m.overGone(g) {
+	if !m.gone.keysOfTypes {
 		return 0, nil
 	}
-	return id, g
+	return find(&m.gone, record.KeyName(taskType, key, true), u)
 }
 
-// forgettingGoneByKeyName is a goneFinder for Apply. It forgets a task whose time is over,
-// so that its key can be given to another.
-func (m *Machine) forgettingGoneByKeyName(name string) (id uint64, g *record.Gone) {
-	if id, g = m.goneOf(name); g != nil && m.overGone(g) {
-		m.forgetGone(id)
-		return 0, nil
+// goneFinder returns the remembered removed task whose key has this name, or nil, at time u by
+// the lease clock.
+type goneFinder func(of *goneTasks, name string, u int64) (id uint64, g *record.Gone)
+
+// refsOf returns the ids and tokens of the claims, or nil.
+func refsOf(claims []Claim) []record.ClaimRef {
+	if len(claims) == 0 {
+		return nil
 	}
-	return id, g
+	refs := make([]record.ClaimRef, len(claims))
+	for i := range claims {
+		refs[i] = record.ClaimRef{TaskID: claims[i].Task.ID, Token: claims[i].Token}
+	}
+	return refs
 }
 
-// goneOf returns the remembered removed task whose key has this name, or nil. It does not
-// check the time.
-func (m *Machine) goneOf(name string) (id uint64, g *record.Gone) {
-	id = m.goneKeys.Get(name, func(id uint64) bool {
-		g = m.gone.Get(id)
-		return g.KeyName() == name
-	})
-	if id == 0 {
-		return 0, nil
+// keyTaken returns the refusal if the task to retry cannot have its key: another task has
+// it, or a removed one that is remembered so that its submit can be repeated. The refusal
+// contains the state's own task.
+func keyTaken(m *Machine, t *record.Task, find goneFinder) (refusal Result, refused bool) {
+	ofType := t.Opts().KeyOfType
+	if holder := m.holder(t.Type, t.Key, ofType); holder != nil {
+		if holder.ID == t.ID {
+			return Result{}, false
+		}
+		return Result{Code: CodeKeyTaken, Task: holder}, true
 	}
-	return id, g
+	if id, g := m.goneHolder(t.Type, t.Key, ofType, find); g != nil {
+		return Result{Code: CodeKeyTaken, Task: g.Task(id), Gone: true}, true
+	}
+	return Result{}, false
+}
+
+// repeatThen adds the follow-ups and claims of the first answer to a repeated one, in their
+// current state. A task that was removed has only its id, and the token of its claim.
+func repeatThen(m *Machine, result Result) Result {
+	then := result.Task.Then
+	if then == nil {
+		return result
+	}
+	for _, f := range then.Submitted {
+		result.Submitted = append(result.Submitted, repeatFollowUp(m, f))
+	}
+	size := record.AnswerBytes(result.Task)
+	for _, c := range then.Claims {
+		result.Claims = append(result.Claims, repeatClaim(m, c, &size))
+	}
+	return result
+}
+
+func repeatFollowUp(m *Machine, f record.FollowUp) Submitted {
+	if t := m.Get(f.ID); t != nil {
+		shown := *t
+		return Submitted{Task: &shown, Created: f.Created}
+	}
+	return Submitted{Task: &record.Task{ID: f.ID}, Created: f.Created}
+}
+
+// tellsAgain reports whether tellAgain would record anything.
+func tellsAgain(m *Machine, then *record.Then) bool {
+	return then != nil && slices.ContainsFunc(then.Claims, func(c record.ClaimRef) bool { return toldOnce(m, c) })
+}
+
+// toldOnce reports whether the claim is live and only its first answer has reported it.
+func toldOnce(m *Machine, c record.ClaimRef) bool {
+	t := m.Get(c.TaskID)
+	return t != nil && t.Token == c.Token && t.LeaseSeq == command.FirstAnswer
 }

@@ -1,6 +1,8 @@
 package fsm
 
 import (
+	"bytes"
+	"slices"
 	"sync"
 	"testing"
 
@@ -8,7 +10,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/snapshot"
+	"github.com/claimq/claimq/internal/proof"
 )
 
 // TestMachine_SnapshotsChangeNothing applies the same encoded log to two
@@ -16,7 +20,7 @@ import (
 // states are the same all the same, and no capture sees what came later.
 func TestMachine_SnapshotsChangeNothing(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
+	proof.Check(t, func(rt *rapid.T) {
 		plain, captured := New(), newRestful()
 		var live []*snapshot.Snapshot
 		var hashes [][16]byte
@@ -60,11 +64,11 @@ func TestMachine_SnapshotsChangeNothing(t *testing.T) {
 }
 
 // TestMachine_ReplayIsApply applies the same encoded log to two machines, to one
-// of them now and then by Replay: that says the same and leads to the same state,
-// and what Apply said stays as it was.
+// of them now and then by Replay: that says the same but for the results, leads to the
+// same state, and does not change the results of Apply.
 func TestMachine_ReplayIsApply(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
+	proof.Check(t, func(rt *rapid.T) {
 		plain, replayed := New(), newRestful()
 		var wants, gots []Applied
 		for _, e := range drawLog(rt, 40) {
@@ -84,6 +88,10 @@ func TestMachine_ReplayIsApply(t *testing.T) {
 			if len(got.Ended) == 0 {
 				got.Ended = nil
 			}
+			if len(got.Results) != len(want.Results) {
+				rt.Fatalf("entry %d has %d results, want %d", e.Index, len(got.Results), len(want.Results))
+			}
+			want.Results, got.Results = nil, nil
 			if diff := diffBy(want, got, plansToo); diff != "" {
 				rt.Fatalf("entry %d (-applied +replayed):\n%s", e.Index, diff)
 			}
@@ -98,6 +106,44 @@ func TestMachine_ReplayIsApply(t *testing.T) {
 			rt.Fatal(err)
 		}
 	})
+}
+
+// TestMachine_ReplayFillsTheSameAnswers ensures that a batch whose answer is full claims the
+// same tasks in a Replay, which makes no answer.
+func TestMachine_ReplayFillsTheSameAnswers(t *testing.T) {
+	t.Parallel()
+	large := bytes.Repeat([]byte("x"), 1<<20)
+	claim := func(place uint32) command.ClaimNext {
+		return command.ClaimNext{WorkerID: "w", Limit: 1, RequestID: "r", RequestPlace: place}
+	}
+	var ops [][]command.Command
+	ops = append(ops, slices.Repeat([]command.Command{command.Submit{Tasks: []record.NewTask{{Type: "mail", Payload: large}}}}, 30))
+	claims := make([]command.Command, 11)
+	for i := range claims {
+		claims[i] = claim(uint32(i))
+	}
+	ops = append(ops, claims)
+	completes := make([]command.Command, 6)
+	for i := range completes {
+		next := claim(uint32(100 + i))
+		completes[i] = command.Complete{Hold: command.Hold{ID: uint64(i + 1), WorkerID: "w", Token: uint64(i + 1)}, ResultPayload: large, Claim: &next}
+	}
+	ops = append(ops, completes, slices.Concat(completes, claims))
+	applied, replayed := New(), New()
+	for i, each := range ops {
+		index := uint64(i + 1)
+		entry := command.AppendEntry(nil, record.Stamp{U: int64(index), T: int64(index)}, command.Batch{Ops: each})
+		mustApply(t, applied, index, entry)
+		if _, err := replayed.Replay(index, entry); err != nil {
+			t.Fatal(err)
+		}
+		if applied.ClaimCount() != replayed.ClaimCount() || hashOf(applied) != hashOf(replayed) {
+			t.Fatalf("the states differ after entry %d: %d and %d claims", index, applied.ClaimCount(), replayed.ClaimCount())
+		}
+		if i == 1 && applied.ClaimCount() != 8 {
+			t.Fatalf("%d claims in an answer of 8 MiB, want 8", applied.ClaimCount())
+		}
+	}
 }
 
 // mustApply applies an encoded entry.

@@ -9,18 +9,7 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/snapshot"
-	"github.com/claimq/claimq/fsm/wire"
 )
-
-// partial is a restore in progress: the new state, as far as its snapshot has arrived. In addition to the records
-// it holds at most one chunk of the snapshot, because pieces may be cut anywhere.
-type partial struct {
-	begin uint64 // index of the entry that began it
-	bytes uint64 // size of the snapshot
-	taken uint64 // bytes received so far
-	feed  *snapshot.Feed
-	build *stateBuilder
-}
 
 // Restoring is the progress of a restore.
 type Restoring struct {
@@ -29,8 +18,8 @@ type Restoring struct {
 	Bytes uint64 // size of the snapshot
 }
 
-// Restoring returns the progress of the current restore; ok is false if there is none. Until the restore ends, the
-// state stays empty as it was before.
+// Restoring returns the progress of the current restore; ok is false without a restore. Until the restore
+// ends, the state stays empty.
 func (m *Machine) Restoring() (r Restoring, ok bool) {
 	if m.partial == nil {
 		return r, false
@@ -38,17 +27,17 @@ func (m *Machine) Restoring() (r Restoring, ok bool) {
 	return Restoring{Begin: m.partial.begin, Taken: m.partial.taken, Bytes: m.partial.bytes}, true
 }
 
-func (m *Machine) beginRestore(c command.RestoreBegin) Result {
+func beginRestore(m *Machine, c command.RestoreBegin) Result {
 	m.partial = nil
 	if m.Contents() != "" {
 		return Result{Code: CodeNotEmpty}
 	}
 	build := &stateBuilder{m: New()}
-	m.partial = &partial{begin: m.header.Index, bytes: c.Bytes, feed: snapshot.NewFeed(build), build: build}
+	m.partial = &partial{begin: m.header.Index, bytes: c.Bytes, feed: snapshot.NewFeed(build), state: build.m}
 	return Result{}
 }
 
-func (m *Machine) takeChunk(c command.RestoreChunk) Result {
+func takeChunk(m *Machine, c command.RestoreChunk) Result {
 	p := m.partial
 	if p == nil || p.begin != c.Begin || p.taken != c.Offset || !p.take(c.Data) {
 		m.partial = nil
@@ -68,10 +57,10 @@ func (p *partial) finish() *Machine {
 	if p.taken != p.bytes || p.feed.Finish() != nil {
 		return nil
 	}
-	return p.build.m
+	return p.state
 }
 
-func (m *Machine) endRestore(c command.RestoreEnd) Result {
+func endRestore(m *Machine, c command.RestoreEnd) Result {
 	p := m.partial
 	m.partial = nil
 	if p == nil || p.begin != c.Begin {
@@ -81,16 +70,16 @@ func (m *Machine) endRestore(c command.RestoreEnd) Result {
 	if state == nil || !state.header.Follows(&m.header) {
 		return Result{Code: CodeInvalidRequest}
 	}
-	m.become(state)
+	become(m, state)
 	m.restored = true
 	return Result{}
 }
 
-// become replaces the machine's state by state, which must not be used afterwards. What belongs to the cluster and
+// become replaces the machine's state by state, which must not be used afterwards. Data of the cluster and
 // its log stays: nodes, join tokens, the index and the chain. Moments continue above those of both states, and the
 // operators' actions in the old trail follow the events of the backup. The page's secret is dropped, so users have
 // to log in again.
-func (m *Machine) become(state *Machine) {
+func become(m *Machine, state *Machine) {
 	h := &state.header
 	last := max(h.Moment()+1, m.moment())
 	h.Index, h.Chain = m.header.Index, m.header.Chain
@@ -99,13 +88,11 @@ func (m *Machine) become(state *Machine) {
 	// What the current entry, and callers of the machine, depend on.
 	state.answers, state.reused = m.answers, m.reused
 	state.begun, state.ended, state.dice, state.told, state.checkpoint = m.begun, m.ended, m.dice, m.told, m.checkpoint
-	state.types.Succeed(&m.types)
-	state.rememberedMax, state.goneMax, state.trail.ChunkBytes = m.rememberedMax, m.goneMax, m.trail.ChunkBytes
-	if h.Level >= record.LevelPlaces {
-		state.trail.TakeActs(&m.trail, h.NextID, h.NextToken)
-	}
+	state.types.Succeed(&m.types.Types)
+	state.requests.max, state.requests.full, state.gone.max, state.trail.ChunkBytes = m.requests.max, m.requests.full, m.gone.max, m.trail.ChunkBytes
+	state.trail.TakeActs(&m.trail, h.NextID, h.NextToken)
 	*m = *state
-	m.tasks.SetPacking(record.RestingTasks{Names: m})
+	m.tasks.SetPacking(record.EncodedTasks{Names: &m.types})
 }
 
 // SavedBackup is a backup that was read and verified.
@@ -161,7 +148,7 @@ const (
 	// 2112. A clock beyond that is wrong and would use up the counters.
 	counterUSMax = 1 << 52
 	// counterMax bounds the values that a counter may jump to.
-	counterMax = wire.IDMax - CounterJump
+	counterMax = record.IDMax - CounterJump
 )
 
 // ErrCountersUsedUp is returned if ids or tokens of a backup could not jump without reaching 2^53.
@@ -190,10 +177,10 @@ func (m *Machine) Contents() string {
 		one, many string
 	}{
 		{m.tasks.Len(), "task", "tasks"},
-		{m.gone.Len(), "task that was removed and is still remembered", "tasks that were removed and are still remembered"},
-		{m.requests.Len(), "claim request that is still remembered", "claim requests that are still remembered"},
-		{len(m.schedules), "schedule", "schedules"},
-		{len(m.settings), "task type with settings", "task types with settings"},
+		{m.gone.table.Len(), "task that was removed and is still remembered", "tasks that were removed and are still remembered"},
+		{m.requests.table.Len(), "claim request that is still remembered", "claim requests that are still remembered"},
+		{len(m.schedules.all), "schedule", "schedules"},
+		{len(m.types.settings), "task type with settings", "task types with settings"},
 	} {
 		switch c.count {
 		case 0:
@@ -225,14 +212,14 @@ func (b *SavedBackup) Graft(g Ground) (*snapshot.Snapshot, error) {
 	b.machine = nil
 	h := &m.header
 	if g.Stamp.U > h.Stamp.U {
-		m.shiftU(g.Stamp.U - h.Stamp.U)
+		shiftU(m, g.Stamp.U-h.Stamp.U)
 	}
 	was := h.Stamp.T
 	h.Stamp.T = max(was, g.Stamp.T)
 	h.NextID = jump(h.NextID, g.NextID, was, h.Stamp.T)
 	h.NextToken = jump(h.NextToken, g.NextToken, was, h.Stamp.T)
 	h.Level = max(h.Level, g.Level)
-	h.MoveOn(nextMoment(h, was, h.Stamp.T))
+	h.MoveOn(jump(h.Moment()+1, 0, was, h.Stamp.T))
 	if max(h.NextID, h.NextToken, h.Moment()) > counterMax {
 		return nil, fmt.Errorf("%w: the next id would be %d, the next token %d, the next place %d", ErrCountersUsedUp, h.NextID, h.NextToken, h.Moment())
 	}
@@ -250,27 +237,13 @@ func jump(next, ground uint64, was, now int64) uint64 {
 	return max(to, ground)
 }
 
-// nextMoment is jump for the moment, from the feature level that knows it.
-func nextMoment(h *record.Header, was, now int64) uint64 {
-	if h.Level < record.LevelPlaces {
-		return 0
-	}
-	return jump(h.Moment()+1, 0, was, now)
-}
-
-// FirstPlace returns the first trail place of a new cluster that is raised to the level, at time now in
-// milliseconds since the Unix epoch. It is above the places of another cluster whose backup may be restored. Below
-// the level that knows it, it is 0.
-func FirstPlace(level uint32, now int64) uint64 {
-	if level < record.LevelPlaces {
-		return 0
-	}
-	return jump(0, 0, now, now)
-}
+// FirstPlace returns the first trail place of a new cluster, at time now in
+// milliseconds since the Unix epoch. It is above the places of another cluster whose backup may be restored.
+func FirstPlace(now int64) uint64 { return jump(0, 0, now, now) }
 
 // shiftU advances the lease clock by d, and all saved times that depend on it. Derived data is then out of date, so
 // only a capture may follow.
-func (m *saved) shiftU(d int64) {
+func shiftU(m *Machine, d int64) {
 	m.header.Stamp.U += d
 	for _, t := range m.tasks.All() {
 		if t.Status == record.StatusClaimed {
@@ -283,15 +256,15 @@ func (m *saved) shiftU(d int64) {
 			parent.Finalization, options.Parent, t.Options = &f, &parent, &options
 		}
 	}
-	for _, seq := range m.requests.IDs() {
-		if r := m.requests.Edit(seq); r.Live == 0 {
+	for _, seq := range m.requests.table.IDs() {
+		if r := m.requests.table.Edit(seq); r.Live == 0 {
 			r.ForgetU += d
-			m.requests.Rest(seq)
+			m.requests.table.Rest(seq)
 		}
 	}
-	for _, id := range m.gone.IDs() {
-		m.gone.Edit(id).ForgetU += d
-		m.gone.Rest(id)
+	for _, id := range m.gone.table.IDs() {
+		m.gone.table.Edit(id).ForgetU += d
+		m.gone.table.Rest(id)
 	}
 }
 
@@ -304,7 +277,7 @@ func (m *Machine) JumpCounters(now int64) error {
 	h := &m.header
 	now = max(now, h.Stamp.T)
 	id, token := jump(h.NextID, 0, h.Stamp.T, now), jump(h.NextToken, 0, h.Stamp.T, now)
-	moment := nextMoment(h, h.Stamp.T, now)
+	moment := jump(h.Moment()+1, 0, h.Stamp.T, now)
 	if max(id, token, moment) > counterMax {
 		return fmt.Errorf("%w: the next id would be %d, the next token %d, the next place %d", ErrCountersUsedUp, id, token, moment)
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/snapshot"
-	"github.com/claimq/claimq/fsm/wire"
 )
 
 // restorer is an empty cluster's machine, into which a backup is restored through
@@ -48,7 +47,7 @@ func restoredMachine(t *testing.T, old *Machine) *Machine {
 	return r.m
 }
 
-// apply applies an entry of its own, as the log has it.
+// apply applies a separate entry, as encoded in the log.
 func (r *restorer) apply(c command.Command) Applied {
 	r.t.Helper()
 	applied, err := r.m.Apply(r.m.Index()+1, command.AppendEntry(nil, r.stamp, c))
@@ -288,15 +287,15 @@ func TestRestore_refused(t *testing.T) {
 	for name, change := range map[string]func(*record.Header){
 		"older by U":              func(h *record.Header) { h.Stamp.U = math.MaxInt64 },
 		"older by T":              func(h *record.Header) { h.Stamp.T = math.MaxInt64 },
-		"ids that were given out": func(h *record.Header) { h.NextID = wire.IDMax },
-		"tokens that were":        func(h *record.Header) { h.NextToken = wire.IDMax },
+		"ids that were given out": func(h *record.Header) { h.NextID = record.IDMax },
+		"tokens that were":        func(h *record.Header) { h.NextToken = record.IDMax },
 		"a lower level":           func(h *record.Header) { h.Level++ },
 	} {
 		r := newRestorer(t)
 		r.beginOf(len(saved))
 		r.send(saved, 1000)
 		change(&r.m.header)
-		if got := r.m.endRestore(command.RestoreEnd{Begin: r.begin}); got.Code != CodeInvalidRequest || r.m.Contents() != "" {
+		if got := endRestore(r.m, command.RestoreEnd{Begin: r.begin}); got.Code != CodeInvalidRequest || r.m.Contents() != "" {
 			t.Errorf("%s: code %q, and it holds %q", name, got.Code, r.m.Contents())
 		}
 	}

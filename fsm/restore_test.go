@@ -10,19 +10,20 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/snapshot"
-	"github.com/claimq/claimq/fsm/trail"
+	"github.com/claimq/claimq/internal/proof"
 )
 
 // smallMemory makes short logs push claim requests and removed tasks out.
 const smallMemory = 12
 
 // smallChunk makes the trail have many chunks.
-const smallChunk = 4 * trail.EventRoom
+const smallChunk = 4 * event.EventRoom
 
 func newSmall() *Machine {
 	m := newRestful()
-	m.rememberedMax, m.goneMax, m.trail.ChunkBytes = smallMemory, smallMemory, smallChunk
+	m.requests.max, m.gone.max, m.trail.ChunkBytes = smallMemory, smallMemory, smallChunk
 	return m
 }
 
@@ -70,7 +71,7 @@ func restore(t rapid.TB, saved []byte) *Machine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.rememberedMax, m.goneMax, m.trail.ChunkBytes = smallMemory, smallMemory, smallChunk
+	m.requests.max, m.gone.max, m.trail.ChunkBytes = smallMemory, smallMemory, smallChunk
 	if err := m.check(); err != nil {
 		t.Fatalf("restored: %v", err)
 	}
@@ -127,7 +128,7 @@ func TestRestoreEqualsReplay(t *testing.T) {
 
 func TestRestoreEqualsReplay_AnyLog(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	proof.Check(t, func(t *rapid.T) {
 		r := newReplay(t, drawLog(t, 40))
 		prefix := rapid.IntRange(0, len(r.log)).Draw(t, "prefix")
 		m := newSmall()

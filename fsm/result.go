@@ -1,8 +1,8 @@
 package fsm
 
 import (
-	"github.com/claimq/claimq/fsm/claimable"
 	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/fsm/index"
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -56,6 +56,9 @@ const (
 	// step that was asked to stop, because its end would cancel them again.
 	ReasonCancelRequested Reason = "cancel_requested"
 )
+
+// ReasonMovedOn refuses the retry of a task that goes on as another, with the code of its end.
+const ReasonMovedOn Reason = "moved_on"
 
 // ReasonReach refuses an op with CodeInvalidRequest, because its batch could change more
 // than 10,000 tasks. Answers do not show it.
@@ -125,7 +128,7 @@ type Submitted struct {
 
 // Claim is one claimed task in an answer.
 type Claim struct {
-	Task record.Task // a copy of its current state
+	Task *record.Task // a copy of its current state
 	// Token is the token of this claim; Task.Token may be a later one.
 	Token uint64
 	// Live is false if the claim has ended since, in a repeated answer.
@@ -137,8 +140,8 @@ type Applied struct {
 	Index   uint64
 	Stamp   record.Stamp // the state's clocks after the entry
 	Results []Result     // one per command, in order
-	// Leases are the claims that the entry began, for the leader's timers. Extends are not
-	// included, because a timer that fires looks up the lease.
+	// Leases are the claims that the entry began, for the leader's timers, and those that it
+	// shortened. Other extends are not included, because a timer that fires looks up the lease.
 	Leases []command.Lease
 	// Ready lists the types whose tasks the entry made claimable, each once, so that
 	// waiting claims can be woken.
@@ -170,4 +173,82 @@ type Tally struct {
 }
 
 // ReadyTasks says how many tasks of a type became claimable.
-type ReadyTasks = claimable.Ready
+type ReadyTasks = index.Ready
+
+// ParentAnswer is the part of an answer about a parent that is not in its task. Each
+// command sets only some of the fields.
+type ParentAnswer struct {
+	// Steps are the steps after the command, in the plan's order: for a Submit of one task
+	// and for commands about one task, if it has steps.
+	Steps []StepView
+
+	// For ClaimFinalization, ExtendFinalization and ReleaseFinalization:
+
+	Outcome record.FinalizationOutcome // of a claim
+	Done    bool                       // extended, or released
+	Holder  string                     // who holds the claim now, or ""
+	Token   uint64                     // of a new or extended claim, else 0
+	State   record.FinalizationState
+
+	// AlreadyFinalized is true if a Finalize came after the parent had ended; Result.Task
+	// says how.
+	AlreadyFinalized bool
+}
+
+// StepView is the current state of a step. Its fixed properties are in the parent's plan.
+type StepView struct {
+	Type   string
+	Status record.Status
+	Error  string // its last failure
+}
+
+// TypeView is the public view of a task type.
+type TypeView struct {
+	Type     string
+	Counts   [record.StatusCancelled + 1]int64 // by Status
+	Settings record.TypeSettings
+	// OldestPendingAgeMS is the age of the oldest pending task, or 0.
+	OldestPendingAgeMS int64
+	// OldestWaitMS is the time that this task has waited to be claimed, since it became pending, at first or again.
+	OldestWaitMS int64
+	// OldestPending is this task's id, or 0.
+	OldestPending uint64
+	// Tasks submitted, completed and failed, in millionths per second over the last minute, by T.
+	// They are not part of the state, and so not in results: counting restarts after a restart or
+	// a restore.
+	SubmittedPerS, CompletedPerS, FailedPerS int64
+}
+
+// InForce has the values that apply to a task: its own, else its type's, else the server's, else
+// those built into the feature level.
+type InForce struct {
+	MaxAttempts int32           // 0 = no limit. A task has its own from its submit on
+	LeaseMS     int64           // of a claim that names none
+	Backoff     *record.Backoff // nil = none
+	// How long the task is kept after completing and after failing: above 0, KeepForever or
+	// KeepNone.
+	RetentionMS, FailedRetentionMS int64
+}
+
+// refusalOf returns the refusal of an op of an atomic batch. A claim that finds nothing
+// counts as refused.
+func refusalOf(op command.Command, result Result) (refusal Result, refused bool) {
+	switch op.(type) {
+	case command.ClaimNext, *command.ClaimNext:
+		if result.Code == "" && len(result.Claims) == 0 {
+			return Result{Code: CodeNoPendingTasks}, true
+		}
+	}
+	return Result{Code: result.Code, Reason: result.Reason, Task: result.Task, Gone: result.Gone, Submitted: result.Submitted}, result.Code != ""
+}
+
+// endedCode returns why nothing more can happen to an ended task.
+func endedCode(s record.Status) Code {
+	switch s {
+	case record.StatusCompleted:
+		return CodeTaskCompleted
+	case record.StatusFailed:
+		return CodeTaskFailed
+	}
+	return CodeTaskCancelled
+}

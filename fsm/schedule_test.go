@@ -29,7 +29,7 @@ func TestSchedules_AreBounded(t *testing.T) {
 		commands = append(commands, everySecond(fmt.Sprintf("s%05d", (i*7919)%(record.SchedulesMax+1)), int64(1+i)))
 	}
 	last := commands[record.SchedulesMax].(command.SetSchedule)
-	commands = append([]command.Command{command.SetLevel{Level: record.LevelSight}}, commands...)
+	commands = append([]command.Command{command.SetLevel{Level: 1}}, commands...)
 	commands = append(commands, everySecond("s00007", 1), command.DeleteSchedule{Name: "s00009"}, last)
 	a := mustApplyTo(t, m, testEntry{Index: 1, Commands: commands})
 	mustCheck(t, m)
@@ -54,7 +54,7 @@ func TestSchedules_NeverChangeInPlace(t *testing.T) {
 	for seed := range uint64(20) {
 		g := newGenerator(rand.New(rand.NewPCG(seed, 11)).IntN)
 		m := newSmall()
-		mustApplyTo(t, m, testEntry{Index: 1, Commands: []command.Command{command.SetLevel{Level: record.LevelSight}, g.setSchedule(m), g.setSchedule(m)}})
+		mustApplyTo(t, m, testEntry{Index: 1, Commands: []command.Command{command.SetLevel{Level: 1}, g.setSchedule(m), g.setSchedule(m)}})
 		for index := uint64(2); index < 60; index++ {
 			all := m.Schedules()
 			var copies []record.ScheduleView
@@ -82,7 +82,7 @@ func TestSchedules_EachSlotIsDoneOnce(t *testing.T) {
 		m := New()
 		set := everySecond("s", 1000)
 		set.Schedule.OverlapAllow = true
-		mustApplyTo(t, m, testEntry{Index: 1, Commands: []command.Command{command.SetLevel{Level: record.LevelSight}, set}})
+		mustApplyTo(t, m, testEntry{Index: 1, Commands: []command.Command{command.SetLevel{Level: 1}, set}})
 		var proposed []command.ScheduleRun
 		var slots []int64
 		stamp := record.Stamp{}
@@ -114,7 +114,7 @@ func TestSchedules_ReplacedDoNotGoBack(t *testing.T) {
 	m := New()
 	set := everySecond("s", 1000)
 	run := command.RunSchedules{Items: []command.ScheduleRun{{Name: "s", Version: 1, Slot: 1000, Next: 2000}}}
-	mustApplyTo(t, m, testEntry{Index: 1, Commands: []command.Command{command.SetLevel{Level: record.LevelSight}, set}})
+	mustApplyTo(t, m, testEntry{Index: 1, Commands: []command.Command{command.SetLevel{Level: 1}, set}})
 	mustApplyTo(t, m, testEntry{2, record.Stamp{T: 1500}, []command.Command{run, set}})
 	if got := m.Schedule("s").NextRunAt; got != 2000 || m.tasks.Len() != 1 {
 		t.Errorf("after %d tasks it waits for %d, want 2000", m.tasks.Len(), got)
@@ -127,25 +127,23 @@ func TestSchedules_ReplacedDoNotGoBack(t *testing.T) {
 }
 
 // TestSchedules_PlansThatCross ensures that a plan that was put before another one, and is applied
-// after it, does a slot again only below the level that knows better.
+// after it, does no slot again.
 func TestSchedules_PlansThatCross(t *testing.T) {
 	t.Parallel()
-	for level, want := range map[uint32]int{record.LevelSlots - 1: 2, record.LevelSlots: 1} {
-		m := New()
-		first, other := everySecond("s", 1000), everySecond("s", 1700)
-		other.Schedule.EveryMS = 700
-		first.Schedule.OverlapAllow = true
-		run := func(version uint64) command.Command {
-			return command.RunSchedules{Items: []command.ScheduleRun{{Name: "s", Version: version, Slot: 1000, Next: 2000}}}
-		}
-		mustApplyTo(t, m, testEntry{Index: 1, Commands: []command.Command{command.SetLevel{Level: level}, first}})
-		mustApplyTo(t, m, testEntry{2, record.Stamp{T: 1000}, []command.Command{run(1)}})
-		mustApplyTo(t, m, testEntry{3, record.Stamp{T: 1100}, []command.Command{other}})
-		mustApplyTo(t, m, testEntry{4, record.Stamp{T: 1200}, []command.Command{first}})
-		mustApplyTo(t, m, testEntry{5, record.Stamp{T: 1300}, []command.Command{run(4)}})
-		if v := m.Schedule("s"); m.tasks.Len() != want || v.NextRunAt != 2000 || v.Skipped != 0 {
-			t.Errorf("level %d: %d tasks of slot 1000, want %d; it waits for %d, skipped %d", level, m.tasks.Len(), want, v.NextRunAt, v.Skipped)
-		}
+	m := New()
+	first, other := everySecond("s", 1000), everySecond("s", 1700)
+	other.Schedule.EveryMS = 700
+	first.Schedule.OverlapAllow = true
+	run := func(version uint64) command.Command {
+		return command.RunSchedules{Items: []command.ScheduleRun{{Name: "s", Version: version, Slot: 1000, Next: 2000}}}
+	}
+	mustApplyTo(t, m, testEntry{Index: 1, Commands: []command.Command{command.SetLevel{Level: 1}, first}})
+	mustApplyTo(t, m, testEntry{2, record.Stamp{T: 1000}, []command.Command{run(1)}})
+	mustApplyTo(t, m, testEntry{3, record.Stamp{T: 1100}, []command.Command{other}})
+	mustApplyTo(t, m, testEntry{4, record.Stamp{T: 1200}, []command.Command{first}})
+	mustApplyTo(t, m, testEntry{5, record.Stamp{T: 1300}, []command.Command{run(4)}})
+	if v := m.Schedule("s"); m.tasks.Len() != 1 || v.NextRunAt != 2000 || v.Skipped != 0 {
+		t.Errorf("%d tasks of slot 1000, want 1; it waits for %d, skipped %d", m.tasks.Len(), v.NextRunAt, v.Skipped)
 	}
 }
 
@@ -159,7 +157,7 @@ func TestSchedules_MovedBehindTheLast(t *testing.T) {
 	}
 	set := everySecond("s", 1000)
 	set.Schedule.OverlapAllow = true
-	mustApplyTo(t, m, testEntry{Index: 1, Commands: []command.Command{command.SetLevel{Level: record.LevelSlots}, set}})
+	mustApplyTo(t, m, testEntry{Index: 1, Commands: []command.Command{command.SetLevel{Level: 1}, set}})
 	mustApplyTo(t, m, testEntry{2, record.Stamp{T: 1500}, []command.Command{run(1000, 2000, false), run(2000, 1000, true), run(1000, 2000, false)}})
 	if v := m.Schedule("s"); m.tasks.Len() != 2 || v.NextRunAt != 2000 {
 		t.Errorf("%d tasks, want 2; it waits for %d", m.tasks.Len(), v.NextRunAt)
@@ -174,7 +172,7 @@ func TestRestoreEqualsReplay_Sight(t *testing.T) {
 		g := newGenerator(rand.New(rand.NewPCG(seed, 13)).IntN)
 		g.theme = themeSight
 		m := newSmall()
-		log := []testEntry{{Index: 1, Stamp: g.stamp, Commands: []command.Command{command.SetLevel{Level: record.LevelSight}}}}
+		log := []testEntry{{Index: 1, Stamp: g.stamp, Commands: []command.Command{command.SetLevel{Level: 1}}}}
 		mustApplyTo(t, m, log[0])
 		done := 0
 		for index := uint64(2); index < 90; index++ {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
+	"github.com/claimq/claimq/internal/proof"
 )
 
 // TestApply_KeepsNothingOfItsScratch applies the same log encoded, and decoded to commands
@@ -16,7 +17,7 @@ import (
 // after each entry, which must affect neither results nor state.
 func TestApply_KeepsNothingOfItsScratch(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
+	proof.Check(t, func(rt *rapid.T) {
 		plain, shared := New(), New()
 		var wants, gots []Applied
 		for _, e := range drawLog(rt, 40) {

@@ -98,11 +98,11 @@ func (a *args) command() command.Command {
 		"claim":      func() command.Command { return a.claimNext() },
 		"claim-task": func() command.Command { return a.claimTask() },
 		"complete": func() command.Command {
-			return command.Complete{Hold: a.hold(), Result: a.optional("result")}
+			return command.Complete{Hold: a.hold(), Result: a.optional("result"), Late: a.text("late", "") != ""}
 		},
 		"fail": func() command.Command { return a.fail() },
 		"extend": func() command.Command {
-			return command.Extend{Hold: a.hold(), LeaseMS: a.option("lease", 0), Progress: a.optional("progress")}
+			return command.Extend{Hold: a.hold(), LeaseMS: a.option("lease", 0), Progress: a.optional("progress"), Exact: a.text("exact", "") != ""}
 		},
 		"release": func() command.Command {
 			return command.Release{Hold: a.hold(), DelayMS: a.option("delay", 0), Answer: uint32(a.option("answer", 0))}
@@ -115,10 +115,12 @@ func (a *args) command() command.Command {
 			c := a.settings()
 			return command.SetDefaults{Set: c.Set, Defaults: record.DefaultsOf(&c.Settings), By: a.text("by", "")}
 		},
-		"trail":       func() command.Command { return command.SetTrail{Bytes: a.int(), AgeMS: a.int()} },
-		"forget":      func() command.Command { return command.Forget{Bytes: a.int()} },
-		"evict":       func() command.Command { return command.Evict{Bytes: a.int()} },
-		"batch":       func() command.Command { return command.Batch{Atomic: a.text("atomic", "") != ""} },
+		"trail":  func() command.Command { return command.SetTrail{Bytes: a.int(), AgeMS: a.int()} },
+		"forget": func() command.Command { return command.Forget{Bytes: a.int()} },
+		"evict":  func() command.Command { return command.Evict{Bytes: a.int()} },
+		"batch": func() command.Command {
+			return command.Batch{Atomic: a.text("atomic", "") != "", RequestID: a.text("request", "")}
+		},
 		"schedule":    func() command.Command { return a.setSchedule() },
 		"unschedule":  func() command.Command { return command.DeleteSchedule{Name: a.word(), By: a.text("by", "")} },
 		"run":         func() command.Command { return command.RunSchedules{Items: a.slots()} },
@@ -161,6 +163,7 @@ func (a *args) newTasks() []record.NewTask {
 
 		RunAt:        a.time("run_at"),
 		DelayMS:      a.option("delay", 0),
+		AtOnce:       a.text("at_once", "") != "",
 		ExpiresAt:    a.time("expires_at"),
 		Backoff:      a.backoff(),
 		RetentionMS:  a.retention(),
@@ -169,6 +172,7 @@ func (a *args) newTasks() []record.NewTask {
 		UniqueActive: a.text("unique", "exists") == "active",
 		KeyOfType:    a.text("taken", "all") == "type",
 		Traceparent:  a.text("traceparent", ""),
+		Attributes:   a.optional("attributes"),
 		Parent:       a.parent(),
 	}
 	if p := a.text("payload", ""); p != "" {
@@ -196,6 +200,7 @@ func (a *args) claimNext() command.ClaimNext {
 	c.Limit = int32(a.option("limit", 1))
 	c.LeaseMS = a.option("lease", 0)
 	c.RequestID = a.text("request", "")
+	c.RequestPlace = uint32(a.option("place", 0))
 	return c
 }
 
@@ -228,6 +233,8 @@ func (a *args) setType() command.SetType {
 	c := command.SetType{Type: a.word(), By: a.text("by", "")}
 	settings := a.settings()
 	c.Set, c.Settings = settings.Set, settings.Settings
+	_, c.IfQueue = a.options["if_queue"]
+	c.Queue = a.text("if_queue", "")
 	return c
 }
 
@@ -236,6 +243,7 @@ func (a *args) settings() (c command.SetType) {
 	for name, field := range map[string]record.TypeFields{
 		"paused": record.TypePaused, "max_claimed": record.TypeMaxClaimed, "rate": record.TypeRateLimit, "lease": record.TypeLease,
 		"attempts": record.TypeMaxAttempts, "backoff": record.TypeBackoff, "retention": record.TypeRetention,
+		"queue": record.TypeQueue, "delay": record.TypeDelay, "dead_letter": record.TypeDeadLetter,
 	} {
 		if _, ok := a.options[name]; ok {
 			c.Set |= field
@@ -252,6 +260,10 @@ func (a *args) settings() (c command.SetType) {
 	c.Settings.MaxAttempts = int32(a.option("attempts", 0))
 	c.Settings.Backoff = a.backoff()
 	c.Settings.RetentionMS = a.retention()
+	c.Settings.Queue = a.text("queue", "")
+	c.Settings.DelayMS = a.option("delay", 0)
+	c.Settings.DeadLetter = a.text("dead_letter", "")
+	c.Settings.DeadLetterAfter = int32(a.option("dead_after", 0))
 	return c
 }
 
@@ -282,7 +294,7 @@ func (a *args) millionths(v string) int64 {
 	return a.parse(whole)*record.Million + a.parse((places + "000000")[:6])
 }
 
-// retention is as in the API: 0 is not at all, -1 until it is deleted.
+// retention is as in the API: 0 removes the task at its end, -1 keeps it until it is deleted.
 func (a *args) retention() int64 {
 	switch v := a.text("retention", ""); v {
 	case "":

@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "rewrite the outcomes in testdata/*.txt"
 //	----
 //	the outcome, and every task that they changed
 //
-// Each command is a log entry of its own; a line that begins with "and" adds to
+// Each command is a separate log entry; a line that begins with "and" adds to
 // the entry before. testdata/README.md has the words of the language.
 func TestScripts(t *testing.T) {
 	t.Parallel()
@@ -441,7 +441,7 @@ func (s *script) read(a *args) {
 		} else {
 			s.printf("no slot")
 		}
-	case "level1": // a cluster as it was before claims in full
+	case "level1": // so that the level can be raised
 		s.m.header.Level = 1
 	case "events":
 		s.events(a)
@@ -452,8 +452,12 @@ func (s *script) read(a *args) {
 	case "wakes": // from here on
 		s.wakes = true
 	case "requests":
-		for seq, r := range s.m.requests.All() {
-			s.printf("%d %s of %s, claims %v, live %d, until %d", seq, r.ID, r.WorkerID, r.Claims, r.Live, r.ForgetU)
+		for seq, r := range s.m.requests.table.All() {
+			var claims []string
+			for _, c := range r.Claims {
+				claims = append(claims, fmt.Sprintf("%d: %v", c.Place, c.ClaimRef))
+			}
+			s.printf("%d %s, claims %v, live %d, until %d", seq, r.ID, claims, r.Live, r.ForgetU)
 		}
 	default:
 		s.t.Fatalf("unknown word %q", verb)
@@ -493,6 +497,13 @@ func describeRare(t *record.Task) string {
 	add(o.UniqueActive, "unique while active")
 	add(o.KeyOfType, "key of its type")
 	add(o.Traceparent != "", "trace %s", o.Traceparent)
+	add(o.Attributes != nil, "attributes %s", o.Attributes)
+	if o.Origin != nil {
+		add(true, "copy of %s %d", o.Origin.Type, o.Origin.ID)
+	}
+	if movedOn(t) {
+		add(true, "dead letter %d", t.Then.Submitted[0].ID)
+	}
 	add(o.Parent != nil, "%s", describePlan(o.Parent))
 	return strings.Join(words, ", ")
 }

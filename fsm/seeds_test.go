@@ -1,11 +1,6 @@
 package fsm
 
-import "testing"
+import "github.com/claimq/claimq/internal/proof"
 
-// seeds returns how many of all seeds a test tries: a quarter with -short.
-func seeds(all uint64) uint64 {
-	if testing.Short() {
-		return (all + 3) / 4
-	}
-	return all
-}
+// seeds returns how many of all seeds a test tries: a quarter by default.
+func seeds(all uint64) uint64 { return proof.Count((all+3)/4, all) }

@@ -6,9 +6,9 @@ import (
 	"io"
 	"math"
 
+	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/snapshot"
-	"github.com/claimq/claimq/fsm/trail"
 )
 
 // stateBuilder fills a machine with the records of a snapshot and indexes most tasks on the
@@ -19,7 +19,7 @@ type stateBuilder struct {
 }
 
 // Header sets the header.
-func (b *stateBuilder) Header(h record.Header, of trail.Header) {
+func (b *stateBuilder) Header(h record.Header, of event.Header) {
 	b.m.header, b.m.trail.Header = h, of
 }
 
@@ -45,23 +45,23 @@ func (b *stateBuilder) Task(t *record.Task, packed []byte) error {
 }
 
 // Request adds a claim request.
-func (b *stateBuilder) Request(seq uint64, q *record.Request) { b.m.requests.Put(seq, q) }
+func (b *stateBuilder) Request(seq uint64, q *record.Request) { b.m.requests.table.Put(seq, q) }
 
 // Gone adds a removed task.
 func (b *stateBuilder) Gone(id uint64, g *record.Gone) error {
 	if b.m.tasks.Get(id) != nil {
 		return fmt.Errorf("%w: removed task %d is there", ErrCorrupt, id)
 	}
-	b.m.gone.Put(id, g)
+	b.m.gone.table.Put(id, g)
 	return nil
 }
 
 // Trail adds a chunk of the trail.
-func (b *stateBuilder) Trail(c *trail.Chunk) { b.m.trail.Load(c) }
+func (b *stateBuilder) Trail(c *event.Chunk) { b.m.trail.Load(c) }
 
 // Finish indexes everything that is not indexed yet.
 func (b *stateBuilder) Finish(few snapshot.Few) error {
-	b.m.nodes, b.m.settings, b.m.schedules = few.Nodes, few.Types, few.Schedules
+	b.m.nodes, b.m.types.settings, b.m.schedules.all = few.Nodes, few.Types, few.Schedules
 	b.m.tasks.Loaded()
 	for _, id := range b.steps {
 		if problem := b.m.indexTask(id, b.m.tasks.Get(id)); problem != "" {
@@ -77,12 +77,12 @@ func (m *Machine) Snapshot() *snapshot.Snapshot {
 	return snapshot.Of(snapshot.Parts{
 		Header:    m.header,
 		Tasks:     m.tasks.View(),
-		Requests:  m.requests.View(),
+		Requests:  m.requests.table.View(),
 		Nodes:     m.nodes,
-		Types:     record.CloneTypes(m.settings),
-		Gone:      m.gone.View(),
+		Types:     record.CloneTypes(m.types.settings),
+		Gone:      m.gone.table.View(),
 		Trail:     m.trail.View(),
-		Schedules: m.schedules,
+		Schedules: m.schedules.all,
 	})
 }
 

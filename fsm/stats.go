@@ -33,36 +33,21 @@ func (m *Machine) Stats(now record.Stamp) Stats {
 	if n := m.types.Len(); n > 0 {
 		s.Types = make([]TypeStats, 0, n)
 	}
-	for ts := range m.typesFrom("") {
+	for ts := range m.types.from("") {
 		if ts.tasks > 0 {
 			s.Types = append(s.Types, TypeStats{Type: ts.Name(), Counts: ts.counts})
 		}
 	}
-	s.OldestPendingAgeMS = m.ageOf(m.types.Oldest(), now)
+	s.OldestPendingAgeMS = ageOf(m, m.types.Oldest(), now)
 	return s
 }
 
 // ageOf returns how long ago the task was submitted, 0 for id 0.
-func (m *saved) ageOf(id uint64, now record.Stamp) int64 {
+func ageOf(m *Machine, id uint64, now record.Stamp) int64 {
 	if id == 0 {
 		return 0
 	}
 	return max(now.T-m.Get(id).CreatedAt, 0)
-}
-
-// TypeView is the public view of a task type.
-type TypeView struct {
-	Type     string
-	Counts   [record.StatusCancelled + 1]int64 // by Status
-	Settings record.TypeSettings
-	// OldestPendingAgeMS is the age of the oldest pending task, or 0.
-	OldestPendingAgeMS int64
-	// OldestWaitMS is the time that this task has waited to be claimed, since its submit or its RunAt.
-	OldestWaitMS int64
-	// Tasks submitted, completed and failed, in millionths per second over the last minute, by T.
-	// They are not part of the state, and so not in results: counting restarts after a restart or
-	// a restore.
-	SubmittedPerS, CompletedPerS, FailedPerS int64
 }
 
 // Counts returns the number of tasks by Status.
@@ -75,12 +60,12 @@ func (m *Machine) Types(after string, limit int, now record.Stamp) []TypeView {
 		limit = math.MaxInt
 	}
 	views := make([]TypeView, 0, min(m.types.Len(), limit))
-	for ts := range m.shownFrom(after, m.ratesAt(now)) {
+	for ts := range m.types.shownFrom(after, ratesAt(m, now)) {
 		if len(views) == limit {
 			break
 		}
 		if ts.Name() > after {
-			views = append(views, m.viewOf(ts, now))
+			views = append(views, viewOf(m, ts, now))
 		}
 	}
 	return views
@@ -88,24 +73,25 @@ func (m *Machine) Types(after string, limit int, now record.Stamp) []TypeView {
 
 // Type returns the view of the type; ok is false if it has neither tasks, settings nor rates.
 func (m *Machine) Type(name string, now record.Stamp) (v TypeView, ok bool) {
-	ts := m.typeShown(name, m.ratesAt(now))
+	ts := m.types.shown(name, ratesAt(m, now))
 	if ts == nil {
 		return TypeView{Type: name}, false
 	}
-	return m.viewOf(ts, now), true
+	return viewOf(m, ts, now), true
 }
 
-func (m *saved) viewOf(ts *typeState, now record.Stamp) TypeView {
+func viewOf(m *Machine, ts *typeState, now record.Stamp) TypeView {
 	v := TypeView{Type: ts.Name(), Counts: ts.counts}
 	if r := ts.Record(); r != nil {
 		v.Settings = r.Settings
 	}
-	perS := ts.rates.at(m.ratesAt(now))
+	perS := ts.rates.at(ratesAt(m, now))
 	v.SubmittedPerS, v.CompletedPerS, v.FailedPerS = perS[rateSubmitted], perS[rateCompleted], perS[rateFailed]
 	if id := ts.Oldest(); id != 0 {
 		t := m.Get(id)
 		v.OldestPendingAgeMS = max(now.T-t.CreatedAt, 0)
-		v.OldestWaitMS = max(now.T-max(t.CreatedAt, t.RunAt), 0)
+		v.OldestWaitMS = max(now.T-t.UpdatedAt, 0)
+		v.OldestPending = id
 	}
 	return v
 }
@@ -179,21 +165,21 @@ func (o TypeOrder) key(t int64) (key func(*typeState) int64, ok bool) {
 }
 
 // FindTypes continues the query and adds its results to f. It reports whether another look is
-// needed; each look sees the state of its own time. It reads no tasks of types that are left out.
+// needed; each look sees the state at its time. It reads no tasks of types that are left out.
 // Ages are relative to now.
 func (m *Machine) FindTypes(f *TypesFound, q TypesQuery, now record.Stamp) (more bool) {
 	left := q.Look
 	if left == 0 {
 		left = math.MaxInt
 	}
-	if !f.walked && !m.walkTypes(f, q, now, &left) {
+	if !f.walked && !walkTypes(m, f, q, now, &left) {
 		return true
 	}
-	types, t := f.first.types, m.ratesAt(now)
+	types, t := f.first.types, ratesAt(m, now)
 	f.Types = slices.Grow(f.Types, min(len(types)-f.read, left))
 	for ; f.read < len(types) && left > 0; left-- {
-		if ts := m.typeShown(types[f.read].name, t); ts != nil {
-			f.Types = append(f.Types, m.viewOf(ts, now))
+		if ts := m.types.shown(types[f.read].name, t); ts != nil {
+			f.Types = append(f.Types, viewOf(m, ts, now))
 		} else { // it was removed between two looks
 			f.Total--
 			f.Matched--
@@ -204,8 +190,8 @@ func (m *Machine) FindTypes(f *TypesFound, q TypesQuery, now record.Stamp) (more
 }
 
 // walkTypes scans the next types, up to left of them, and reports whether it reached the end.
-func (m *Machine) walkTypes(f *TypesFound, q TypesQuery, now record.Stamp, left *int) (all bool) {
-	t := m.ratesAt(now)
+func walkTypes(m *Machine, f *TypesFound, q TypesQuery, now record.Stamp, left *int) (all bool) {
+	t := ratesAt(m, now)
 	key, _ := q.Order.key(t)
 	f.first.limit = q.Limit
 	if f.behind == "" && q.See == nil {
@@ -215,7 +201,7 @@ func (m *Machine) walkTypes(f *TypesFound, q TypesQuery, now record.Stamp, left 
 	}
 	name, waits := strings.ToLower(q.Name), waitsLong{m: m, before: now.T - attentionWaitMS}
 	oldest := f.oldest
-	for ts := range m.shownFrom(f.behind, t) {
+	for ts := range m.types.shownFrom(f.behind, t) {
 		if ts.Name() == f.behind {
 			continue
 		}
@@ -253,7 +239,7 @@ func (m *Machine) walkTypes(f *TypesFound, q TypesQuery, now record.Stamp, left 
 // setOldest stores the age of the oldest pending task, which may no longer exist at a later look.
 func (f *TypesFound) setOldest(id uint64, m *Machine, now record.Stamp) {
 	if id != f.oldest {
-		f.oldest, f.All.OldestPendingAgeMS = id, m.ageOf(id, now)
+		f.oldest, f.All.OldestPendingAgeMS = id, ageOf(m, id, now)
 	}
 }
 
@@ -340,3 +326,60 @@ func (w *waitsLong) has(id uint64) bool {
 	w.young = id
 	return false
 }
+
+// Activity has counts of tasks submitted and ended, and their latencies. These counters are not part
+// of the state: they only grow, but restart from 0 when the state is restored, and those of a type
+// when it had neither tasks, settings nor rates.
+type Activity struct {
+	Submitted, Completed, Failed uint64
+	Pending, Claimed             int64
+	OldestPendingAgeMS           int64     // 0 if no task is pending
+	Latencies                    Latencies // empty for a type that is not followed
+}
+
+// Activity returns the activity of all tasks, including types that are gone.
+func (m *Machine) Activity(now record.Stamp) Activity {
+	return activityOf(m, now, &m.rates, &m.counts, m.types.Oldest(), &m.latencies)
+}
+
+// TypeActivity returns the activity of the type; ok is false if it has neither tasks, settings nor
+// rates.
+func (m *Machine) TypeActivity(name string, now record.Stamp) (a Activity, ok bool) {
+	ts := m.types.shown(name, ratesAt(m, now))
+	if ts == nil {
+		return Activity{}, false
+	}
+	return activityOf(m, now, &ts.rates, &ts.counts, ts.Oldest(), ts.latencies), true
+}
+
+func activityOf(m *Machine, now record.Stamp, rates *typeRates, counts *[record.StatusCancelled + 1]int64, oldest uint64, l *Latencies) Activity {
+	a := Activity{
+		Submitted: rates.ever[rateSubmitted], Completed: rates.ever[rateCompleted], Failed: rates.ever[rateFailed],
+		Pending: counts[record.StatusPending], Claimed: counts[record.StatusClaimed],
+		OldestPendingAgeMS: ageOf(m, oldest, now),
+	}
+	if l != nil {
+		a.Latencies = *l
+	}
+	return a
+}
+
+// FollowedTypes returns the types whose latencies are counted: first those with tasks or settings,
+// then those that are gone but still have rates, each part sorted.
+func (m *Machine) FollowedTypes(now record.Stamp) []string {
+	names := m.types.followed.Keys()
+	for _, ts := range m.types.went.from("", ratesAt(m, now)) {
+		if ts.latencies != nil {
+			names = append(names, ts.Name())
+		}
+	}
+	return names
+}
+
+// TypeCount returns the number of types with tasks, settings or rates.
+func (m *Machine) TypeCount(now record.Stamp) int {
+	return m.types.Len() + len(m.types.went.from("", ratesAt(m, now)))
+}
+
+// ratesAt returns the time for which rates are computed.
+func ratesAt(m *Machine, now record.Stamp) int64 { return max(now.T, m.Stamp().T) }

@@ -180,7 +180,7 @@ func TestBatch_boundsChanges(t *testing.T) {
 
 	hash := hashOf(b.m)
 	r := b.apply(command.Batch{Atomic: true, Ops: ops}).Results[0]
-	if r.Code != CodeInvalidRequest || r.Reason != ReasonReach || r.FailedOp != 9 || b.m.Get(1).Status != record.StatusRunning || b.m.parents[1].open() != record.StepsMax {
+	if r.Code != CodeInvalidRequest || r.Reason != ReasonReach || r.FailedOp != 9 || b.m.Get(1).Status != record.StatusRunning || b.m.parents.byID[1].open() != record.StepsMax {
 		t.Errorf("atomic: %v at %d, the first parent is %v", r.Code, r.FailedOp, b.m.Get(1).Status)
 	}
 	if b.m.header.Index--; hashOf(b.m) != hash {
@@ -219,28 +219,6 @@ func TestBatch_countsATaskOnce(t *testing.T) {
 	}
 	if got := b.m.Get(1).Status; got != record.StatusCompleted {
 		t.Errorf("the parent is %v", got)
-	}
-}
-
-// TestLevel3_countsNothing ensures that batches of logs that are older than steps
-// are applied as they were.
-func TestLevel3_countsNothing(t *testing.T) {
-	t.Parallel()
-	m := New()
-	m.header.Level = record.LevelSteps - 1
-	ops := make([]command.Command, 0, 12)
-	for range 12 {
-		ops = append(ops, command.ClaimNext{WorkerID: "w1", Types: []string{"a"}, Limit: 1000})
-	}
-	tasks := make([]record.NewTask, 12_000)
-	for i := range tasks {
-		tasks[i].Type = "a"
-	}
-	a := mustApply(t, m, 1, command.AppendEntry(nil, record.Stamp{}, command.Submit{Tasks: tasks}, command.Batch{Ops: ops}))
-	for i, r := range a.Results[1].Results {
-		if len(r.Claims) != 1000 {
-			t.Errorf("op %d claimed %d tasks", i, len(r.Claims))
-		}
 	}
 }
 

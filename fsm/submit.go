@@ -4,22 +4,19 @@ import (
 	"bytes"
 	"slices"
 
-	"github.com/claimq/claimq/fsm/command"
-	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
 )
 
 // submit adds the tasks in order, so that the first of several with the same key gets it.
-func (m *Machine) submit(c command.Submit) Result {
-	submitted := m.answers.submitted.take(len(c.Tasks))
-	copies := m.answers.tasks.take(len(c.Tasks))
-	for i := range c.Tasks {
-		n := &c.Tasks[i]
-		if step, never := m.neverClaimable(n, 0); never {
-			submitted[i] = Submitted{Task: &copies[i], Refused: true, Step: step}
+func submit(m *Machine, tasks []record.NewTask) Result {
+	submitted := m.answers.submitted.take(len(tasks))
+	for i := range tasks {
+		n := &tasks[i]
+		if step, never := neverClaimable(m, n, 0); never {
+			submitted[i] = Submitted{Task: new(record.Task), Refused: true, Step: step}
 			continue
 		}
-		submitted[i] = m.submitOne(n, &copies[i], "")
+		submitted[i] = submitOne(m, n, "")
 	}
 	if len(submitted) == 1 && submitted[0].Refused {
 		return Result{Code: CodeInvalidTask, Submitted: submitted}
@@ -31,8 +28,8 @@ func (m *Machine) submit(c command.Submit) Result {
 // would expire before its delay is over. If its key is taken the task would not be added,
 // so that a submit can be repeated at any time. A key held by the task with the id ends,
 // which is about to end, does not count if that frees it.
-func (m *Machine) neverClaimable(n *record.NewTask, ends uint64) (step int, never bool) {
-	step, never = m.lapsesFirst(n)
+func neverClaimable(m *Machine, n *record.NewTask, ends uint64) (step int, never bool) {
+	step, never = lapsesFirst(m, n)
 	if !never {
 		return step, false
 	}
@@ -40,125 +37,51 @@ func (m *Machine) neverClaimable(n *record.NewTask, ends uint64) (step int, neve
 	if has != nil {
 		return step, has.ID == ends && has.Opts().UniqueActive
 	}
-	_, gone := goneHolder(n.Type, n.Key, n.KeyOfType, m.forgettingGoneByKeyName)
+	_, gone := m.goneHolder(n.Type, n.Key, n.KeyOfType, (*goneTasks).namedOrForget)
 	return step, gone == nil
 }
 
 // lapsesFirst reports whether the task, or the step at that place, would expire before its
 // delay is over; -1 is the task itself. A step's delay counts from now, too.
-func (m *saved) lapsesFirst(n *record.NewTask) (step int, lapses bool) {
-	if m.Level() < record.LevelActs {
-		return -1, false
-	}
+func lapsesFirst(m *Machine, n *record.NewTask) (step int, never bool) {
 	if n.Parent == nil {
-		return -1, m.lapses(n)
+		return -1, lapses(m, n)
 	}
-	step = slices.IndexFunc(n.Parent.Steps, func(s record.NewStep) bool { return m.lapses(&s.Task) })
+	step = slices.IndexFunc(n.Parent.Steps, func(s record.NewStep) bool { return lapses(m, &s.Task) })
 	return step, step >= 0
 }
 
-func (m *saved) lapses(n *record.NewTask) bool {
-	return n.DelayMS != 0 && n.ExpiresAt != 0 && n.ExpiresAt <= m.fromNow(n.DelayMS)
+func lapses(m *Machine, n *record.NewTask) bool {
+	if n.ExpiresAt == 0 {
+		return false
+	}
+	ms := delayOf(m, n)
+	return ms != 0 && n.ExpiresAt <= fromNow(m, ms)
 }
 
-// submitOne adds the task unless its key is taken. It fills copied for the answer. message
-// goes with the task's event.
-func (m *Machine) submitOne(n *record.NewTask, copied *record.Task, message string) Submitted {
+// submitOne adds the task unless its key is taken. message goes with the task's event.
+func submitOne(m *Machine, n *record.NewTask, message string) Submitted {
 	if t := m.holder(n.Type, n.Key, n.KeyOfType); t != nil {
-		*copied = *t
-		return Submitted{Task: copied, SameRequest: sameRequest(t, n)}
+		return Submitted{Task: m.copyOf(t), SameRequest: sameRequest(t, n)}
 	}
-	if id, g := goneHolder(n.Type, n.Key, n.KeyOfType, m.forgettingGoneByKeyName); g != nil {
+	if id, g := m.goneHolder(n.Type, n.Key, n.KeyOfType, (*goneTasks).namedOrForget); g != nil {
 		same := g.Same == sameHash(n.Type, n.Params, n.Payload)
 		return Submitted{Task: g.Task(id), SameRequest: same, Gone: true}
 	}
-	*copied = *m.addTask(n, message)
-	return Submitted{Task: copied, Created: true}
+	return Submitted{Task: m.copyOf(addTask(m, n, message)), Created: true}
 }
 
 // addTask adds a task, or a parent with its steps, and returns it. message goes with its
 // event.
-func (m *Machine) addTask(n *record.NewTask, message string) *record.Task {
-	if n.Parent != nil && m.Level() >= record.LevelSteps {
-		return m.addParent(n, message)
+func addTask(m *Machine, n *record.NewTask, message string) *record.Task {
+	if n.Parent != nil {
+		return addParent(m, n, message)
 	}
-	t := m.newTask(n)
-	if m.Level() >= record.LevelLife {
-		m.setRunAt(t, m.runAtOf(n))
-		t.SetOptions(optionsOf(n))
-	}
-	m.add(t, message)
+	t := newTask(m, n)
+	setRunAt(m, t, runAtOf(m, n))
+	t.SetOptions(n.Options())
+	addNew(m, t, message)
 	return t
-}
-
-// newTask returns a pending task with the next id. The caller sets the options and when it
-// may run.
-func (m *Machine) newTask(n *record.NewTask) *record.Task {
-	now := m.Stamp().T
-	t := &record.Task{
-		ID:          m.header.NextID,
-		Type:        n.Type,
-		Params:      n.Params,
-		Payload:     n.Payload,
-		Priority:    n.Priority,
-		MaxAttempts: n.MaxAttempts,
-		Key:         n.Key,
-		LeaseMS:     n.LeaseMS,
-		Status:      record.StatusPending,
-		CreatedAt:   now,
-		UpdatedAt:   now,
-	}
-	if n.MaxAttempts < 0 {
-		t.MaxAttempts = m.maxAttemptsOf(n.Type)
-	}
-	return t
-}
-
-// add adds the new task to the state. message goes with its event.
-func (m *Machine) add(t *record.Task, message string) {
-	m.header.NextID++
-	m.changed++
-	m.tasks.Put(t.ID, t)
-	m.count(m.include(t), rateSubmitted)
-	m.tally.Submitted++
-	m.tellOf(event.Submitted, t, message)
-	if t.Status == record.StatusScheduled {
-		m.tellWait(t)
-	}
-	m.tasks.Rest(t.ID)
-}
-
-// runAtOf returns when the task may be claimed, by T; 0 = at once.
-func (m *saved) runAtOf(n *record.NewTask) int64 {
-	if n.DelayMS != 0 {
-		return m.fromNow(n.DelayMS)
-	}
-	return n.RunAt
-}
-
-// optionsOf returns the submitted options without those of parents and steps.
-func optionsOf(n *record.NewTask) record.Options {
-	return record.Options{
-		ExpiresAt:    n.ExpiresAt,
-		Backoff:      n.Backoff,
-		RetentionMS:  n.RetentionMS,
-		Labels:       n.Labels,
-		Group:        n.Group,
-		UniqueActive: n.UniqueActive,
-		KeyOfType:    n.KeyOfType && n.Key != "",
-		Traceparent:  n.Traceparent,
-	}
-}
-
-// maxAttemptsOf returns the default for tasks of the type.
-func (m *Machine) maxAttemptsOf(taskType string) int32 {
-	if s := m.settingsOf(taskType); s.LimitSet {
-		return s.MaxAttempts
-	}
-	if d := &m.header.Defaults; d.LimitSet {
-		return d.MaxAttempts
-	}
-	return record.DefaultMaxAttempts
 }
 
 // sameRequest reports whether the task was submitted with the same type and parameters as

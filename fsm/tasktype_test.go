@@ -13,7 +13,7 @@ import (
 // newLifeHarness is a harness of a cluster that knows types, groups and limits.
 func newLifeHarness(t *testing.T) *harness {
 	h := newHarness(t)
-	h.do(command.SetLevel{Level: record.LevelLife})
+	h.do(command.SetLevel{Level: 1})
 	return h
 }
 
@@ -57,7 +57,8 @@ func TestSetType_ChangesWhatIsSet(t *testing.T) {
 	t.Parallel()
 	all := record.TypeSettings{
 		Paused: true, MaxClaimed: 7, RateLimit: 9, LeaseMS: 100, LimitSet: true, MaxAttempts: 5,
-		Backoff: &record.Backoff{InitialMS: 1, MaxMS: 2, Factor: 1_000_000}, RetentionMS: record.KeepForever,
+		Backoff: &record.Backoff{InitialMS: 1, MaxMS: 2, Factor: 1_000_000}, RetentionMS: record.KeepForever, Queue: "q", DelayMS: 11,
+		DeadLetter: "dead", DeadLetterAfter: 3,
 	}
 	for field, want := range map[record.TypeFields]record.TypeSettings{
 		record.TypePaused:      {Paused: true},
@@ -67,13 +68,16 @@ func TestSetType_ChangesWhatIsSet(t *testing.T) {
 		record.TypeMaxAttempts: {LimitSet: true, MaxAttempts: 5},
 		record.TypeBackoff:     {Backoff: all.Backoff},
 		record.TypeRetention:   {RetentionMS: record.KeepForever},
+		record.TypeQueue:       {Queue: "q"},
+		record.TypeDelay:       {DelayMS: 11},
+		record.TypeDeadLetter:  {DeadLetter: "dead", DeadLetterAfter: 3},
 		0:                      {},
 	} {
 		h := newLifeHarness(t)
 		if diff := cmp.Diff(TypeView{Type: "mail", Settings: want}, h.set("mail", field, all)); diff != "" {
 			t.Errorf("field %b (-want +got):\n%s", field, diff)
 		}
-		if diff := cmp.Diff(want, *h.m.settingsOf("mail")); diff != "" {
+		if diff := cmp.Diff(want, *h.m.types.settingsOf("mail")); diff != "" {
 			t.Errorf("field %b (-want +got):\n%s", field, diff)
 		}
 		h.set("mail", record.TypeFieldsAll, all)
@@ -84,7 +88,7 @@ func TestSetType_ChangesWhatIsSet(t *testing.T) {
 			t.Errorf("field %b cleared (-want +got):\n%s", field, diff)
 		}
 		h.set("mail", record.TypeFieldsAll, record.TypeSettings{})
-		if n := h.m.types.Len() + len(h.m.settings); n != 0 {
+		if n := h.m.types.Len() + len(h.m.types.settings); n != 0 {
 			t.Errorf("field %b: all cleared, %d things are left", field, n)
 		}
 	}
@@ -110,8 +114,8 @@ func TestSetType_IsBounded(t *testing.T) {
 	if r := h.do(paused("type7", false)); r.Code != "" {
 		t.Errorf("one that is there: %q", r.Code)
 	}
-	if r := h.do(paused("one more", true)); r.Code != "" || len(h.m.settings) != record.TaskTypesMax {
-		t.Errorf("one more in the place of one: %q, %d records", r.Code, len(h.m.settings))
+	if r := h.do(paused("one more", true)); r.Code != "" || len(h.m.types.settings) != record.TaskTypesMax {
+		t.Errorf("one more in the place of one: %q, %d records", r.Code, len(h.m.types.settings))
 	}
 	mustCheck(t, h.m)
 }
@@ -197,7 +201,7 @@ func TestMaxClaimed_Lowered(t *testing.T) {
 }
 
 // TestClaim_LeaseOfTheType is the claim's own, else the task's, else the
-// type's as it is at the claim, else the server's.
+// type's at the time of the claim, else the server's.
 func TestClaim_LeaseOfTheType(t *testing.T) {
 	t.Parallel()
 	h := newLifeHarness(t)
@@ -216,16 +220,23 @@ func TestClaim_LeaseOfTheType(t *testing.T) {
 	}
 }
 
-// TestTypes_WaitCountsFromRunAt: what was to wait has not waited until then.
-func TestTypes_WaitCountsFromRunAt(t *testing.T) {
+// TestTypes_WaitCountsFromPending: what was scheduled, or claimed, has not waited until then.
+func TestTypes_WaitCountsFromPending(t *testing.T) {
 	t.Parallel()
 	h := newLifeHarness(t)
 	h.submit(1, record.NewTask{Type: "mail", Payload: []byte("p"), DelayMS: 100})
 	h.stamp.T += 130
 	h.do(command.Tick{})
 	v, _ := h.m.Type("mail", record.Stamp{T: h.stamp.T + 5})
-	if v.Counts[record.StatusPending] != 1 || v.OldestPendingAgeMS != 135 || v.OldestWaitMS != 35 {
-		t.Errorf("35 ms after its run_at: %+v", v)
+	if v.Counts[record.StatusPending] != 1 || v.OldestPendingAgeMS != 135 || v.OldestWaitMS != 5 || v.OldestPending != 1 {
+		t.Errorf("5 ms after it became pending: %+v", v)
+	}
+	h.claims("mail", 1, 1)
+	h.stamp.T += 1000
+	h.do(command.Release{Hold: command.Hold{ID: 1, WorkerID: "w1"}})
+	v, _ = h.m.Type("mail", record.Stamp{T: h.stamp.T + 7})
+	if v.Counts[record.StatusPending] != 1 || v.OldestPendingAgeMS != 1137 || v.OldestWaitMS != 7 {
+		t.Errorf("7 ms after its release: %+v", v)
 	}
 }
 
@@ -245,8 +256,8 @@ func TestTypes(t *testing.T) {
 	h.set("mail", record.TypePaused, record.TypeSettings{Paused: true})
 	now := record.Stamp{T: h.stamp.T + 5}
 	want := []TypeView{
-		{Type: "mail", Settings: record.TypeSettings{Paused: true}, OldestPendingAgeMS: 5, OldestWaitMS: 5},
-		{Type: "scan", OldestPendingAgeMS: 15, OldestWaitMS: 15},
+		{Type: "mail", Settings: record.TypeSettings{Paused: true}, OldestPendingAgeMS: 5, OldestWaitMS: 5, OldestPending: 3},
+		{Type: "scan", OldestPendingAgeMS: 15, OldestWaitMS: 15, OldestPending: 2},
 		{Type: "video", Settings: record.TypeSettings{LimitSet: true}},
 	}
 	want[0].Counts[record.StatusPending] = 2

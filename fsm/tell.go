@@ -7,16 +7,12 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/trail"
 )
 
 // tell adds an event to the trail and sets its place and time. until is the end of the wait
 // for a Scheduled.
 func (m *Machine) tell(e *event.Event, until int64) {
 	h := &m.header
-	if h.Level < record.LevelSight {
-		return
-	}
 	e.Pos = event.Pos{Index: h.Moment(), Sub: m.told}
 	e.T = h.Stamp.T
 	m.told++
@@ -24,9 +20,9 @@ func (m *Machine) tell(e *event.Event, until int64) {
 }
 
 // trailLimits returns upper bounds for the events of the trail.
-func (m *Machine) trailLimits() trail.Limits {
+func trailLimits(m *Machine) event.Limits {
 	h := &m.header
-	return trail.Limits{Moment: h.Moment(), T: h.Stamp.T, NextID: h.NextID, NextToken: h.NextToken}
+	return event.Limits{Moment: h.Moment(), T: h.Stamp.T, NextID: h.NextID, NextToken: h.NextToken}
 }
 
 // Events returns a part of the trail, oldest first. It looks at a bounded number of events,
@@ -42,11 +38,11 @@ func (m *Machine) Events(q event.Query) event.Page {
 func (m *Machine) Place() event.Pos { return event.Pos{Index: m.moment(), Sub: math.MaxUint32} }
 
 // NewestEvent returns the place of the newest event, even if that is no longer kept; the
-// zero place if there was none.
+// zero place before the first event.
 func (m *Machine) NewestEvent() event.Pos { return m.trail.Header.Newest }
 
 // TrailStats returns the size of the events that are kept, and the time of the oldest, by
-// T; 0 if there are none.
+// T; 0 without events.
 func (m *Machine) TrailStats() (bytes, oldestT int64) { return m.trail.Stats() }
 
 // TaskEvents returns the last 100 events of the task that are kept, oldest first, even if
@@ -103,12 +99,15 @@ func (m *Machine) tellBy(kind event.Kind, message, by string) {
 }
 
 // tellOperator records an action that changes nothing in the state.
-func (m *Machine) tellOperator(c command.Tell) Result {
+func tellOperator(m *Machine, c command.Tell) Result {
 	if c.Kind.IsTold() {
 		m.tellBy(c.Kind, c.What, c.By)
 	}
 	return Result{}
 }
+
+// leaseExpired is the error of a task that failed because its last lease ended.
+const leaseExpired = "lease expired"
 
 // outcomeEvents maps outcomes to events. For a cancelled claim, the task's new status
 // decides instead.
@@ -147,9 +146,9 @@ func (m *Machine) tellEnd(e *event.Event, t *record.Task, outcome record.Outcome
 }
 
 // setTrail changes the bounds of the trail.
-func (m *Machine) setTrail(c command.SetTrail) Result {
+func setTrail(m *Machine, c command.SetTrail) Result {
 	if m.TrailBounds() != c {
-		m.trail.Header.Bounds = trail.Bounds(c)
+		m.trail.Header.Bounds = event.Bounds(c)
 		m.tellAct(event.TrailChanged, strconv.FormatInt(c.Bytes, 10)+" bytes, "+strconv.FormatInt(c.AgeMS, 10)+" ms")
 	}
 	return Result{}

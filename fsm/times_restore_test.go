@@ -22,12 +22,12 @@ func lifeLog(seed uint64, n int) ([]testEntry, map[string]int) {
 		e := testEntry{Index: g.index, Stamp: g.stamp, Commands: []command.Command{g.lifeCommand(m), g.lifeCommand(m)}}
 		switch {
 		case i == 0:
-			e.Commands[0] = command.SetLevel{Level: record.LevelLife}
+			e.Commands[0] = command.SetLevel{Level: 1}
 		case g.dice(3) == 0:
 			e.Commands[1] = command.Tick{}
 		}
 		before := m.Stats(m.Stamp()).Counts
-		known := m.gone.Len()
+		known := m.gone.table.Len()
 		a, err := m.apply(e.Index, e.Stamp, e.Commands)
 		if err != nil {
 			panic(err) // the generator made an unknown command
@@ -48,8 +48,8 @@ func lifeLog(seed uint64, n int) ([]testEntry, map[string]int) {
 		done["scheduled"] += int(max(0, after[record.StatusScheduled]-before[record.StatusScheduled]))
 		done["promoted"] += int(max(0, before[record.StatusScheduled]-after[record.StatusScheduled]))
 		done["cancelled"] += int(max(0, after[record.StatusCancelled]-before[record.StatusCancelled]))
-		done["removed"] += max(0, m.gone.Len()-known)
-		done["forgotten"] += max(0, known-m.gone.Len())
+		done["removed"] += max(0, m.gone.table.Len()-known)
+		done["forgotten"] += max(0, known-m.gone.table.Len())
 		log[i] = e
 	}
 	return log, done
@@ -100,11 +100,11 @@ func (g *generator) endedID(m *Machine) uint64 {
 
 // lifeHold is hold, sometimes of a removed task.
 func (g *generator) lifeHold(m *Machine) command.Hold {
-	if m.gone.Len() == 0 || g.dice(3) > 0 {
+	if m.gone.table.Len() == 0 || g.dice(3) > 0 {
 		return g.hold(m)
 	}
 	var holds []command.Hold
-	for id, r := range m.gone.All() {
+	for id, r := range m.gone.table.All() {
 		holds = append(holds, command.Hold{ID: id, WorkerID: r.WorkerID, Token: r.Token})
 	}
 	return pick(g, holds...)

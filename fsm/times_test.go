@@ -40,23 +40,23 @@ func (m *Machine) checkTimes() error {
 		}
 		ended += record.HeldBytes(t)
 	}
-	if m.endedBytes != ended || len(m.leaving) > 0 {
-		return fmt.Errorf("ended tasks take %d bytes, want %d; %v are leaving", m.endedBytes, ended, m.leaving)
+	if m.EndedBytes() != ended || len(m.ends.leaving) > 0 {
+		return fmt.Errorf("ended tasks take %d bytes, want %d; %v are leaving", m.EndedBytes(), ended, m.ends.leaving)
 	}
 	for _, x := range []struct {
 		name string
 		line index.Timeline
 		want []index.Moment
 	}{
-		{"scheduled", m.scheduled, scheduled},
-		{"expiring", m.expiring, expiring},
-		{"to be removed", m.removing, removing},
-		{"completed", m.completed.Own, own[record.StatusCompleted]},
-		{"failed", m.failed.Own, own[record.StatusFailed]},
-		{"cancelled", m.cancelled.Own, own[record.StatusCancelled]},
-		{"completed steps", m.completed.Others, others[record.StatusCompleted]},
-		{"failed steps", m.failed.Others, others[record.StatusFailed]},
-		{"cancelled steps", m.cancelled.Others, others[record.StatusCancelled]},
+		{"scheduled", m.times.scheduled, scheduled},
+		{"expiring", m.times.expiring, expiring},
+		{"to be removed", m.ends.removing, removing},
+		{"completed", m.ends.completed.Own, own[record.StatusCompleted]},
+		{"failed", m.ends.failed.Own, own[record.StatusFailed]},
+		{"cancelled", m.ends.cancelled.Own, own[record.StatusCancelled]},
+		{"completed steps", m.ends.completed.Others, others[record.StatusCompleted]},
+		{"failed steps", m.ends.failed.Others, others[record.StatusFailed]},
+		{"cancelled steps", m.ends.cancelled.Others, others[record.StatusCancelled]},
 	} {
 		if got := slices.Collect(x.line.All()); !slices.Equal(got, inOrder(x.want)) {
 			return fmt.Errorf("%s are %v, want %v", x.name, got, x.want)
@@ -75,23 +75,23 @@ func inOrder(moments []index.Moment) []index.Moment {
 func (m *Machine) checkGone() error {
 	var forgetting []index.Moment
 	keys := 0
-	for id, g := range m.gone.All() {
+	for id, g := range m.gone.table.All() {
 		forgetting = append(forgetting, index.Moment{At: g.ForgetU, ID: id})
 		if m.Get(id) != nil || id >= m.header.NextID || !g.Status.Ended() {
 			return fmt.Errorf("task %d is gone, and there, or was never, or had not ended", id)
 		}
 		if g.Key != "" {
 			keys++
-			if other, _ := m.goneOf(g.KeyName()); other != id {
+			if other, _ := m.gone.of(g.KeyName()); other != id {
 				return fmt.Errorf("key %q leads to removed task %d, task %d had it", g.KeyName(), other, id)
 			}
 		}
 	}
-	if got := slices.Collect(m.forgettingGone.All()); !slices.Equal(got, inOrder(forgetting)) || keys != m.goneKeys.Len() {
-		return fmt.Errorf("%d keys, to be forgotten are %v; want %d and %v", m.goneKeys.Len(), got, keys, forgetting)
+	if got := slices.Collect(m.gone.forgetting.All()); !slices.Equal(got, inOrder(forgetting)) || keys != m.gone.keys.Len() {
+		return fmt.Errorf("%d keys, to be forgotten are %v; want %d and %v", m.gone.keys.Len(), got, keys, forgetting)
 	}
-	if len(forgetting) > m.goneMax {
-		return fmt.Errorf("%d removed tasks are remembered, at most %d", len(forgetting), m.goneMax)
+	if len(forgetting) > m.gone.max {
+		return fmt.Errorf("%d removed tasks are remembered, at most %d", len(forgetting), m.gone.max)
 	}
 	return nil
 }
@@ -109,7 +109,7 @@ const storyEpoch = 1_700_000_000_000
 
 func newStory(t *testing.T) *story {
 	s := &story{t: t, m: New(), Stamp: record.Stamp{U: 1, T: storyEpoch}}
-	s.do(command.SetLevel{Level: record.LevelLife})
+	s.do(command.SetLevel{Level: 1})
 	return s
 }
 

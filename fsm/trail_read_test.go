@@ -7,14 +7,14 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/trail"
+	"github.com/claimq/claimq/internal/proof"
 )
 
 // trailMachine returns a machine with several chunks of the trail; others are
 // gone.
 func trailMachine(t *testing.T) *Machine {
 	h := newTrailHarness(t)
-	h.m.trail.ChunkBytes = 3 * trail.EventRoom
+	h.m.trail.ChunkBytes = 3 * event.EventRoom
 	h.do(command.SetTrail{Bytes: 1 << 20, AgeMS: 100_000})
 	for id := range uint64(20) {
 		h.stamp.T += 10_000
@@ -30,8 +30,8 @@ func trailMachine(t *testing.T) *Machine {
 }
 
 // keepParts lets the trail have these chunks only.
-func keepParts(m *Machine, parts ...*trail.Chunk) {
-	kept := trail.Log{Header: m.trail.Header}
+func keepParts(m *Machine, parts ...*event.Chunk) {
+	kept := event.Log{Header: m.trail.Header}
 	for _, c := range parts {
 		kept.Load(c)
 	}
@@ -52,7 +52,7 @@ func TestReadSnapshot_RefusesAWrongTrail(t *testing.T) {
 		for r, packed := range chunks[c].records {
 			for i := range packed {
 				flips := []byte{1, 2, 0x40, 0x80, 0xff}
-				if testing.Short() { // another one at each byte
+				if !proof.Whole() { // another one at each byte
 					flips = flips[i%len(flips):][:1]
 				}
 				for _, flip := range flips {
@@ -100,7 +100,7 @@ func TestReadSnapshot_RefusesTheWrongTrail(t *testing.T) {
 		"its first event is elsewhere":  func(m *Machine) { m.trail.Chunks()[0].Base.Sub++ },
 		"events are cut off":            func(m *Machine) { c := m.trail.Chunks()[0]; c.Events = c.Events[:len(c.Events)-1] },
 		"bounds that are not":           func(m *Machine) { m.trail.Header.Bounds.AgeMS = -1 },
-		"events, where there never was": func(m *Machine) { m.trail.Header = trail.Header{} },
+		"events, where there never was": func(m *Machine) { m.trail.Header = event.Header{} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

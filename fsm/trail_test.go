@@ -3,7 +3,6 @@ package fsm
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -11,12 +10,11 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/trail"
 )
 
 // checkTrail checks that loading the trail would give the same.
 func (m *Machine) checkTrail() error {
-	if problem := m.trail.Check(m.trailLimits()); problem != "" {
+	if problem := m.trail.Check(trailLimits(m)); problem != "" {
 		return fmt.Errorf("trail: %s", problem)
 	}
 	return nil
@@ -30,7 +28,7 @@ func trailSize(m *Machine) (n int64) {
 	return n
 }
 
-// tellMany records n events, each in an entry of its own, advancing the calendar by step
+// tellMany records n events, each in a separate entry, advancing the calendar by step
 // before each.
 func (h *trailHarness) tellMany(n int, step int64) {
 	for range n {
@@ -76,7 +74,7 @@ func TestTrail_IsBoundedByBytes(t *testing.T) {
 	h := newTrailHarness(t)
 	h.do(command.SetTrail{Bytes: 1 << 20, AgeMS: 1 << 40})
 	h.tellMany(20_000, 0)
-	if n := trailSize(h.m); n > 1<<20 || n < 1<<20-2*trail.ChunkBytes {
+	if n := trailSize(h.m); n > 1<<20 || n < 1<<20-2*event.ChunkBytes {
 		t.Errorf("%d bytes are kept, want 1 MiB or a little less", n)
 	}
 	bytes, at := h.m.TrailStats()
@@ -92,9 +90,9 @@ func TestTrail_IsBoundedByBytes(t *testing.T) {
 	}
 	mustCheck(t, h.m)
 
-	h.do(command.SetTrail{Bytes: trail.ChunkBytes, AgeMS: 1 << 40})
-	if n := trailSize(h.m); n > trail.ChunkBytes {
-		t.Errorf("%d bytes are kept, want at most %d", n, trail.ChunkBytes)
+	h.do(command.SetTrail{Bytes: event.ChunkBytes, AgeMS: 1 << 40})
+	if n := trailSize(h.m); n > event.ChunkBytes {
+		t.Errorf("%d bytes are kept, want at most %d", n, event.ChunkBytes)
 	}
 	mustCheck(t, h.m)
 }
@@ -141,14 +139,14 @@ func TestTrail_IsBoundedByAge(t *testing.T) {
 func TestTrail_LetsGoABoundedAmount(t *testing.T) {
 	t.Parallel()
 	h := newTrailHarness(t)
-	h.m.trail.ChunkBytes = 2 * trail.EventRoom
-	h.tellMany(3*trail.TrimMax, 0)
+	h.m.trail.ChunkBytes = 2 * event.EventRoom
+	h.tellMany(3*event.TrimMax, 0)
 	chunks := len(h.m.trail.Chunks())
 	h.do(command.SetTrail{Bytes: 1, AgeMS: 60_000})
-	if n := chunks - len(h.m.trail.Chunks()); n > trail.TrimMax || n < trail.TrimMax-1 {
-		t.Errorf("%d of %d chunks went at once, want %d", n, chunks, trail.TrimMax)
+	if n := chunks - len(h.m.trail.Chunks()); n > event.TrimMax || n < event.TrimMax-1 {
+		t.Errorf("%d of %d chunks went at once, want %d", n, chunks, event.TrimMax)
 	}
-	for range chunks / trail.TrimMax {
+	for range chunks / event.TrimMax {
 		h.do(command.Tick{})
 	}
 	if n := len(h.m.trail.Chunks()); n != 1 {
@@ -157,31 +155,15 @@ func TestTrail_LetsGoABoundedAmount(t *testing.T) {
 	mustCheck(t, h.m)
 }
 
-// TestTrail_TellsNothingBelowItsLevel ensures that a cluster that not all know
-// the trail of has none.
-func TestTrail_TellsNothingBelowItsLevel(t *testing.T) {
-	t.Parallel()
-	m := New()
-	a := mustApplyTo(t, m, testEntry{Index: 1, Commands: []command.Command{
-		command.SetLevel{Level: record.LevelSight - 1}, command.Submit{Tasks: []record.NewTask{{Type: "mail"}}}, command.Cancel{ID: 1},
-	}})
-	if a.Events || m.trail.Header != (trail.Header{}) || len(m.trail.Chunks()) != 0 || len(m.TaskEvents(1)) != 0 {
-		t.Errorf("told %+v", m.trail.Header)
-	}
-	if !slices.Equal(a.Ended, []uint64{1}) {
-		t.Errorf("ended %v, want 1", a.Ended)
-	}
-}
-
 // TestTrail_LooksAtABoundedNumber ensures that a query that selects nothing
 // says where to go on.
 func TestTrail_LooksAtABoundedNumber(t *testing.T) {
 	t.Parallel()
 	h := newTrailHarness(t)
-	h.tellMany(trail.LookedMax+500, 0)
+	h.tellMany(event.LookedMax+500, 0)
 	q := event.Query{WorkerID: "nobody", Limit: 10}
 	page := h.m.Events(q)
-	if len(page.Events) != 0 || !page.More || page.Next.Index != trail.LookedMax {
+	if len(page.Events) != 0 || !page.More || page.Next.Index != event.LookedMax {
 		t.Fatalf("the first look gives %+v", page)
 	}
 	q.After = page.Next
@@ -219,7 +201,7 @@ func TestTrail_CutsTexts(t *testing.T) {
 func TestTaskEvents_OfOneAmongMany(t *testing.T) {
 	t.Parallel()
 	h := newTrailHarness(t)
-	h.m.trail.ChunkBytes = 4 * trail.EventRoom
+	h.m.trail.ChunkBytes = 4 * event.EventRoom
 	h.do(command.Submit{Tasks: []record.NewTask{{Type: "mail"}, {Type: "scan"}}})
 	for range 70 {
 		h.do(command.ClaimTask{ID: 1, WorkerID: "w1"})
@@ -227,13 +209,13 @@ func TestTaskEvents_OfOneAmongMany(t *testing.T) {
 		h.do(command.Release{Hold: command.Hold{ID: 1, WorkerID: "w1"}})
 	}
 	events := h.m.TaskEvents(1)
-	if len(events) != trail.TaskMax || events[99].Kind != event.Requeued || events[0].Index >= events[1].Index {
+	if len(events) != event.TaskMax || events[99].Kind != event.Requeued || events[0].Index >= events[1].Index {
 		t.Errorf("%d events, the last %+v", len(events), events[len(events)-1])
 	}
 	h.do(command.Cancel{ID: 1})
 	h.do(command.Delete{ID: 1})
 	events = h.m.TaskEvents(1)
-	if n := len(events); n != trail.TaskMax || events[n-1].Kind != event.Deleted || events[n-2].Kind != event.Cancelled {
+	if n := len(events); n != event.TaskMax || events[n-1].Kind != event.Deleted || events[n-2].Kind != event.Cancelled {
 		t.Errorf("%d events, the last %+v", n, events[n-1])
 	}
 	if got := h.m.TaskEvents(2); len(got) != 1 || got[0].Kind != event.Submitted {

@@ -96,7 +96,7 @@ func TestFindTypes(t *testing.T) {
 	if got := some.All.Counts; got[record.StatusPending] != 1 || got[record.StatusClaimed] != 1 || got[record.StatusCompleted] != 1 || got[record.StatusFailed] != 0 {
 		t.Errorf("of two types: %v", got)
 	}
-	// Who completes one task after the other may have none claimed.
+	// A worker that completes one task after the other may have none claimed.
 	h.do(command.Complete{Hold: command.Hold{ID: h.claims("Asleep", 1, 1)[0].Task.ID, WorkerID: "w1"}})
 	if got := findTypes(h.m, TypesQuery{Attention: true}, h.stamp); namesOf(got.Types) != "failing full halted" {
 		t.Errorf("at work: %s", namesOf(got.Types))

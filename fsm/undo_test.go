@@ -9,7 +9,7 @@ import (
 
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/wire"
+	"github.com/claimq/claimq/internal/proof"
 )
 
 // lifeGenerator makes random commands of feature level 2.
@@ -128,7 +128,7 @@ func (g lifeGenerator) setType() command.Command {
 		Type: pick(g.generator, "mail", "scan", "video"), Set: record.TypeFields(g.dice(int(record.TypeFieldsAll) + 1)),
 		Settings: record.TypeSettings{
 			Paused: g.dice(6) == 0, MaxClaimed: int32(g.dice(4)), RateLimit: int64(pick(g.generator, 0, 500_000, 3_000_000)),
-			RetentionMS: pick[int64](g.generator, 0, 1000, record.KeepNone),
+			RetentionMS: pick[int64](g.generator, 0, 1000, record.KeepNone), DeadLetter: pick(g.generator, "", "scan"), DeadLetterAfter: 1,
 		},
 	}
 }
@@ -146,7 +146,7 @@ func (g lifeGenerator) pass() {
 // derived, and whatever comes later.
 func TestBatch_UndoneLeavesNothing(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	proof.Check(t, func(t *rapid.T) {
 		die := rapid.Uint32()
 		p := newTwins(t, func(n int) int { return int(die.Draw(t, "die") % uint32(n)) })
 		for range rapid.IntRange(0, 12).Draw(t, "before") {
@@ -181,7 +181,7 @@ type twins struct {
 func newTwins(t rapid.TB, dice func(n int) int) *twins {
 	t.Helper()
 	p := &twins{lifeGenerator: lifeGenerator{newGenerator(dice)}, t: t, plain: newSmall(), tried: newSmall()}
-	p.plain.goneMax, p.tried.goneMax = 4, 4
+	p.plain.gone.max, p.tried.gone.max = 4, 4
 	p.apply(command.SetLevel{Level: record.FeatureLevel}, command.SetTrail{Bytes: 1 << 20, AgeMS: 10_000})
 	return p
 }
@@ -192,7 +192,7 @@ func (p *twins) same() { p.apply(p.command(p.plain), p.command(p.plain)) }
 // undone applies an entry that has, between two others, a batch that is refused
 // at its end; then some more.
 func (p *twins) undone(opsMax int) {
-	refused := command.Delete{ID: wire.IDMax}
+	refused := command.Delete{ID: record.IDMax}
 	batch := command.Batch{Atomic: true, Ops: append(p.accepted(opsMax), refused)}
 	first, last := p.command(p.plain), p.command(p.plain)
 	p.pass()
@@ -210,7 +210,7 @@ func (p *twins) undone(opsMax int) {
 // accepted returns ops that are all accepted in this order.
 func (p *twins) accepted(most int) []command.Command {
 	ahead := restore(p.t, snapshotOf(p.t, p.plain))
-	ahead.goneMax = p.plain.goneMax
+	ahead.gone.max = p.plain.gone.max
 	var ops []command.Command
 	for range most {
 		op := p.op(ahead)

@@ -9,15 +9,14 @@ import (
 
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/table"
 )
 
 // newRestful returns the empty state, in which every waiting task rests at once.
 func newRestful() *Machine {
 	m := New()
-	m.tasks = table.New[record.Task](record.RestingTasks{Names: m}, 0)
-	m.requests = table.New[record.Request](record.RestingRequests{}, 0)
-	m.gone = table.New[record.Gone](record.RestingGone{}, 0)
+	m.tasks = record.NewTable[record.Task](record.EncodedTasks{Names: m}, 0)
+	m.requests.table = record.NewTable[record.Request](record.RestingRequests{}, 0)
+	m.gone.table = record.NewTable[record.Gone](record.RestingGone{}, 0)
 	return m
 }
 
@@ -27,7 +26,7 @@ func TestWaitingTasks_rest(t *testing.T) {
 	t.Parallel()
 	h := &harness{t: t, m: New(), stamp: record.Stamp{T: 1_700_000_000_000}}
 	h.do(command.SetLevel{Level: record.FeatureLevel})
-	const tasks = (record.BusyPages + 24) * table.PageSize
+	const tasks = (record.BusyPages + 24) * record.PageSize
 	for i := range tasks {
 		h.do(command.Submit{Tasks: []record.NewTask{{Type: "mail", Params: []byte(fmt.Sprintf(`{"n":%d}`, i)), Key: fmt.Sprint("key-", i), Labels: []record.Label{{Name: "a", Value: "b"}}}}})
 	}
@@ -46,7 +45,7 @@ func TestWaitingTasks_rest(t *testing.T) {
 			t.Fatalf("claim %d is of %s", i, c.Task.Params)
 		}
 	}
-	h.m.tasks.Ascend(0, func(task table.Kept[record.Task]) bool {
+	h.m.tasks.Ascend(0, func(task record.Kept[record.Task]) bool {
 		if task.Record == nil {
 			t.Errorf("task %d rests, all are claimed", task.ID)
 		}
@@ -58,11 +57,11 @@ func TestWaitingTasks_rest(t *testing.T) {
 // checkResting ensures that all of the waiting tasks are packed, except for the last pages.
 func checkResting(t *testing.T, m *Machine, tasks int) {
 	t.Helper()
-	busy := table.PageOf(uint64(tasks)) + 1 - record.BusyPages
+	busy := record.PageOf(uint64(tasks)) + 1 - record.BusyPages
 	n := 0
-	m.tasks.Ascend(0, func(task table.Kept[record.Task]) bool {
+	m.tasks.Ascend(0, func(task record.Kept[record.Task]) bool {
 		n++
-		if rests, want := task.Record == nil, table.PageOf(task.ID) < busy; rests != want {
+		if rests, want := task.Record == nil, record.PageOf(task.ID) < busy; rests != want {
 			t.Errorf("task %d of %d rests: %v, want %v", task.ID, tasks, rests, want)
 		}
 		return true
@@ -76,7 +75,7 @@ func checkResting(t *testing.T, m *Machine, tasks int) {
 // size.
 func TestWaitingTasks_params(t *testing.T) {
 	t.Parallel()
-	w := record.RestingTasks{Names: New()}
+	w := record.EncodedTasks{Names: New()}
 	for n := range 600 {
 		want := &record.Task{ID: 7, Type: "mail", Params: bytes.Repeat([]byte{'x'}, n), Payload: []byte("p")}
 		if n == 0 {

@@ -70,9 +70,9 @@ func (m *Machine) Why(id uint64, now record.Stamp) (w Why, ok bool) {
 	if t.Status != record.StatusPending && t.Status != record.StatusScheduled && t.Status != record.StatusBlocked {
 		return w, true
 	}
-	ts := m.typeNamed(t.Type)
+	ts := m.types.named(t.Type)
 	if t.Status == record.StatusBlocked {
-		w.add(WhyReason{Code: WhyBlocked, Steps: m.waitsForSteps(t)})
+		w.add(WhyReason{Code: WhyBlocked, Steps: waitsForSteps(m, t)})
 	}
 	if t.Status == record.StatusScheduled || t.Status == record.StatusBlocked && t.RunAt > max(now.T, m.Stamp().T) {
 		w.add(WhyReason{Code: WhyScheduled, At: t.RunAt})
@@ -83,7 +83,7 @@ func (m *Machine) Why(id uint64, now record.Stamp) (w Why, ok bool) {
 	if w.Reasons == nil {
 		w.Ahead = ts.Ahead(t)
 	}
-	m.whyOfType(&w, ts, max(now.T, m.Stamp().T))
+	whyOfType(m, &w, ts, max(now.T, m.Stamp().T))
 	if w.Reasons == nil {
 		w.add(WhyReason{Code: WhyQueued})
 	}
@@ -93,7 +93,7 @@ func (m *Machine) Why(id uint64, now record.Stamp) (w Why, ok bool) {
 func (w *Why) add(r WhyReason) { w.Reasons = append(w.Reasons, r) }
 
 // whyOfType adds the reasons why nothing of the type is claimed at t.
-func (m *Machine) whyOfType(w *Why, ts *typeState, t int64) {
+func whyOfType(m *Machine, w *Why, ts *typeState, t int64) {
 	r := ts.Record()
 	if r == nil {
 		return
@@ -102,7 +102,7 @@ func (m *Machine) whyOfType(w *Why, ts *typeState, t int64) {
 		w.add(WhyReason{Code: WhyTypePaused})
 	}
 	if ts.Slots() <= 0 {
-		w.add(WhyReason{Code: WhyLimitReached, Holders: m.holders(ts)})
+		w.add(WhyReason{Code: WhyLimitReached, Holders: holders(m, ts)})
 	}
 	if at := r.ClaimableAt(t); at > t {
 		w.add(WhyReason{Code: WhyRateLimited, At: at})
@@ -110,12 +110,28 @@ func (m *Machine) whyOfType(w *Why, ts *typeState, t int64) {
 }
 
 // holders returns the holders of the type's claims.
-func (m *Machine) holders(ts *typeState) []Holder {
+func holders(m *Machine, ts *typeState) []Holder {
 	ids := index.Smallest{Most: whyHoldersMax}
-	m.holdings.Tasks(ts.held, index.ByType, whyClaimsMax, ids.Add)
+	m.claims.holdings.Tasks(ts.held, index.ByType, whyClaimsMax, ids.Add)
 	holders := make([]Holder, len(ids.IDs))
 	for i, id := range ids.IDs {
 		holders[i] = Holder{TaskID: id, WorkerID: m.Get(id).WorkerID}
 	}
 	return holders
+}
+
+// waitsForSteps returns the names of the step's dependencies that have not completed: at most
+// whyStepsMax, in the plan's order.
+func waitsForSteps(m *Machine, t *record.Task) []string {
+	var names []string
+	s := t.Step()
+	for _, on := range s.Plan.Steps[t.StepPlace()].DependsOn {
+		if len(names) == whyStepsMax {
+			break
+		}
+		if m.Get(s.ParentID+1+uint64(on)).Status != record.StatusCompleted {
+			names = append(names, s.Plan.Steps[on].Name)
+		}
+	}
+	return names
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
+	"github.com/claimq/claimq/internal/proof"
 )
 
 // why says why the task is not running, as plainly as can be.
@@ -118,7 +119,7 @@ func compareWhy(t rapid.TB, g *generator, m *Machine, s *model) {
 // Ahead counts the tasks that claims by priority take before the task.
 func TestWhy_ahead(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
+	proof.Check(t, func(rt *rapid.T) {
 		h := newLifeHarness(t)
 		for range rapid.IntRange(1, 60).Draw(rt, "tasks") {
 			h.do(command.Submit{Tasks: []record.NewTask{{

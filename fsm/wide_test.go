@@ -10,7 +10,6 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/snapshot"
-	"github.com/claimq/claimq/fsm/wire"
 )
 
 // wide makes commands about many types and many tasks of each: more than what the
@@ -35,7 +34,7 @@ func newWide(seed uint64) *wide {
 		for i := range list {
 			list[i] = g.typeName()
 		}
-		// What begins the same, is in another order, and is there twice.
+		// Lists with the same beginning, in another order, and with duplicates.
 		g.lists = append(g.lists, list, list[:1+len(list)/2], slices.Sorted(slices.Values(list)), append(slices.Clone(list), list[0]))
 	}
 	return g
@@ -146,7 +145,7 @@ func (g *wide) clear(m *Machine) command.Command {
 		b.Ops = append(b.Ops, command.Delete{ID: id})
 	}
 	if len(b.Ops) == 0 || g.dice(3) == 0 {
-		b.Ops = append(b.Ops, command.Delete{ID: wire.IDMax}) // is refused
+		b.Ops = append(b.Ops, command.Delete{ID: record.IDMax}) // is refused
 	}
 	return b
 }
@@ -174,7 +173,7 @@ func (g *wide) command(m *Machine) command.Command {
 			b.Ops = append(b.Ops, g.op(m))
 		}
 		if b.Atomic && g.dice(2) > 0 {
-			b.Ops = append(b.Ops, command.Delete{ID: wire.IDMax}) // is refused
+			b.Ops = append(b.Ops, command.Delete{ID: record.IDMax}) // is refused
 		}
 		return b
 	case 6:
@@ -193,14 +192,15 @@ func (g *wide) command(m *Machine) command.Command {
 
 // TestMachine_RemembersNothing compares machines that differ only in caches: one that
 // decodes entries, one that gets commands, one that answers into reused memory and has
-// views, and one that is restored now and then.
+// views, one that replays, and one that is restored now and then.
 func TestMachine_RemembersNothing(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			g := newWide(seed)
-			given, decoded, reused, restored := New(), New(), newRestful(), New()
+			given, decoded, reused, replayed, restored := New(), New(), newRestful(), newRestful(), New()
+			memory := NewAnswers()
 			var view *snapshot.Snapshot
 			var hash [16]byte
 			for range 100 {
@@ -221,12 +221,15 @@ func TestMachine_RemembersNothing(t *testing.T) {
 						t.Fatalf("entry %d (-given +%s):\n%s", e.Index, name, diff)
 					}
 				}
-				got, err := reused.Replay(e.Index, entry)
+				if _, err := replayed.Replay(e.Index, entry); err != nil {
+					t.Fatal(err)
+				}
+				got, err := reused.ApplyInto(memory, e.Index, entry)
 				if err != nil {
 					t.Fatal(err)
 				}
 				if diff := diffBy(want, got, plansToo, alike); diff != "" {
-					t.Fatalf("entry %d (-given +replayed):\n%s", e.Index, diff)
+					t.Fatalf("entry %d (-given +into reused memory):\n%s", e.Index, diff)
 				}
 				if g.dice(10) == 0 {
 					if view != nil {
@@ -241,18 +244,18 @@ func TestMachine_RemembersNothing(t *testing.T) {
 				if g.dice(25) > 0 {
 					continue
 				}
-				for _, m := range []*Machine{given, decoded, reused, restored} {
+				for _, m := range []*Machine{given, decoded, reused, replayed, restored} {
 					mustCheck(t, m)
 				}
 				saved := snapshotOf(t, given)
-				if !bytes.Equal(saved, snapshotOf(t, decoded)) || !bytes.Equal(saved, snapshotOf(t, reused)) || !bytes.Equal(saved, snapshotOf(t, restored)) {
+				if !bytes.Equal(saved, snapshotOf(t, decoded)) || !bytes.Equal(saved, snapshotOf(t, reused)) || !bytes.Equal(saved, snapshotOf(t, replayed)) || !bytes.Equal(saved, snapshotOf(t, restored)) {
 					t.Fatalf("the states differ after entry %d", e.Index)
 				}
 				if restored, err = ReadSnapshot(bytes.NewReader(saved)); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if hashOf(given) != hashOf(decoded) || hashOf(given) != hashOf(reused) || hashOf(given) != hashOf(restored) {
+			if hashOf(given) != hashOf(decoded) || hashOf(given) != hashOf(reused) || hashOf(given) != hashOf(replayed) || hashOf(given) != hashOf(restored) {
 				t.Fatal("the states differ at the end")
 			}
 			t.Logf("%d tasks, %d types", given.tasks.Len(), given.types.Len())

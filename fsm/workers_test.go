@@ -111,7 +111,7 @@ func TestWorkers_idleAreForgotten(t *testing.T) {
 	}
 	h.do(command.ClaimNext{WorkerID: "last", Limit: 1})
 	known := 0
-	h.m.holdings.Workers("", func(*index.Worker) bool { known++; return true })
+	h.m.claims.holdings.Workers("", func(*index.Worker) bool { known++; return true })
 	if known > 1100 {
 		t.Errorf("%d workers are remembered", known)
 	}

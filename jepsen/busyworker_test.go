@@ -11,7 +11,8 @@ import (
 
 	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/internal/pause"
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
+	"github.com/claimq/claimq/internal/proof"
 )
 
 const (
@@ -29,10 +30,7 @@ const (
 // One Worker with 1,000 slots, all of them busy, while the leader is killed repeatedly: every
 // acknowledged task is completed, and no two handlers believe to hold the same task.
 func TestBusyWorker(t *testing.T) {
-	kills, began := busyKills, time.Now()
-	if testing.Short() {
-		kills = busyKillsShort
-	}
+	kills, began := proof.Count(busyKillsShort, busyKills), time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), busyTimeout)
 	defer cancel()
 	cluster, err := procs.New(procs.Config{Binary: binary(), Dir: t.TempDir(), Nodes: 3})

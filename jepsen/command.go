@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claimq/claimq/internal/procs"
 	"github.com/claimq/claimq/jepsen/plants"
-	"github.com/claimq/claimq/jepsen/procs"
 )
 
 // Errors of commands.
@@ -68,7 +68,7 @@ func (c *call) parse(ok func() bool) error {
 		return err
 	}
 	if ok != nil && !ok() {
-		return fmt.Errorf("%w: go run ./jepsen %s %s", errUsage, c.name, c.args)
+		return fmt.Errorf("%w: go -C jepsen run . %s %s", errUsage, c.name, c.args)
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func (c *call) end(r finding, err error) error {
 
 // again returns the command line that repeats the run.
 func (c *call) again() string {
-	line := []string{"go run ./jepsen", c.name}
+	line := []string{"go -C jepsen run .", c.name}
 	c.VisitAll(func(f *flag.Flag) {
 		if value := f.Value.String(); f.Name == "seed" || value != f.DefValue && f.Name != "out" && f.Name != "binary" {
 			line = append(line, fmt.Sprintf("--%s=%s", f.Name, value))
@@ -141,7 +141,7 @@ func (c *call) again() string {
 	return strings.Join(line, " ")
 }
 
-// with calls do with nodes of its own, if the flags make sense.
+// with calls do with its own nodes, if the flags make sense.
 func (c *call) with(ctx context.Context, ok func() bool, do func(*procs.Cluster) error, nodeFlags ...string) error {
 	if err := c.begin(ctx, ok); err != nil {
 		return err

@@ -11,10 +11,10 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
-// Full disks: each node has a small file system of its own.
+// Full disks: each node has a separate small file system.
 
 const (
 	fullDiskBytes = 256 << 20

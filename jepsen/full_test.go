@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
 // Full nodes: of tasks, connections, waiting claims, commands. Refusals say why, calls that

@@ -15,8 +15,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claimq/claimq/internal/procs"
 	"github.com/claimq/claimq/jepsen/fuzz"
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/jepsen/sqs"
 )
 
 const (
@@ -56,10 +57,10 @@ func runFuzz(ctx context.Context, c *call) error {
 	return c.end(r, err)
 }
 
-// fuzzNodesOf runs it with nodes of their own in dir: with API keys and TLS if secure.
+// fuzzNodesOf runs it with separate nodes in dir: with API keys and TLS if secure.
 func fuzzNodesOf(ctx context.Context, binary, dir string, to fuzz.Config, secure bool) (*fuzz.Report, error) {
 	to.JoinKey, to.ResidentMaxMB = []byte(procs.JoinKey), fuzzResidentMaxMB
-	run := procs.Config{Binary: binary, Dir: dir, Nodes: fuzzNodes, Flags: []string{"--log-level", "warn", "--trail-bytes", fuzzTrailBytes}}
+	run := procs.Config{Binary: binary, Dir: dir, Nodes: fuzzNodes, Flags: []string{"--log-level", "warn", "--trail-bytes", fuzzTrailBytes, "--sqs-enabled"}}
 	if to.Foes > 0 {
 		run.Flags = append(run.Flags, "--limits-connections", strconv.Itoa(to.Foes/2), "--memory-limit", fuzzMemoryLimit)
 	}
@@ -68,7 +69,11 @@ func fuzzNodesOf(ctx context.Context, binary, dir string, to fuzz.Config, secure
 		if err != nil {
 			return nil, err
 		}
-		run.TLS, run.APIKey, run.Flags = s.tls, s.keys["operator"], append(run.Flags, s.flags...)
+		credential := filepath.Join(dir, "sqs.yaml")
+		if err := sqs.WriteCredential(credential); err != nil {
+			return nil, err
+		}
+		run.TLS, run.APIKey, run.Flags = s.tls, s.keys["operator"], append(append(run.Flags, s.flags...), "--sqs-credentials-file", credential)
 		to.TLS, to.Key, to.FoeKey = s.tls, s.keys["operator"], s.keys["reader"]
 		to.Keys = append(slices.Sorted(maps.Values(s.keys)), "", "claimq_nobody", "x\ty")
 		to.Keys = append(to.Keys, slices.Repeat([]string{to.Key}, len(to.Keys))...) // otherwise most would be refused for their key

@@ -68,7 +68,7 @@ func parseSocket(t *testing.T, text string) netip.AddrPort {
 }
 
 // A node without configured addresses listens on the two documented ports of loopback, and
-// nowhere else, according to the kernel's tables of a network namespace of its own. Needs
+// nowhere else, according to the kernel's tables of a separate network namespace. Needs
 // root.
 func TestServer_listensOnLoopbackAlone(t *testing.T) {
 	t.Parallel()

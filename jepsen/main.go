@@ -14,7 +14,6 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 	"github.com/claimq/claimq/jepsen/plants"
 	"github.com/claimq/claimq/jepsen/runner"
-	"github.com/claimq/claimq/jepsen/sim"
 )
 
 // runArgs are the arguments of all runs that are judged by their history.
@@ -31,7 +30,7 @@ func commands() []command {
 		{"selftest", "[--only PLANT,...] [--tries N] [--time 40s] [--seed S] [--out DIR]", planting(plants.All)},
 		{"rules", "[--only PLANT,...]", planting(plants.Rules)},
 		{"waits", "[--waiting N] [--handoffs N] [--idle 20s] [--binary PATH]", runWaits},
-		{"trail", "[--followers N] [--plain] [--pairs N] [--load N] [--conns N] [--binary PATH]", runTrail},
+		{"trail", "[--followers N] [--pairs N] [--load N] [--conns N] [--binary PATH]", runTrail},
 		{"scale", "[--tasks N] [--nodes 1|3] [--pairs N] [--load N] [--conns N] [--reading 5s] [--binary PATH]", runScale},
 		{"operations", "[--producers N] [--workers N] [--rate N] [--pause 5s] [--seed S] [--binary PATH]", runOperations},
 		{"workers", "[--workers N] [--rate N] [--time 2m] [--lease 1s] [--seed S] [--binary PATH] [--plant NAME]", runWorkers},
@@ -39,7 +38,6 @@ func commands() []command {
 		{"fuzz", "[--requests N] [--senders N] [--secure] [--foes N] [--hold 12s] [--seed S] [--binary PATH]", runFuzz},
 		{"upgrade", "[--from LEVEL,...] [--rate N] [--rest 3s] [--seed S] [--binary PATH]", runUpgrade},
 		{"check", "FILE", runCheck},
-		{"sim", "[--seeds N] [--from S] [--steps K] [--only 1,4,5] [--trace]", func(ctx context.Context, c *call) error { return sim.Main(ctx, c.line, c.out) }},
 	}
 }
 
@@ -59,7 +57,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		if len(args) > 0 && cmd.name == args[0] {
 			return cmd.run(ctx, newCall(cmd, args[1:], out))
 		}
-		fmt.Fprintf(&all, "\n  go run ./jepsen %s %s", cmd.name, cmd.args)
+		fmt.Fprintf(&all, "\n  go -C jepsen run . %s %s", cmd.name, cmd.args)
 	}
 	return fmt.Errorf("%w:%s", errUsage, &all)
 }

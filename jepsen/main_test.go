@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claimq/claimq/internal/procs"
 	"github.com/claimq/claimq/jepsen/plants"
-	"github.com/claimq/claimq/jepsen/procs"
 )
 
 // buildDir is the folder of the tests' binaries; TestMain removes it.

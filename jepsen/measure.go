@@ -12,7 +12,7 @@ import (
 
 	"github.com/claimq/claimq/bench/figures"
 	"github.com/claimq/claimq/internal/pause"
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
 // measuring configures the load of `claimq bench` on some nodes, which is measured alone
@@ -61,9 +61,9 @@ func (f *reported) String() string {
 // begin starts something. end stops it and describes it in words.
 type begin func(context.Context) (end func() (string, error), err error)
 
-// beside measures the load in pairs, alone and together with what begin starts, in
+// compare measures pairs of loads, one alone and one with the work that begin starts, in
 // alternating order, and prints the results.
-func (m *measuring) beside(ctx context.Context, what string, begin begin) error {
+func (m *measuring) compare(ctx context.Context, what string, begin begin) error {
 	if _, err := m.load(ctx); err != nil { // the first one is slower
 		return err
 	}

@@ -8,15 +8,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claimq/claimq/internal/procs"
 	"github.com/claimq/claimq/jepsen/memory"
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/jepsen/sqs"
 )
 
 const (
 	// memoryLimit is the nodes' memory_limit, and memoryMaxBytes what their processes may take by it.
 	memoryLimit    = "256MiB"
 	memoryMaxBytes = 512 << 20
-	// memoryKeys is how many API keys the nodes have.
+	// memoryKeys is the number of API keys of the nodes.
 	memoryKeys = 2_000
 )
 
@@ -42,7 +43,7 @@ func runMemory(ctx context.Context, c *call) error {
 	return c.end(r, err)
 }
 
-// memoryOf is the run itself, with nodes of their own in dir.
+// memoryOf is the run itself, with separate nodes in dir.
 func memoryOf(ctx context.Context, binary, dir string, nodes int, cfg memory.Config) (*memory.Report, error) {
 	may, types := map[string]string{"asker": "roles: [reader, producer, worker, operator]"}, make([]string, 15)
 	for i := range types {
@@ -56,12 +57,16 @@ func memoryOf(ctx context.Context, binary, dir string, nodes int, cfg memory.Con
 	if err != nil {
 		return nil, err
 	}
+	credential := filepath.Join(dir, "sqs.yaml")
+	if err := sqs.WriteCredential(credential); err != nil {
+		return nil, err
+	}
 	cfg.Key, cfg.MaxBytes = keys["asker"], memoryMaxBytes
 	starting, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	cfg.Nodes, err = procs.Start(starting, procs.Config{
 		Binary: binary, Dir: dir, Nodes: nodes, APIKey: cfg.Key,
-		Flags: []string{"--log-level", "warn", "--memory-limit", memoryLimit, "--keys-file", file, "--limits-connections-per-address", "16384"},
+		Flags: []string{"--log-level", "warn", "--memory-limit", memoryLimit, "--keys-file", file, "--limits-connections-per-address", "16384", "--sqs-enabled", "--sqs-credentials-file", credential},
 	})
 	if err != nil {
 		return nil, err

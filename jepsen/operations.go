@@ -2,15 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
-	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/jepsen/operations"
 )
 
@@ -34,25 +27,14 @@ func runOperations(ctx context.Context, c *call) error {
 	return c.end(operations.Run(ctx, cfg))
 }
 
-// runUpgrade runs the long upgrade test, from each of several feature levels.
+// runUpgrade runs the long upgrade test.
 func runUpgrade(ctx context.Context, c *call) error {
-	cfg := operations.Config{NewLevel: fsm.FeatureLevel, Out: c.out}
+	cfg := operations.Config{Out: c.out}
 	c.operating(&cfg)
-	from := c.String("from", fmt.Sprintf("%d,%d", fsm.FeatureLevel-2, fsm.FeatureLevel-1), "feature levels to upgrade from, separated by commas")
 	c.DurationVar(&cfg.Pause, "rest", 3*time.Second, "between two restarts")
 	if err := c.begin(ctx, func() bool { return cfg.Rate > 0 }); err != nil {
 		return err
 	}
-	cfg.Binary, cfg.Seed = c.binary, c.seed
-	for name := range strings.SplitSeq(*from, ",") {
-		level, err := strconv.ParseUint(name, 10, 32)
-		cfg.Level, cfg.Dir = uint32(level), filepath.Join(c.dir, "level-"+name)
-		if err = errors.Join(err, os.MkdirAll(cfg.Dir, 0o755)); err == nil {
-			err = c.show(operations.Upgrade(ctx, cfg))
-		}
-		if err != nil {
-			return c.end(nil, fmt.Errorf("from feature level %s: %w", name, err))
-		}
-	}
-	return c.end(nil, nil)
+	cfg.Binary, cfg.Dir, cfg.Seed = c.binary, c.dir, c.seed
+	return c.end(operations.Upgrade(ctx, cfg))
 }

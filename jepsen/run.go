@@ -108,7 +108,7 @@ func oneRun(ctx context.Context, cfg runner.Config, dir string) (check.Verdict, 
 		os.WriteFile(filepath.Join(dir, verdictName), []byte(verdict.String()), 0o644),
 		report.WriteFile(filepath.Join(dir, reportName), h, verdict),
 	}
-	fmt.Fprintf(cfg.Out, "see %s; check it again: go run ./jepsen check %s\n", filepath.Join(dir, reportName), filepath.Join(dir, historyName))
+	fmt.Fprintf(cfg.Out, "see %s; check it again: go -C jepsen run . check %s\n", filepath.Join(dir, reportName), filepath.Join(dir, historyName))
 	return verdict, errors.Join(errs...)
 }
 
@@ -156,7 +156,7 @@ func mixes() []mix {
 	}
 }
 
-// runSuite makes runs one after the other, each with a seed of its own.
+// runSuite makes runs one after the other, each with a different seed.
 func runSuite(ctx context.Context, c *call) error {
 	c.onNodes(&c.plant)
 	c.leaving()

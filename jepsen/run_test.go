@@ -19,7 +19,7 @@ const runTimeMax = 5 * time.Minute
 // the machine, too.
 const shortReaders = 8
 
-// Short runs of what `go run ./jepsen run`, `make test-kill` and `make test-steps` do for
+// Short runs of what `go -C jepsen run . run`, `make test-kill` and `make test-steps` do for
 // longer: runs that any user can make, and one in which the nodes have their own networks
 // and disks, which needs root. Each passes, and its stored history gets the same verdict.
 func TestRun(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/claimq/claimq/bench/reads"
 	"github.com/claimq/claimq/internal/pause"
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
 const (
@@ -150,7 +150,7 @@ func (s *scaling) countReads(ctx context.Context) error {
 
 // besideSnapshots measures the load during snapshots of all nodes, one after the other.
 func (s *scaling) besideSnapshots(ctx context.Context) error {
-	return s.beside(ctx, "the snapshots of all nodes", func(ctx context.Context) (func() (string, error), error) {
+	return s.compare(ctx, "the snapshots of all nodes", func(ctx context.Context) (func() (string, error), error) {
 		ctx, stop := context.WithCancel(ctx)
 		taken, ended := 0, make(chan error, 1)
 		go func() {

@@ -122,7 +122,7 @@ func (c *catching) byRows(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	test := exec.CommandContext(ctx, "go", "test", "-buildvcs=false", "-count=1", "-run", "^TestContract$", "./jepsen/contract")
+	test := exec.CommandContext(ctx, "go", "test", "-buildvcs=false", "-count=1", "-run", "^TestContract$", "./contract")
 	test.Env = append(os.Environ(), "CLAIMQ_BINARY="+binary)
 	text, err := test.CombinedOutput()
 	var rows []string

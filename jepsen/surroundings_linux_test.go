@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/internal/procs"
 	"github.com/claimq/claimq/jepsen/history"
-	"github.com/claimq/claimq/jepsen/procs"
 )
 
 // Bad surroundings that are made by mounting file systems.

@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/internal/procs"
 	"github.com/claimq/claimq/jepsen/history"
-	"github.com/claimq/claimq/jepsen/procs"
 	"github.com/claimq/claimq/jepsen/recorder"
 )
 

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
 // tailPause is the pause before a tail connects again.

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
 // runTrail measures how much followers of the trail at the leader cost the load, on three
@@ -20,11 +20,10 @@ func runTrail(ctx context.Context, c *call) error {
 	m := measuring{out: c.out}
 	c.onNodes(&c.plant)
 	followers := c.Int("followers", 100, "followers of the whole trail, at the leader")
-	plain := c.Bool("plain", false, "they do not accept gzip, as the first of them never does")
 	m.flags(c, 5)
 	return c.with(ctx, func() bool { return m.pairs > 0 && *followers > 0 }, func(nodes *procs.Cluster) error {
 		m.binary, m.nodes = c.binary, nodes
-		return m.beside(ctx, fmt.Sprintf("%d followers", *followers), func(ctx context.Context) (func() (string, error), error) {
+		return m.compare(ctx, fmt.Sprintf("%d followers", *followers), func(ctx context.Context) (func() (string, error), error) {
 			leader, err := nodes.WaitLeader(ctx)
 			if err != nil {
 				return nil, err
@@ -37,7 +36,7 @@ func runTrail(ctx context.Context, c *call) error {
 				following.Wait()
 			}
 			for i := range *followers {
-				told, err := follow(ctx, leader, *plain || i == 0)
+				told, err := follow(ctx, leader)
 				if err != nil {
 					end()
 					return nil, err
@@ -58,16 +57,13 @@ func runTrail(ctx context.Context, c *call) error {
 
 // follow follows the whole trail at the node from now on, until ctx ends, and returns the
 // stream.
-func follow(ctx context.Context, n *procs.Node, plain bool) (io.ReadCloser, error) {
+func follow(ctx context.Context, n *procs.Node) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, n.URL()+"/api/events", nil)
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("Accept", "text/event-stream")
-	if !plain {
-		req.Header.Set("Accept-Encoding", "gzip")
-	}
-	resp, err := (&http.Transport{DisableCompression: true}).RoundTrip(req)
+	resp, err := new(http.Transport).RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-// Whatever changes something: who may, what is asked before, what is told after.
+// Actions: their permissions, dialogs and notices.
 import { get, Refusal, send } from "./api.js";
 import { reloadNow } from "./live.js";
 import { nextId, set, state } from "./store.js";
@@ -9,7 +9,7 @@ import { hint, needs } from "./text.js";
 
 /** @import { Acting, Closing, Field, Form } from "./types/model" */
 
-/** Why this person cannot do what needs role, or "". The server is what refuses. @param {string} [role] */
+/** The reason why the user lacks the role, or "". The server enforces roles. @param {string} [role] */
 export function may(role) {
 	if (state.noLeader) return "Nothing can be changed while there is no leader.";
 	if (state.session?.read_only) return "This page is read-only.";
@@ -67,10 +67,10 @@ export async function act(text, method, path, body) {
 	return answer;
 }
 
-/** What has to be typed before something is done. @param {{word: string, onType: (typed: string) => void}} props */
+/** A text that must be typed to confirm an action. @param {{word: string, onType: (typed: string) => void}} props */
 export const ToType = ({ word, onType }) => html`<label class="field">Type <b class="mono">${word}</b> to go on<input autocomplete="off" spellcheck=${false} onInput=${(event) => onType(event.currentTarget.value)} /></label>`;
 
-/** A form that keeps what was typed and shows a refusal beside the field it names. @extends {Component<Closing<Form>, {values: Query, error: any, busy: boolean}>} */
+/** A form that keeps its input and shows a refusal at the field that it names. @extends {Component<Closing<Form>, {values: Query, error: any, busy: boolean}>} */
 class Fields extends Component {
 	/** @param {Closing<Form>} props */
 	constructor(props) {

@@ -3,7 +3,7 @@ import { set, state } from "./store.js";
 
 /** @import { Answer, Following } from "./types/model" */
 
-/** Whatever is not a success. Without an answer at all: status 0, code "unreachable". */
+/** A failed call. Without an answer: status 0, code "unreachable". */
 export class Refusal extends Error {
 	/** @param {number} status @param {any} body @param {number} [retryAfter] */
 	constructor(status, body, retryAfter = 1) {
@@ -24,7 +24,7 @@ const readWait = 15000, changeWait = 40000;
 const secretName = "claimq.n";
 const secret = () => localStorage.getItem(secretName) ?? "";
 
-/** ^/readyz is beside the API, /tasks in it; both below whatever prefix the page has. @param {string} path @param {Query} query */
+/** ^/readyz is outside the API, /tasks in it; both are below the page's prefix. @param {string} path @param {Query} query */
 function address(path, query) {
 	const words = new URLSearchParams();
 	for (const [name, value] of Object.entries(query)) {
@@ -89,7 +89,7 @@ async function answer(response) {
 	try {
 		body = JSON.parse(text);
 	} catch {
-		// /readyz of a proxy, or no JSON at all: the status says enough.
+		// /readyz of a proxy, or not JSON: the status suffices.
 	}
 	if (!response.ok) throw new Refusal(response.status, body ?? { error: text.slice(0, 500) || response.statusText }, Number(response.headers.get("Retry-After") ?? 1));
 	return { body, text, status: response.status, index: Number(response.headers.get("X-Claimq-Index") ?? 0), node: response.headers.get("X-Claimq-Node") ?? "" };
@@ -194,7 +194,7 @@ export async function lookForLeader() {
 	}
 }
 
-/** Who this is: with a secret of an earlier login, or on an open node. */
+/** The session: by the secret of an earlier login, or on an open node. */
 export async function loadSession() {
 	const { body } = await get("^/ui/session");
 	set({ session: body, me: body.me ?? null, login: body.login && !body.me });

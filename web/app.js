@@ -25,20 +25,20 @@ const nav = [
 /** Whether this person has something of a view. @param {Entry} entry */
 const open = (entry) => (!entry.role || has(entry.role)) && !(entry.allTypes && state.me?.task_types);
 
-/** What is shown, null before anything is. @type {{path: string, view: View|null, params: Words}|null} */
+/** The view shown, null before the first. @type {{path: string, view: View|null, params: Words}|null} */
 let shown = null;
 
-/** How far down each place of this tab's history was, and which of them this is. @type {Map<number, number>} */
+/** The scroll positions of this tab's history, and the current one. @type {Map<number, number>} */
 const depths = new Map();
 let here = 0;
-/** How far down to go as soon as something is there. @type {number|null} */
+/** The scroll position to restore once there is content. @type {number|null} */
 let depth = null;
 
 /** What had the focus last: when it is gone, the heading has it. @type {Element|null} */
 let focused = null;
 const heading = () => document.querySelector("h1");
 
-/** Goes where the address says. What was shown stays until the view of the new place is there. */
+/** Navigates to the address. The old view stays until the new one is loaded. */
 async function follow() {
 	const { hash } = location, found = find(parse(hash).path);
 	if (!found) return show(null, {});
@@ -91,19 +91,19 @@ function lag(unready) {
 function Banners() {
 	const { unreachable, noLeader, unready, newer, slow, session, view, members } = state;
 	return html`<div class="banners">
-		${unreachable && html`<${Note} tone="bad">This node has not answered for <${Since} at=${view.at || unreachable.since} />. ${view.at > 0 && "What you see is as of then."}${members.length > 0 && html` Other members: ${members.filter((member) => member.http_addr && member.node_id !== session?.node_id).map((member) => html`<a key=${member.node_id} href=${`${location.protocol}//${member.http_addr.replace(/^https?:\/\//, "")}${location.pathname}${location.hash}`}>${member.node_id}</a> `)}`}<//>`}
+		${unreachable && html`<${Note} tone="bad">This node has not answered for <${Since} at=${view.at || unreachable.since} />. ${view.at > 0 && "The data shown is from that time."}${members.length > 0 && html` Other members: ${members.filter((member) => member.http_addr && member.node_id !== session?.node_id).map((member) => html`<a key=${member.node_id} href=${`${location.protocol}//${member.http_addr.replace(/^https?:\/\//, "")}${location.pathname}${location.hash}`}>${member.node_id}</a> `)}`}<//>`}
 		${noLeader && !unreachable && html`<${Note} tone="bad"><b>No leader since <${Since} at=${noLeader.since} />.</b> This is ${view.node || session?.node_id || "this node"}'s own state${view.index ? ` as of index ${num(view.index)}` : ""}. Nothing can be changed. ${noLeader.text}<//>`}
 		${unready && !noLeader && !unreachable && html`<${Note} tone="warn">${lag(unready)}<//>`}
 		${newer && html`<${Note} tone="info">A newer page is there. <${Button} onClick=${() => location.reload()}>Reload<//><//>`}
 		${slow && html`<${Note} tone="warn">${slow}<//>`}
-		${session?.open === "insecure" && html`<${Note} tone="bad">This cluster has no keys and listens beyond this machine: whoever reaches it can do everything.<//>`}
+		${session?.open === "insecure" && html`<${Note} tone="bad">This cluster has no keys and listens beyond this machine: anyone who reaches it can do everything.<//>`}
 	</div>`;
 }
 
-/** What is younger is new: a number that goes up and down with each refresh tells nobody anything. */
+/** Data younger than this counts as new: a number that flickers with each refresh is useless. */
 const newMS = 3500;
 
-/** How old what is shown is, and the switch of its updates. */
+/** The age of the data, and the switch of its updates. */
 function Freshness() {
 	const { view, live } = state;
 	const age = () => {
@@ -112,7 +112,7 @@ function Freshness() {
 	};
 	return html`<div class="freshness row">
 		${view.at > 0 && html`<${Ticking} text=${age} />`}
-		<${Button} kind="quiet live" aria-pressed=${live} title="Updates by themselves (.)" onClick=${() => setLive(!live)}><span class="dot" aria-hidden="true"></span>${live ? "Live" : "Paused"}<//>
+		<${Button} kind="quiet live" aria-pressed=${live} title="Automatic updates (.)" onClick=${() => setLive(!live)}><span class="dot" aria-hidden="true"></span>${live ? "Live" : "Paused"}<//>
 		<${Button} kind="quiet icon" aria-label="Refresh" title="Refresh (r)" onClick=${reloadNow}>↻<//>
 	</div>`;
 }

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// files are the page's. What is not of a type that is served is left out by New.
+// files are the page's. New leaves out files of other types.
 //
 //go:embed *.html *.js *.css *.svg parts views vendor
 var files embed.FS

@@ -1,4 +1,4 @@
-// What a node has seen in the last hour, as lines of charts with the sentences that say the same.
+// A node's history of the last hour, as charts with equivalent sentences.
 import { dur, num, plural, rate } from "./text.js";
 
 /** @import { ChartProps, History } from "./types/model" */
@@ -7,7 +7,7 @@ import { dur, num, plural, rate } from "./text.js";
 
 const minute = 6, decades = (/** @type {number} */ from) => Array.from({ length: 36 }, (_, i) => from * [1, 2, 5][i % 3] * 10 ** Math.floor(i / 3));
 
-/** How each measure is written, where its axis may have marks, and how far that goes at least. */
+/** The format of each measure, the marks of its axis, and its minimum range. */
 const measures = {
 	rate: { format: rate, marks: decades(0.1), least: 1 },
 	count: { format: num, marks: decades(1), least: 4 },
@@ -18,9 +18,6 @@ const measures = {
 const sum = (values) => values.reduce((/** @type {number} */ total, value) => total + (value ?? 0), 0);
 /** @param {Values} values */
 const most = (values) => Math.max(0, ...values.map((value) => value ?? 0));
-
-/** How many failed for good in what was seen of the hour. @param {History} seen */
-export const failures = ({ failed }) => sum(failed);
 
 /** The last minute against the mean of all before. @param {string} what @param {Values} values */
 export function rateSentence(what, values) {

@@ -1,4 +1,4 @@
-// The one loop of a tab: it loads what the view in sight shows, and stops while nobody looks.
+// The loop of a tab: it loads the visible view's data, and stops while the tab is hidden.
 import { get, lookForLeader, Refusal } from "./api.js";
 import { set, state, unseen, watch } from "./store.js";
 
@@ -7,7 +7,7 @@ import { set, state, unseen, watch } from "./store.js";
 /** @type {{view: View, params: Words, query: Words}|null} */
 let place = null;
 let turn = 0, held = 0, timer = 0, index = 0, node = "", seldomAt = 0, looking = false;
-/** How long it waits between looks for a leader, and how often it is asked whether this node is ready. */
+/** The wait between checks for a leader, and the interval of checks whether this node is ready. */
 const lookMS = 2000, readyMS = 10000;
 let readyAt = 0;
 /** @type {AbortController} */
@@ -50,7 +50,7 @@ export async function reloadNow() {
 	await load(true);
 }
 
-/** Without a leader it is looked for while the tab is seen, whatever the view does: nothing can be changed until then. */
+/** While the tab is visible it looks for a missing leader, independently of the view, because nothing can be changed without one. */
 async function look() {
 	if (!state.noLeader || looking || document.hidden) return;
 	looking = true;
@@ -113,7 +113,7 @@ export function showWaiting() {
 	waiting = null;
 }
 
-/** While something is held, the table under it stays as it is. */
+/** While a row is held, the table below it does not change. */
 export const hold = () => void held++;
 export function release() {
 	if (--held === 0 && !selecting()) showWaiting();

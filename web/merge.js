@@ -1,4 +1,4 @@
-// How a list takes what was found again.
+// Merging new results into a list.
 /** @import { Task } from "./types/model" */
 
 /**

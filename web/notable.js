@@ -8,7 +8,7 @@ const kinds = ["failed", "expired", "cancelled", ...acts];
 export const notableMax = 99;
 const againMS = 10000;
 
-/** The place behind which it counts, "": whatever comes from now on. */
+/** The position after which it counts, "": from now on. */
 let last = "", busy = false;
 let under = new AbortController();
 

@@ -1,14 +1,14 @@
 // Places of the trail: where its newest events are. A place is no index of the log.
 /** @import { Event as EventOf } from "./types/model" */
 
-/** How far back the first look goes, in entries; each further one goes four times as far. */
+/** The range of the first search, in entries; each further one covers four times as many. */
 const firstLook = 1000;
 const looks = 6, pagesOfLook = 4;
 
 /** The place of an event in the trail. @param {Pick<EventOf, "index"|"sub">} event */
 export const place = (event) => `${event.index}.${event.sub}`;
 
-/** The place of an event, or a place as it is written, as a number: which entry it is of. @param {string} at */
+/** The entry of an event, or of a written position, as a number. @param {string} at */
 const entryOf = (at) => Number(at.split(".")[0]);
 
 /**

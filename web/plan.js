@@ -94,7 +94,7 @@ export function cronWords(cron) {
 	}
 }
 
-/** A schedule's plan in words and as it was written. @param {{cron: string|null, every_ms: number|null, timezone?: string|null}} plan */
+/** A schedule's plan in words and as written. @param {{cron: string|null, every_ms: number|null, timezone?: string|null}} plan */
 export function planWords({ cron, every_ms: every }) {
 	if (cron === null) return { words: `every ${dur(every ?? 0)}`, written: "" };
 	return { words: cronWords(cron), written: cron };

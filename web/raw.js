@@ -1,4 +1,4 @@
-// The bytes of a part of an answer as they came: JSON.parse would change large integers.
+// The original bytes of a part of an answer: JSON.parse would change large integers.
 
 const tokens = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s{}[\],:"]+/gs;
 

@@ -9,7 +9,7 @@ const defaults = { theme: "system", times: "relative", refresh: "auto", keys: tr
 
 const leadsMax = 10;
 
-/** What this browser has kept of the settings. @returns {Settings} */
+/** The settings stored in this browser. @returns {Settings} */
 function kept() {
 	try {
 		return { ...defaults, ...JSON.parse(localStorage.getItem("claimq.settings") ?? "{}") };
@@ -33,7 +33,7 @@ export const state = {
 	newer: false,
 	/** @type {string} why this node is not ready, "" if it is */
 	unready: "",
-	/** How much has happened that is worth a look. */
+	/** The number of notable events. */
 	notable: 0,
 	/** @type {string} why the refresh is slower than usual */
 	slow: "",

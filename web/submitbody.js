@@ -4,7 +4,7 @@ import { parseDur } from "./text.js";
 /** What a form cannot send: which field, and why, as the node would say it. @param {string} field @param {string} error */
 export const unfit = (field, error) => Object.assign(new Error(error), { body: { field } });
 
-/** What is wrong with JSON as it is typed, "" if nothing. @param {string} text */
+/** The mistake in typed JSON, "" without one. @param {string} text */
 export function jsonFault(text) {
 	try {
 		JSON.parse(text);
@@ -17,7 +17,7 @@ export function jsonFault(text) {
 /** Labels of lines name:value. @param {string} text @returns {Words} */
 export const readLabels = (text) => Object.fromEntries(text.split("\n").filter((line) => line.trim()).map((line) => [line.slice(0, Math.max(0, line.indexOf(":"))).trim(), line.slice(line.indexOf(":") + 1).trim()]));
 
-/** JSON of fields with params beside them, as the bytes that they are. @param {any} fields @param {string|undefined} params */
+/** JSON of fields and params, with the original bytes of the params. @param {any} fields @param {string|undefined} params */
 export function withParams(fields, params) {
 	const text = JSON.stringify(fields);
 	return params === undefined ? text : `${text.slice(0, -1)}${text === "{}" ? "" : ","}"params":${params}}`;

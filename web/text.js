@@ -53,7 +53,7 @@ export function dur(ms, units = 2) {
 /** @param {Backoff} backoff */
 export const backoffWords = ({ initial_ms: initial, factor, max_ms: max, jitter }) => `${dur(initial)} × ${factor} up to ${dur(max)}${jitter ? `, jitter ${jitter}` : ""}`;
 
-/** What was typed as a duration ("30s", "5 min", "1500" of ms) in ms, NaN if it is none. @param {string} text */
+/** What was typed as a duration ("30s", "5 min", "1500" of ms) in ms, NaN for other text. @param {string} text */
 export function parseDur(text) {
 	const [, n, unit] = /^\s*(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d)?\s*$/.exec(text) ?? [];
 	return Math.round(Number(n) * (lengths.find(([name]) => name === unit || name === unit + "in")?.[1] ?? 1));
@@ -106,11 +106,11 @@ const ranks = { producer: "make and change tasks", worker: "work on tasks", oper
 /** @param {string} role */
 export const needs = (role) => `Your key may not ${ranks[role] ?? "do this"}: it needs the role ${role}.`;
 
-/** What to do about a refused call, beside what the server says. @param {any} refusal */
+/** Advice about a refused call, in addition to the server's. @param {any} refusal */
 export function hint(refusal) {
 	switch (refusal.code) {
-		case "unreachable": return "The node is gone, or something between it and this browser is.";
-		case "outcome_unknown": return "It may have been done. Look before you repeat it.";
+		case "unreachable": return "The node, or the network to it, is down.";
+		case "outcome_unknown": return "It may have been done. Check before you repeat it.";
 		case "overloaded": return refusal.body.reason ? `The cluster refuses this: ${String(refusal.body.reason).replaceAll("_", " ")} is full.` : refusal.advice;
 		case "forbidden": return refusal.body.role ? needs(refusal.body.role) : refusal.advice;
 		default: return refusal.advice;

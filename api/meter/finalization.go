@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/claimq/claimq/api/callbody"
+	"github.com/claimq/claimq/api/codec"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
 )
@@ -55,8 +55,9 @@ type processorMetrics struct {
 
 // outcomes are the metrics of one call by one processor.
 type outcomes struct {
-	answered
-	yes, no prometheus.Counter
+	attempts prometheus.Counter
+	duration prometheus.Observer
+	yes, no  prometheus.Counter
 }
 
 func newFinalizations() *Finalizations {
@@ -113,7 +114,7 @@ func (m *Finalizations) calls() []*finalizationCall {
 func (m *Finalizations) Observe(start time.Time, cmd command.Command, answer *fsm.ParentAnswer) {
 	switch c := cmd.(type) {
 	case command.ClaimFinalization:
-		p, reason := m.processor(c.ProcessorID, time.Now()), callbody.FinalizationReason(answer.Outcome)
+		p, reason := m.processor(c.ProcessorID, time.Now()), codec.FinalizationReason(answer.Outcome)
 		p.claims.observe(start, reason == "")
 		if reason != "" {
 			p.contention[reason].Inc()
@@ -126,7 +127,8 @@ func (m *Finalizations) Observe(start time.Time, cmd command.Command, answer *fs
 }
 
 func (o *outcomes) observe(start time.Time, yes bool) {
-	o.answered.observe(start)
+	o.attempts.Inc()
+	o.duration.Observe(time.Since(start).Seconds())
 	if yes {
 		o.yes.Inc()
 	} else {
@@ -192,7 +194,7 @@ func (m *Finalizations) newProcessor(id string) *processorMetrics {
 
 func (c *finalizationCall) of(processor string) outcomes {
 	return outcomes{
-		answered{c.attempts.WithLabelValues(processor), c.durations.WithLabelValues(processor)},
+		c.attempts.WithLabelValues(processor), c.durations.WithLabelValues(processor),
 		c.yes.WithLabelValues(processor), c.no.WithLabelValues(processor),
 	}
 }

@@ -5,14 +5,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/claimq/claimq/api/keyring"
+	"github.com/claimq/claimq/api/door"
 	"github.com/claimq/claimq/api/refuse"
 )
 
 // AuthFailures counts refused callers by reason.
 type AuthFailures struct {
 	total  *prometheus.CounterVec
-	counts [keyring.FailCount]prometheus.Counter
+	counts [door.FailCount]prometheus.Counter
 }
 
 func newAuthFailures() AuthFailures {
@@ -20,14 +20,14 @@ func newAuthFailures() AuthFailures {
 		Name: "claimq_auth_failures_total",
 		Help: "Requests refused for who made them: no key, a malformed or an unknown one, one that not all nodes know, one that has expired (401); a role, a task type, an address or an origin that is not allowed (403); a token of another issuer or audience, with another signature, not valid yet, valid for too long (401), or one that could not be checked (503).",
 	}, []string{"reason"})}
-	for f := range keyring.FailCount {
-		a.counts[f] = a.total.WithLabelValues(keyring.FailureNames[f])
+	for f := range door.FailCount {
+		a.counts[f] = a.total.WithLabelValues(door.FailureNames[f])
 	}
 	return a
 }
 
 // Refuse counts a refusal, and returns it.
-func (a *AuthFailures) Refuse(why keyring.Failure, f *refuse.Refusal) *refuse.Refusal {
+func (a *AuthFailures) Refuse(why door.Failure, f *refuse.Refusal) *refuse.Refusal {
 	a.counts[why].Inc()
 	return f
 }
@@ -44,7 +44,7 @@ var (
 )
 
 // collectTokens collects the metrics of the issuer of tokens.
-func collectTokens(t *keyring.TokenRing, ch chan<- prometheus.Metric) {
+func collectTokens(t *door.TokenRing, ch chan<- prometheus.Metric) {
 	s := t.Issuer.Stats(time.Now())
 	ch <- prometheus.MustNewConstMetric(issuerFetchesDesc, prometheus.CounterValue, float64(s.Fetched), "ok")
 	ch <- prometheus.MustNewConstMetric(issuerFetchesDesc, prometheus.CounterValue, float64(s.Failed), "failed")
@@ -73,7 +73,7 @@ func (keyCollector) Describe(ch chan<- *prometheus.Desc) {
 func (c keyCollector) Collect(ch chan<- prometheus.Metric) {
 	keys := c.of.Keys()
 	if keys == nil {
-		keys = &keyring.Ring{}
+		keys = &door.Ring{}
 	}
 	ch <- prometheus.MustNewConstMetric(keysDesc, prometheus.GaugeValue, float64(len(keys.Sorted)))
 	if keys.Tokens != nil {

@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/claimq/claimq/api/keyring"
+	"github.com/claimq/claimq/api/door"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/zones"
 	"github.com/claimq/claimq/nodes"
@@ -47,8 +48,8 @@ type Sources struct {
 	BodyBytes   func() int64       // of large requests
 	AnswerBytes func() int64       // of large answers
 	Streams     func() int         // of events
-	// Keys returns the current keys, nil if there are none.
-	Keys func() *keyring.Ring
+	// Keys returns the current keys, nil in open mode.
+	Keys func() *door.Ring
 	// Read reads this node's state.
 	Read func(fn func(m *fsm.Machine, now fsm.Stamp)) error
 }
@@ -56,9 +57,9 @@ type Sources struct {
 // New registers the metrics. It fails if registry already holds one of their names.
 func New(registry *prometheus.Registry, of *Sources) (*Metrics, error) {
 	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "claimq_http_request_duration_seconds", Help: "Time from the whole request to the answer, by call and code; of one with wait_ms, the wait too.",
+		Name: "claimq_http_request_duration_seconds", Help: "Time from the whole request to its success, by call, once there was one; of one with wait_ms, the wait too.",
 		Buckets: []float64{.0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10},
-	}, []string{"call", "code"})
+	}, []string{"call"})
 	m := &Metrics{
 		durations: durations,
 		InFlight: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -154,3 +155,33 @@ func outlive(h http.Handler) http.Handler {
 		h.ServeHTTP(w, r.WithContext(context.WithoutCancel(r.Context())))
 	})
 }
+
+// Call counts the answers of one call, and times its successes.
+type Call struct {
+	name    string
+	metrics *Metrics
+	ok      prometheus.Counter // for code ok, the usual case
+	// duration returns the timer of successes. Its samples are many, so there are none before the first success.
+	duration func() prometheus.Observer
+}
+
+// Call returns the counter of the call of that name.
+func (m *Metrics) Call(name string) Call {
+	return Call{
+		name: name, metrics: m, ok: m.requests.WithLabelValues(name, "ok"),
+		duration: sync.OnceValue(func() prometheus.Observer { return m.durations.WithLabelValues(name) }),
+	}
+}
+
+// Observe counts an answer to a request that began at start, and times a success. code is "" for a success.
+func (c *Call) Observe(code string, start time.Time) {
+	if code != "" {
+		c.Count(code)
+		return
+	}
+	c.ok.Inc()
+	c.duration().Observe(time.Since(start).Seconds())
+}
+
+// Count counts an answer without timing it.
+func (c *Call) Count(code string) { c.metrics.requests.WithLabelValues(c.name, code).Inc() }

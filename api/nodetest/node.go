@@ -4,25 +4,22 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/claimq/claimq/api/trail"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/internal/memnode"
 	"github.com/claimq/claimq/nodes"
 )
 
-// Node is a node with a real state machine but without Raft: a command is applied at once. Its func fields replace
-// behavior that cannot be produced otherwise.
+// Node is a node in memory whose time moves alone: it expires nothing by itself, and its calls do not wait. Its fields
+// replace behavior that cannot be produced otherwise.
 type Node struct {
-	Mu      sync.Mutex
-	Machine *fsm.Machine
-	Stamp   fsm.Stamp
+	*memnode.Node
 
 	Follower   bool // it does not lead
 	LeaderAddr string
@@ -30,14 +27,11 @@ type Node struct {
 
 	OnPropose func(ctx context.Context, cmd command.Command) (nodes.Proposed, error) // nil: apply
 	OnRead    func(ctx context.Context, minIndex uint64) error                       // nil: read
-	OnForward func(req *fasthttp.Request, resp *fasthttp.Response) error             // nil: no leader
-	// OnForwardCtx is called with the context of Forward; it may be nil.
-	OnForwardCtx func(ctx context.Context)
-	// nil: Propose and Forward, without waiting.
-	OnClaim          func(caller context.Context, cmd command.ClaimNext, wait time.Duration) (nodes.Proposed, error)
-	OnForwardWaiting func(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error
-	OnWaitEnded      func(caller context.Context, id uint64, wait time.Duration) error // nil: does not wait
-	OnCatchUp        func(ctx context.Context) error                                   // nil: it is not behind
+	// OnForward is Forward; nil: no leader.
+	OnForward   func(ctx context.Context, pass nodes.Passing, req *fasthttp.Request, resp *fasthttp.Response) (nodes.Passed, error)
+	OnClaim     func(caller context.Context, cmd command.ClaimNext, wait time.Duration) (nodes.Proposed, error) // nil: Propose
+	OnWaitEnded func(caller context.Context, id uint64, wait time.Duration) error                               // nil: does not wait
+	OnCatchUp   func(ctx context.Context) error                                                                 // nil: it is not behind
 
 	OnRestore func(ctx context.Context, r io.Reader) (uint64, error) // nil: no leader
 
@@ -57,7 +51,7 @@ const Start = 1_772_366_400_000
 
 // New returns a leading node without tasks.
 func New() *Node {
-	return &Node{Machine: fsm.New(), Stamp: fsm.Stamp{U: 1_000, T: Start}}
+	return &Node{Node: memnode.New("n1", "", fsm.Stamp{U: 1_000, T: Start})}
 }
 
 // Propose implements package api's Node.
@@ -78,14 +72,13 @@ func (n *Node) Apply(cmd command.Command) (nodes.Proposed, error) {
 	n.Proposed = append(n.Proposed, cmd)
 	cmds := []command.Command{cmd}
 	if n.Machine.Level() == 0 { // as the first leader does, but without a separate index and without defaults
-		cmds = []command.Command{command.SetLevel{Level: fsm.FeatureLevel}, cmd}
+		cmds = []command.Command{command.SetLevel{Level: fsm.FeatureLevel()}, cmd}
 	}
-	applied, err := n.Machine.Apply(n.Machine.Index()+1, command.AppendEntry(nil, n.Stamp, cmds...))
-	if err != nil {
-		return nodes.Proposed{}, err
+	p, err := n.Node.Apply(cmds...)
+	if err == nil {
+		p.Release = releaseOnce(p.Result)
 	}
-	result := applied.Results[len(cmds)-1]
-	return nodes.Proposed{Index: applied.Index, Stamp: applied.Stamp, Result: result, Release: releaseOnce(result)}, nil
+	return p, err
 }
 
 // releaseOnce returns a function that overwrites the memory of the result, so that reading it after its release shows
@@ -106,7 +99,8 @@ func releaseOnce(result fsm.Result) func() {
 			result.Submitted[i] = fsm.Submitted{}
 		}
 		for i := range result.Claims {
-			result.Claims[i] = fsm.Claim{Task: junk, Token: 666}
+			*result.Claims[i].Task = junk
+			result.Claims[i] = fsm.Claim{Token: 666}
 		}
 		for i := range result.Results {
 			result.Results[i] = fsm.Result{Code: "released"}
@@ -145,10 +139,7 @@ func (n *Node) ReadStale(ctx context.Context, minIndex uint64, fn func(*fsm.Mach
 			return 0, err
 		}
 	}
-	n.Mu.Lock()
-	defer n.Mu.Unlock()
-	fn(n.Machine, n.Stamp)
-	return n.Machine.Index(), nil
+	return n.Node.ReadStale(ctx, 0, fn)
 }
 
 // WaitEnded implements package api's Node.
@@ -157,25 +148,6 @@ func (n *Node) WaitEnded(caller context.Context, id uint64, wait time.Duration) 
 		return n.OnWaitEnded(caller, id, wait)
 	}
 	return nil
-}
-
-// WaitEvent polls for events.
-func (n *Node) WaitEvent(ctx context.Context, after event.Pos) error {
-	ticker := time.NewTicker(time.Millisecond)
-	defer ticker.Stop()
-	for {
-		n.Mu.Lock()
-		newest := n.Machine.NewestEvent()
-		n.Mu.Unlock()
-		if trail.Behind(newest, after) {
-			return nil
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
 }
 
 // CatchUp implements package api's Node.
@@ -195,9 +167,6 @@ func (n *Node) LeaderHTTPAddr() string { return n.LeaderAddr }
 // Ready implements package api's Node.
 func (n *Node) Ready() error { return n.ReadyErr }
 
-// NodeID implements package api's Node.
-func (n *Node) NodeID() string { return "n1" }
-
 // Claim implements package api's Node.
 func (n *Node) Claim(caller context.Context, cmd command.ClaimNext, wait time.Duration, room func(context.Context) (give func(), err error)) (nodes.Proposed, error) {
 	if room != nil {
@@ -211,34 +180,21 @@ func (n *Node) Claim(caller context.Context, cmd command.ClaimNext, wait time.Du
 	return n.Propose(caller, cmd)
 }
 
-// ForwardWaiting implements package api's Node.
-func (n *Node) ForwardWaiting(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
-	if n.OnForwardWaiting != nil {
-		return n.OnForwardWaiting(ctx, req, resp)
+// Forward implements package api's Node.
+func (n *Node) Forward(ctx context.Context, pass nodes.Passing, req *fasthttp.Request, resp *fasthttp.Response) (nodes.Passed, error) {
+	if n.OnForward == nil {
+		return nodes.Passed{}, nodes.ErrNoLeader
 	}
-	return n.Forward(ctx, req, resp, nil)
+	return n.OnForward(ctx, pass, req, resp)
 }
 
-// Forward implements package api's Node.
-func (n *Node) Forward(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response, room func(int) error) error {
-	if n.OnForwardCtx != nil {
-		n.OnForwardCtx(ctx)
-	}
-	if n.OnForward == nil {
-		return nodes.ErrNoLeader
-	}
-	answer := fasthttp.AcquireResponse()
-	defer fasthttp.ReleaseResponse(answer)
-	if err := n.OnForward(req, answer); err != nil {
-		return err
-	}
-	answer.Header.CopyTo(&resp.Header) // the body follows later
-	if size := len(answer.Body()); room != nil && size > 0 {
-		if err := room(size); err != nil {
-			return fmt.Errorf("%w: %w", nodes.ErrOutcomeUnknown, err)
+// Release implements package api's Node.
+func (n *Node) Release(ctx context.Context, holds []command.Hold) error {
+	for _, h := range holds {
+		if _, err := n.Propose(ctx, command.Release{Hold: h, Answer: command.FirstAnswer}); err != nil {
+			return err
 		}
 	}
-	answer.CopyTo(resp)
 	return nil
 }
 
@@ -294,13 +250,6 @@ func (n *Node) Hashes(context.Context) (nodes.HashView, error) { return n.HashVi
 // TakeSnapshot implements package api's Node.
 func (n *Node) TakeSnapshot(context.Context) (uint64, error) { return 7, nil }
 
-// SaveBackup implements package api's Node.
-func (n *Node) SaveBackup(context.Context, bool) (*fsm.Backup, error) {
-	n.Mu.Lock()
-	defer n.Mu.Unlock()
-	return fsm.NewBackup(n.Machine.Snapshot(), fsm.BackupInfo{ClusterID: "c"}), nil
-}
-
 // RestoreBackup implements package api's Node.
 func (n *Node) RestoreBackup(ctx context.Context, r io.Reader) (uint64, error) {
 	if n.OnRestore == nil {
@@ -314,10 +263,10 @@ func (n *Node) Upgrade(_ context.Context, by string) (uint32, error) {
 	if n.UpgradeErr != nil {
 		return 0, n.UpgradeErr
 	}
-	if _, err := n.Apply(command.SetLevel{Level: fsm.FeatureLevel, By: by}); err != nil {
+	if _, err := n.Apply(command.SetLevel{Level: fsm.FeatureLevel(), By: by}); err != nil {
 		return 0, err
 	}
-	return fsm.FeatureLevel, nil
+	return fsm.FeatureLevel(), nil
 }
 
 // Tell implements package api's Node.

@@ -211,7 +211,7 @@ func visit(schema *openapi3.SchemaRef, value any) error {
 	return schema.Value.VisitJSON(value, openapi3.DisableSchemaErrorDetails())
 }
 
-// decode decodes JSON, keeping numbers as they are.
+// decode decodes JSON, without changing numbers.
 func decode(text []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()

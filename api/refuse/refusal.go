@@ -1,3 +1,6 @@
+// Package refuse represents failed calls: their codes, texts and details, and how they are appended. Codes with a
+// fixed text have it in one table. Refusals of the state machine and errors of the node are worded only here. A
+// Refusal belongs to one request, and may be changed until it is appended.
 package refuse
 
 import (
@@ -6,7 +9,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/claimq/claimq/api/bound"
+	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
@@ -56,7 +59,7 @@ var Phrases = map[wire.Code]phrase{
 	wire.CodeTaskNotClaimed:     {"Task is not claimed", "Claim the task first; its claim has ended or never began"},
 	wire.CodeTaskNotClaimable:   {"Task cannot be claimed now", "Wait until what reason names has passed"},
 	wire.CodeWrongWorker:        {"Task is claimed by another worker", "Stop working on this task: only the worker that holds its claim may change it"},
-	wire.CodeStaleClaim:         {"Claim is no longer valid", "Stop working on this task: its claim has ended, and whoever claims it next does it again"},
+	wire.CodeStaleClaim:         {"Claim is no longer valid", "Stop working on this task: its claim has ended, and the next worker that claims it does it again"},
 	wire.CodeTaskCompleted:      {"Task is already completed", "Nothing is left to do: the task has its result"},
 	wire.CodeTaskFailed:         {"Task has already failed", "Retry the task if it is to run again"},
 	wire.CodeTaskCancelled:      {"Task is cancelled", "Retry the task if it is to run again"},
@@ -157,7 +160,7 @@ func invalid(cmd command.Command) *Refusal {
 
 // reach refuses an op that would make its batch change too many tasks.
 func reach() *Refusal {
-	return New(wire.CodeInvalidRequest, "The ops before it and the steps that it reaches are more than "+strconv.Itoa(bound.ChangesMax)+" tasks",
+	return New(wire.CodeInvalidRequest, "The ops before it and the steps that it reaches are more than "+strconv.Itoa(wire.ChangesMax)+" tasks",
 		"Send it in another batch").At("ops")
 }
 
@@ -201,4 +204,104 @@ func CodeOf(err error, mutation bool) wire.Code {
 		return wire.CodeInvalidRequest
 	}
 	return wire.CodeInternal
+}
+
+// family words a refusal where the code's fixed text does not fit because the task has steps, or is one.
+func family(r *Refusal, cmd command.Command) {
+	_, patches := cmd.(command.Patch)
+	_, retries := cmd.(command.Retry)
+	running := r.Task != nil && r.Task.Status == fsm.StatusRunning
+	switch {
+	case r.Reason == fsm.ReasonMovedOn:
+		r.Advice = "It goes on as the task in its moved_to_id, its dead letter"
+	case r.Reason == fsm.ReasonStep:
+		r.Text, r.Advice = "A step cannot be deleted", "Delete its parent once that has ended: its steps go with it"
+	case r.Reason == fsm.ReasonParentEnded:
+		parentEnded(r)
+	case r.Reason == fsm.ReasonDependencyEnded:
+		r.Text = "A step that this one depends on has failed"
+		if r.Code == wire.CodeTaskCancelled {
+			r.Text = "A step that this one depends on is cancelled"
+		}
+		r.Advice = "Retry that step first, in task_id, or the parent: then all of them are retried"
+	case r.Reason == fsm.ReasonCancelRequested:
+		r.Text = "A claimed step is being cancelled, and would cancel again what is retried"
+		r.Advice = "Retry once that step, in task_id, has ended: it does when its worker obeys, at its lease's end, or by a retry of that step"
+	case r.Code == wire.CodeTaskNotClaimable && running && patches:
+		r.Text, r.Advice = "A task with steps has no run_at", "Change the run_at of its steps"
+	case r.Code == wire.CodeTaskNotClaimable && running:
+		r.Advice = "Claim its steps: a task with steps is not claimed itself"
+	case r.Code == wire.CodeTaskCancelled && running && retries:
+		r.Text, r.Advice = "Task is being cancelled", "Wait until its claimed steps have ended, then retry it"
+	}
+}
+
+// parentEnded words the refusal to retry a step of a parent that has ended.
+func parentEnded(r *Refusal) {
+	const retry = "Retry the parent, in task_id: its failed and cancelled steps are retried with it"
+	switch r.Code {
+	case wire.CodeTaskCompleted:
+		r.Text, r.Advice = "The parent of the step is already completed", "Nothing is left to do: the parent has its result"
+	case wire.CodeTaskFailed:
+		r.Text, r.Advice = "The parent of the step has already failed", retry
+	case wire.CodeTaskCancelled:
+		r.Text, r.Advice = "The parent of the step is cancelled", retry
+	}
+}
+
+// AlreadyFinalizing is the text of an answer about a task that a processor is finalizing already. A claim that comes too
+// late is told the same without being refused.
+const AlreadyFinalizing = "Task already claimed for finalization"
+
+// finalize words the refusal of a finalize. The conflicting party is the one that has the claim.
+func finalize(f *Refusal, res *fsm.Result) {
+	if res.Parent != nil {
+		f.holder = res.Parent.Holder
+	}
+	switch f.Code {
+	case wire.CodeTaskNotClaimable:
+		f.Text, f.Advice = "Task has no steps", "Settle it as any task: only a task with steps is finalized"
+	case wire.CodeTaskAlreadyClaimed:
+		f.Text, f.Advice = AlreadyFinalizing, "Leave it to the processor in worker_id, or wait until its claim has ended"
+	}
+}
+
+// Append appends the body of a failed call: the contract's fields, then any details.
+func Append(b []byte, f *Refusal, requestID []byte) []byte {
+	b = AppendOpen(b, f, requestID)
+	return append(b, '}')
+}
+
+// AppendOpen is Append without the closing brace.
+func AppendOpen(b []byte, f *Refusal, requestID []byte) []byte {
+	b = jsonout.StringField(b, `{"success":false,"error":`, f.Text)
+	b = jsonout.WordField(b, `,"code":`, f.Code)
+	b = jsonout.StringField(b, `,"message":`, f.Advice)
+	b = jsonout.StringField(b, `,"request_id":`, requestID)
+	if f.Field != "" {
+		b = jsonout.StringField(b, `,"field":`, f.Field)
+	}
+	if f.Task != nil {
+		b = appendTask(b, f)
+	}
+	if f.Reason != "" {
+		b = jsonout.StringField(b, `,"reason":`, f.Reason)
+	}
+	return append(b, f.Details...)
+}
+
+// appendTask appends what conflicts with a command: the task's status and its holder.
+func appendTask(b []byte, f *Refusal) []byte {
+	t, holder := f.Task, f.holder
+	if holder == "" {
+		holder = t.WorkerID
+	}
+	b = jsonout.UintField(b, `,"task_id":`, t.ID)
+	b = jsonout.WordField(b, `,"status":`, t.Status.String())
+	b = jsonout.StringOrNull(b, `,"worker_id":`, holder)
+	if f.Code == wire.CodeMaxAttemptsReached {
+		b = jsonout.IntField(b, `,"attempts":`, int64(t.Attempts))
+		b = jsonout.IntField(b, `,"max_attempts":`, int64(t.MaxAttempts))
+	}
+	return b
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/claimq/claimq/fsm"
@@ -34,9 +33,6 @@ type Packet struct {
 	// chunk holds the events as one chunk of an HTTP body; it begins at start.
 	chunk []byte
 	start int
-
-	zipOnce sync.Once
-	zipped  zipped // made on the first request
 }
 
 // add appends an event.
@@ -53,18 +49,12 @@ func appendSent(b []byte, e *event.Event) []byte {
 	return append(b, "\n\n"...)
 }
 
-// Whole returns all events as a chunk, empty if there are none.
+// Whole returns all events as one chunk, which may be empty.
 func (p *Packet) Whole() []byte {
 	if len(p.Events) == 0 {
 		return nil
 	}
 	return p.chunk[p.start:]
-}
-
-// Zip returns the events, of which there must be some, compressed.
-func (p *Packet) Zip() *zipped {
-	p.zipOnce.Do(func() { p.zipped = Zip(p.chunk[ChunkHead : len(p.chunk)-chunkTail]) })
-	return &p.zipped
 }
 
 // Part appends to b the events after a place that q selects; hidden ones are reduced.
@@ -87,10 +77,10 @@ func (p *Packet) Part(b []byte, after event.Pos, q *event.Query, hidden func(e *
 	return b
 }
 
-// bytes estimates the memory of the packet, including its compressed form.
+// bytes estimates the memory of the packet.
 func (p *Packet) bytes() int {
 	const eventBytes = 128
-	return cap(p.chunk)*5/4 + len(p.Events)*eventBytes
+	return cap(p.chunk) + len(p.Events)*eventBytes
 }
 
 // BeginChunk begins a chunk in b, overwriting its bytes.

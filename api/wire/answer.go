@@ -119,7 +119,7 @@ type Room struct {
 	DiskFreeMinBytes int64 `json:"disk_free_min_bytes"`
 }
 
-// Member is the answer of POST /api/cluster/join, /promote and /demote: the member as it is now.
+// Member is the answer of POST /api/cluster/join, /promote and /demote: the member after the change.
 type Member struct {
 	Success bool `json:"success"`
 	Node    Node `json:"node"`

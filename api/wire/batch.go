@@ -10,7 +10,10 @@ import (
 type Batch struct {
 	Atomic bool   `json:"atomic,omitempty"` // all or none
 	Return string `json:"return,omitempty"` // ReturnAll, the default, or ReturnMinimal
-	Ops    []Op   `json:"ops"`
+	// ClaimRequestID is the claim_request_id of all claims among the ops that do not have one. The
+	// claim_request_place of each is its op's index.
+	ClaimRequestID string `json:"claim_request_id,omitempty"`
+	Ops            []Op   `json:"ops"`
 }
 
 // Values of Batch.Return: whether the answer shows the whole tasks that its ops are about, or only their ids and

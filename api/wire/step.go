@@ -86,3 +86,11 @@ type FinalizationAttempt struct {
 	Message          string    `json:"message"`
 	AttemptedAt      time.Time `json:"attempted_at"`
 }
+
+// Values of the fields of steps.
+const (
+	FinalizeAuto  = "auto"
+	FinalizeClaim = "claim"
+	OnFailureFail = "fail"
+	OnFailureGoOn = "continue"
+)

@@ -17,7 +17,8 @@ type Task struct {
 	IdempotencyKey   string          `json:"idempotency_key,omitempty"`
 	Unique           string          `json:"unique,omitempty"`   // "active", else absent or "exists"
 	LeaseMS          int64           `json:"lease_ms,omitempty"` // as submitted
-	RunAt            *time.Time      `json:"run_at,omitempty"`   // when a scheduled task becomes pending
+	Attributes       json.RawMessage `json:"attributes,omitempty"`
+	RunAt            *time.Time      `json:"run_at,omitempty"` // when a scheduled task becomes pending
 	ExpiresAt        *time.Time      `json:"expires_at,omitempty"`
 	Backoff          *Backoff        `json:"backoff,omitempty"`      // its own; InForce has the one that applies
 	RetentionMS      *int64          `json:"retention_ms,omitempty"` // its own; InForce has the one that applies
@@ -36,7 +37,9 @@ type Task struct {
 	Result           json.RawMessage `json:"result,omitempty"`
 	ResultPayload    []byte          `json:"result_payload,omitempty"`
 	Error            string          `json:"error,omitempty"`
-	Progress         json.RawMessage `json:"progress,omitempty"` // the last one reported
+	Origin           *Origin         `json:"origin,omitempty"`      // of a dead letter
+	MovedToID        uint64          `json:"moved_to_id,omitempty"` // of a failed task that has one
+	Progress         json.RawMessage `json:"progress,omitempty"`    // the last one reported
 	CancelRequested  bool            `json:"cancel_requested"`
 	AttemptsLog      []Attempt       `json:"attempts_log,omitempty"`    // only on GET of one task
 	Traceparent      string          `json:"traceparent,omitempty"`     // of its submit
@@ -47,6 +50,12 @@ type Task struct {
 	Step             string          `json:"step,omitempty"`            // of a step: its name
 	DependsOn        []string        `json:"depends_on,omitempty"`      // of a step: names of its dependencies
 	ClaimState       string          `json:"claim_state,omitempty"`     // "live" or "ended", in a repeated claim's answer
+}
+
+// Origin is the task of which a dead letter is a copy.
+type Origin struct {
+	TaskType string `json:"task_type"`
+	ID       uint64 `json:"id"`
 }
 
 // InForce holds the settings that apply to a task: its own, else its type's, else the server's. A parent has only
@@ -60,13 +69,14 @@ type InForce struct {
 // Labels are a task's labels, by name.
 type Labels map[string]string
 
-// Backoff says how long a task waits after an attempt that failed or expired. In a submit and in a type's settings, 0
-// in a field other than InitialMS means the default.
+// Backoff says how long a task waits after an attempt that failed or expired. In a submit and in a type's settings, the
+// zero value of a field other than InitialMS means the default: at most 1 h, a factor of 2, a jitter of 0.2. Answers
+// have all fields.
 type Backoff struct {
-	InitialMS int64   `json:"initial_ms"`
-	MaxMS     int64   `json:"max_ms,omitempty"`
-	Factor    float64 `json:"factor,omitempty"` // six decimals
-	Jitter    float64 `json:"jitter,omitempty"` // 0 to 1, six decimals
+	InitialMS int64    `json:"initial_ms"`
+	MaxMS     int64    `json:"max_ms,omitempty"`
+	Factor    float64  `json:"factor,omitempty"` // six decimals
+	Jitter    *float64 `json:"jitter,omitempty"` // 0 to 1, six decimals
 }
 
 // Attempt is one claim in a task's attempts log.
@@ -85,6 +95,7 @@ type NewTask struct {
 	TaskType       string          `json:"task_type,omitempty"`
 	Params         json.RawMessage `json:"params,omitempty"`
 	Payload        []byte          `json:"payload,omitempty"`
+	Attributes     json.RawMessage `json:"attributes,omitempty"` // an object
 	Priority       int32           `json:"priority,omitempty"`
 	MaxAttempts    *int32          `json:"max_attempts,omitempty"`
 	IdempotencyKey string          `json:"idempotency_key,omitempty"`
@@ -111,7 +122,7 @@ type SubmitMany struct {
 // Claim is the body of claim-next and, without the fields that select tasks, of a claim by id. Without WaitMS it is
 // part of a Settle.
 type Claim struct {
-	WorkerID             string   `json:"worker_id"`
+	WorkerID             string   `json:"worker_id,omitempty"` // "" in a complete: the complete's
 	TaskTypes            []string `json:"task_types,omitempty"`
 	MaxAttemptsRemaining int      `json:"max_attempts_remaining,omitempty"`
 	SortBy               string   `json:"sort_by,omitempty"`
@@ -120,6 +131,7 @@ type Claim struct {
 	LeaseMS              int64    `json:"lease_ms,omitempty"`
 	WaitMS               int64    `json:"wait_ms,omitempty"`
 	ClaimRequestID       string   `json:"claim_request_id,omitempty"`
+	ClaimRequestPlace    int      `json:"claim_request_place,omitempty"` // among the claims that share the id
 }
 
 // Settle is the body of complete, fail, extend and release; each call uses the fields that the contract gives it.
@@ -134,6 +146,8 @@ type Settle struct {
 	RetryInMS     *int64          `json:"retry_in_ms,omitempty"`
 	Permanent     bool            `json:"permanent,omitempty"`
 	LeaseMS       int64           `json:"lease_ms,omitempty"`
+	Late          bool            `json:"late,omitempty"`  // of a complete: also if the task waits again
+	Exact         bool            `json:"exact,omitempty"` // of an extend: the lease may end earlier than before
 	Progress      json.RawMessage `json:"progress,omitempty"`
 	DelayMS       int64           `json:"delay_ms,omitempty"`
 }

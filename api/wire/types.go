@@ -1,21 +1,35 @@
 package wire
 
+import (
+	"time"
+)
+
 // TypeSettings are the settings of a task type. In an answer nil means not set. In a PATCH each field that is present
 // is set, and null clears it, so a PATCH is encoded from a map.
 type TypeSettings struct {
-	Paused      bool     `json:"paused"`
-	MaxClaimed  *int32   `json:"max_claimed"`
-	RateLimit   *float64 `json:"rate_limit"` // claims per second, six decimals
-	LeaseMS     *int64   `json:"lease_ms"`
-	MaxAttempts *int32   `json:"max_attempts"` // 0 = no limit
-	Backoff     *Backoff `json:"backoff"`
-	RetentionMS *int64   `json:"retention_ms"` // 0: removed at its end; -1: kept until deleted
+	Paused      bool        `json:"paused"`
+	MaxClaimed  *int32      `json:"max_claimed"`
+	RateLimit   *float64    `json:"rate_limit"`  // claims per second, six decimals
+	DeadLetter  *DeadLetter `json:"dead_letter"` // where copies of tasks go whose last attempt failed
+	DelayMS     *int64      `json:"delay_ms"`    // of tasks that name neither a delay nor a time
+	LeaseMS     *int64      `json:"lease_ms"`
+	MaxAttempts *int32      `json:"max_attempts"` // 0 = no limit
+	Backoff     *Backoff    `json:"backoff"`
+	RetentionMS *int64      `json:"retention_ms"` // 0: removed at its end; -1: kept until deleted
+}
+
+// DeadLetter says to which type the copies of tasks go whose last attempt failed.
+type DeadLetter struct {
+	TaskType    string `json:"task_type"`
+	MaxAttempts int32  `json:"max_attempts,omitempty"` // after so many attempts, even if the task may have more; 0: as many as it may have
 }
 
 // Type is a task type as the server answers it.
 type Type struct {
 	TaskType string `json:"task_type"`
 	TypeTallies
+	OldestWaitMS    int64   `json:"oldest_wait_ms"`
+	OldestPendingID *uint64 `json:"oldest_pending_id"`
 	TypeSettings
 }
 
@@ -79,4 +93,34 @@ type UpgradeMember struct {
 	Version      string `json:"version"`
 	FeatureLevel uint32 `json:"feature_level"` // the highest that it supports
 	Answers      bool   `json:"answers"`       // if false, the fields are as recorded earlier
+}
+
+// History is the answer of GET /api/history. Each array has a number for each interval, null if it is unknown.
+type History struct {
+	Success            bool       `json:"success"`
+	NodeID             string     `json:"node_id"`
+	IntervalMS         int64      `json:"interval_ms"`
+	Since              *time.Time `json:"since"` // nil: recording has not begun
+	From               *time.Time `json:"from"`  // the beginning of the first interval; nil: there are no intervals
+	Kept               bool       `json:"kept"`  // false: the node has no numbers of the type
+	Submitted          []*int64   `json:"submitted"`
+	Completed          []*int64   `json:"completed"`
+	Failed             []*int64   `json:"failed"`
+	Pending            []*int64   `json:"pending"`
+	Claimed            []*int64   `json:"claimed"`
+	OldestPendingAgeMS []*int64   `json:"oldest_pending_age_ms"`
+	WaitedP50MS        []*int64   `json:"waited_p50_ms"`
+	WaitedP99MS        []*int64   `json:"waited_p99_ms"`
+	RanP50MS           []*int64   `json:"ran_p50_ms"`
+	RanP99MS           []*int64   `json:"ran_p99_ms"`
+}
+
+// Even reports whether all arrays have the same length.
+func (h *History) Even() bool {
+	for _, array := range [...][]*int64{h.Completed, h.Failed, h.Pending, h.Claimed, h.OldestPendingAgeMS, h.WaitedP50MS, h.WaitedP99MS, h.RanP50MS, h.RanP99MS} {
+		if len(array) != len(h.Submitted) {
+			return false
+		}
+	}
+	return true
 }

@@ -27,7 +27,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/bench/figures"
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
 const (

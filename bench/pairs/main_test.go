@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
 // The test compares a build with itself.

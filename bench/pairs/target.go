@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/bench/reads"
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
 // target is a cluster to measure.

@@ -7,7 +7,7 @@ import (
 	"regexp"
 
 	"github.com/claimq/claimq/client"
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
 func claimq() system {

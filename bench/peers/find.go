@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -18,6 +19,7 @@ type system struct {
 	program string // the name that finder looks for
 	durable string // what a confirmation waits for
 	install string // how to install it
+	most    int    // producers that it can be measured with; 0: any number
 	// version asks the program for its version. It returns an error if it cannot be measured.
 	version func(ctx context.Context, path string) (string, error)
 	// start starts the program and returns when it serves.
@@ -32,8 +34,12 @@ type installed struct {
 // peers returns the systems that claimq is compared with.
 func peers() []system { return []system{jetStream(), rabbitMQ(), beanstalk()} }
 
-// finder finds programs in folders.
-type finder struct{ dirs []string }
+// finder finds the systems to measure.
+type finder struct {
+	dirs  []string // where programs are
+	only  []string // programs of the peers to look for; nil: all
+	count int      // the largest number of producers
+}
 
 // programDirs returns the folders to search, in this order.
 func programDirs() []string {
@@ -61,6 +67,13 @@ func (f finder) all(ctx context.Context, binary string) (found []installed, miss
 	}
 	found = append(found, installed{own, binary, release})
 	for _, s := range peers() {
+		if f.only != nil && !slices.Contains(f.only, s.program) {
+			continue
+		}
+		if s.most > 0 && f.count > s.most {
+			missing = append(missing, fmt.Sprintf("%s: it is measured with at most %d producers", s.name, s.most))
+			continue
+		}
 		path := f.program(s.program)
 		if path == "" {
 			missing = append(missing, fmt.Sprintf("%s: %s is not installed; %s", s.name, s.program, s.install))

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
 // program writes a program that prints the text, and returns its path.
@@ -38,21 +38,37 @@ func TestFinder(t *testing.T) {
 
 	for name, c := range map[string]struct {
 		dirs           []string
+		only           []string
+		count          int
 		found, missing string
 	}{
 		"all": {
 			[]string{first, second, rabbit},
+			nil, 2000,
 			"claimq v0.1.0 " + own + ", NATS JetStream 2.15.2 " + nats + ", RabbitMQ 4.1.2 " + server + ", beanstalkd 1.12 " + beanstalk, "",
 		},
 		"none": {
 			[]string{first, filepath.Join(first, "nonexistent")},
+			nil, 2000,
 			"claimq v0.1.0 " + own,
 			"NATS JetStream: nats-server is not installed; go install github.com/nats-io/nats-server/v2@v2.15.2\n" +
 				"RabbitMQ: rabbitmq-server is not installed; apt-get install rabbitmq-server\n" +
 				"beanstalkd: beanstalkd is not installed; apt-get install beanstalkd",
 		},
+		"one of them": {
+			[]string{first, second, rabbit},
+			[]string{"nats-server"},
+			1,
+			"claimq v0.1.0 " + own + ", NATS JetStream 2.15.2 " + nats, "",
+		},
+		"more than one of them can take": {
+			[]string{first, second, rabbit},
+			nil, 2001,
+			"claimq v0.1.0 " + own + ", NATS JetStream 2.15.2 " + nats + ", beanstalkd 1.12 " + beanstalk,
+			"RabbitMQ: it is measured with at most 2000 producers",
+		},
 	} {
-		found, missing, err := finder{c.dirs}.all(t.Context(), own)
+		found, missing, err := finder{dirs: c.dirs, only: c.only, count: c.count}.all(t.Context(), own)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +90,7 @@ func TestFinder_refuses(t *testing.T) {
 	nats := program(t, filepath.Join(dir, "nats-server"), "nats-server: v2.9.10")
 	beanstalk := program(t, filepath.Join(dir, "beanstalkd"), "no word of it")
 	server := program(t, filepath.Join(dir, "rabbitmq-server"), "")
-	_, missing, err := finder{[]string{dir}}.all(t.Context(), own)
+	_, missing, err := finder{dirs: []string{dir}}.all(t.Context(), own)
 	want := []string{
 		"NATS JetStream: " + nats + " is 2.9.10, which cannot sync before it confirms: 2.10 and later can; go install github.com/nats-io/nats-server/v2@v2.15.2",
 		"RabbitMQ: " + server + " is in no folder that is named for its version; apt-get install rabbitmq-server",

@@ -8,7 +8,8 @@
 // systems are measured, one after another and never together. The first one changes with each round. After a second
 // that is not counted, producers submit for --time. The result is the number of tasks divided by the time until the
 // last one was acknowledged. A lost or repeated task ends the run. It prints a Markdown table of the medians, with
-// the median of each round's ratio to claimq in brackets.
+// the median of each round's ratio to claimq in brackets. With --figures it also writes all rates to a file, which
+// bench/callers draws.
 //
 // Programs are looked for in $(go env GOPATH)/bin, on PATH, and in /usr/sbin and /usr/lib/rabbitmq/bin. If a program
 // is not installed or cannot sync before it confirms, the output says how to get it. Debian's nats-server, 2.9, is
@@ -26,6 +27,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -56,11 +58,13 @@ type comparison struct {
 	time   time.Duration
 	warmUp time.Duration
 	counts []int // of producers, and of consumers
-	find   finder
+	// figures is the file for all rates; "": none.
+	figures string
+	find    finder
 }
 
-// countMax bounds the producers, because RabbitMQ has at most 2,047 channels per connection.
-const countMax = 2000
+// countMax bounds the producers.
+const countMax = 4000
 
 // arguments reads the command line.
 func arguments(args []string, usage io.Writer) (comparison, error) {
@@ -72,6 +76,8 @@ func arguments(args []string, usage io.Writer) (comparison, error) {
 	flags.IntVar(&c.rounds, "rounds", 5, "how often each is measured")
 	flags.DurationVar(&c.time, "time", 5*time.Second, "how long producers submit")
 	counts := flags.String("counts", "1,64,256", "how many producers, and as many consumers; several, separated by commas")
+	only := flags.String("peers", "", "programs to compare with, separated by commas (default: all)")
+	flags.StringVar(&c.figures, "figures", "", "file for all rates, as CSV")
 	if err := flags.Parse(args); err != nil {
 		return c, err
 	}
@@ -87,6 +93,15 @@ func arguments(args []string, usage io.Writer) (comparison, error) {
 			return c, fmt.Errorf("--counts has %q: each must be a number from 1 to %d", text, countMax)
 		}
 		c.counts = append(c.counts, n)
+	}
+	c.find.count = slices.Max(c.counts)
+	if *only != "" {
+		c.find.only = strings.Split(*only, ",")
+	}
+	for _, program := range c.find.only {
+		if !slices.ContainsFunc(peers(), func(s system) bool { return s.program == program }) {
+			return c, fmt.Errorf("--peers has %q: there are nats-server, rabbitmq-server and beanstalkd", program)
+		}
 	}
 	return c, nil
 }
@@ -119,6 +134,11 @@ func (c *comparison) run(ctx context.Context, out, progress io.Writer) (err erro
 			}
 			fmt.Fprintf(progress, "round %d of %d: %s, tasks/s %.0f\n", round+1, c.rounds, s.name, rates)
 			t.add(s.name, rates)
+		}
+	}
+	if c.figures != "" {
+		if err := os.WriteFile(c.figures, t.csv(), 0o644); err != nil { //nolint:gosec // everyone may read them
+			return fmt.Errorf("write figures: %w", err)
 		}
 	}
 	return t.print(out, missing)

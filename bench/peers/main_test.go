@@ -12,23 +12,25 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claimq/claimq/internal/procs"
 	"github.com/claimq/claimq/internal/testwait"
-	"github.com/claimq/claimq/jepsen/procs"
 )
 
 func TestArguments(t *testing.T) {
 	t.Parallel()
-	c, err := arguments([]string{"--binary", "b", "--dir", "d", "--rounds", "3", "--time", "2s", "--counts", "5,2000"}, io.Discard)
-	if err != nil || c.binary != "b" || c.dir != "d" || c.rounds != 3 || c.time != 2*time.Second || !slices.Equal(c.counts, []int{5, 2000}) || len(c.find.dirs) == 0 {
+	c, err := arguments([]string{"--binary", "b", "--dir", "d", "--rounds", "3", "--time", "2s", "--counts", "5,4000", "--figures", "f", "--peers", "nats-server"}, io.Discard)
+	if err != nil || c.binary != "b" || c.dir != "d" || c.rounds != 3 || c.time != 2*time.Second || !slices.Equal(c.counts, []int{5, 4000}) ||
+		c.figures != "f" || len(c.find.dirs) == 0 || c.find.count != 4000 || !slices.Equal(c.find.only, []string{"nats-server"}) {
 		t.Errorf("%+v, %v", c, err)
 	}
-	if c, err := arguments(nil, io.Discard); err != nil || c.rounds != 5 || !slices.Equal(c.counts, []int{1, 64, 256}) {
+	if c, err := arguments(nil, io.Discard); err != nil || c.rounds != 5 || !slices.Equal(c.counts, []int{1, 64, 256}) || c.find.only != nil {
 		t.Errorf("without arguments: %+v, %v", c, err)
 	}
 	for args, want := range map[string]string{
-		"--counts 0":     `--counts has "0": each must be a number from 1 to 2000`,
-		"--counts 1,":    `--counts has "": each must be a number from 1 to 2000`,
-		"--counts 2001":  `--counts has "2001": each must be a number from 1 to 2000`,
+		"--counts 0":     `--counts has "0": each must be a number from 1 to 4000`,
+		"--counts 1,":    `--counts has "": each must be a number from 1 to 4000`,
+		"--counts 4001":  `--counts has "4001": each must be a number from 1 to 4000`,
+		"--peers nats":   `--peers has "nats": there are nats-server, rabbitmq-server and beanstalkd`,
 		"--rounds 0":     "--rounds is 0 and --time is 5s: both must be above 0",
 		"--time -1s":     "--rounds is 5 and --time is -1s: both must be above 0",
 		"--nonsense":     "flag provided but not defined: -nonsense",
@@ -48,7 +50,7 @@ func TestComparison(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	c := comparison{binary: binary, dir: dir, rounds: 1, time: 100 * time.Millisecond, warmUp: 20 * time.Millisecond, counts: []int{1, 4}, find: finder{programDirs()}}
+	c := comparison{binary: binary, dir: dir, rounds: 1, time: 100 * time.Millisecond, warmUp: 20 * time.Millisecond, counts: []int{1, 4}, find: finder{dirs: programDirs()}}
 	found, _, err := c.find.all(t.Context(), binary)
 	if err != nil {
 		t.Fatal(err)

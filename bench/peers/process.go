@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/internal/pause"
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
 // startMax bounds the time until a system serves.

@@ -20,6 +20,7 @@ func rabbitMQ() system {
 	return system{
 		name: "RabbitMQ", program: "rabbitmq-server", install: "apt-get install rabbitmq-server",
 		durable: "fsync on 2 of 3 nodes (quorum queue, publisher confirms); nothing confirms an acknowledgement",
+		most:    2000, // a connection has at most 2,047 channels
 		version: rabbitVersion,
 		start:   startRabbit,
 	}

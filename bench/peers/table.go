@@ -58,6 +58,19 @@ func (t *table) print(out io.Writer, missing []string) error {
 	return err
 }
 
+// csv returns all rates, in the form that bench/callers reads.
+func (t *table) csv() []byte {
+	b := []byte("system,version,callers,tasks_per_s\n")
+	for _, s := range t.systems {
+		for _, rates := range t.rates[s.name] {
+			for k, n := range t.counts {
+				b = fmt.Appendf(b, "%s,%s,%d,%.0f\n", s.name, s.release, n, rates[k])
+			}
+		}
+	}
+	return b
+}
+
 // medians returns the medians of the system's rates for the k-th count, and of their ratios to the first system's.
 func (t *table) medians(name string, k int) (rate, ratio float64) {
 	var rates, ratios []float64

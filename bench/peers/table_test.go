@@ -32,6 +32,11 @@ Not measured: four: too old
 	if out.String() != want {
 		t.Errorf("printed\n%s\nwant\n%s", out.String(), want)
 	}
+	rates := "system,version,callers,tasks_per_s\none,1.0,1,1000\none,1.0,64,20000\none,1.0,1,200\none,1.0,64,1234567\n" +
+		"two,2.0,1,500\ntwo,2.0,64,30000\ntwo,2.0,1,400\ntwo,2.0,64,40000\n"
+	if got := string(table.csv()); got != rates {
+		t.Errorf("the file of rates is\n%s\nwant\n%s", got, rates)
+	}
 	table = newTable([]int{1}, []installed{one})
 	table.add("one", []float64{5})
 	out.Reset()

@@ -1,9 +1,9 @@
-// An empty processor of BullMQ. With `fill N` it adds so many jobs in place of working, with
+// An empty processor of BullMQ. With `fill N` it adds N jobs in place of working, with
 // `lone N` it adds one after the other, each when the last is done, and prints how long each took.
 import { Queue, QueueEvents, Worker } from "bullmq";
 
 const connection = { host: "127.0.0.1", port: Number(process.env.REDIS_PORT), maxRetriesPerRequest: null };
-// waitUntilFinished throws for a job that is removed as it is done.
+// waitUntilFinished throws for a job that is removed when it is done.
 const kept = { removeOnComplete: { count: 1000 }, removeOnFail: true };
 const [what, count] = [process.argv[2], Number(process.argv[3])];
 

@@ -1,4 +1,4 @@
-"""Sets claimq work --serve beside Celery and BullMQ; README.md says how it is run.
+"""Compares claimq work --serve with Celery and BullMQ; README.md says how to run it.
 
 Each row gets COUNT tasks before its workers begin, and tells how many were done a second
 between the tenth and the ninetieth percent. A lone task is submitted when the last one is
@@ -29,7 +29,8 @@ sys.path[:0] = [str(ROOT / "clients/python/src"), str(HERE)]
 
 from claimq import Client, new_task  # noqa: E402
 
-PATIENCE = 120  # seconds for anything
+PATIENCE = 120  # seconds for anything measured
+BUILD_PATIENCE = 600  # seconds for each step that builds what is measured
 
 environ = os.environ  # of all that is started
 environ.update(PYTHONPATH=f"{ROOT}/clients/python/src:{HERE}", PYTHONDONTWRITEBYTECODE="1")
@@ -38,7 +39,7 @@ sys.dont_write_bytecode = True
 
 @contextlib.contextmanager
 def running(command: list[str], log: Path, processes: int = 1) -> Iterator[None]:
-    """Run so many processes of a command until the block ends."""
+    """Run a number of processes of a command until the block ends."""
     with log.open("ab") as out:
         all = [
             subprocess.Popen(command, stdout=out, stderr=out, env=environ, cwd=HERE)
@@ -145,9 +146,6 @@ class Claimq:
         answer = self.client.request("GET", "/api/types/bench")
         return int(answer["type"]["counts"].get("completed", 0))
 
-    def serve(self, *command: str) -> list[str]:
-        return [self.binary, "work", "--serve", "--processes", "2", "--", *command]
-
 
 @contextlib.contextmanager
 def redis(dir: Path) -> Iterator[object]:
@@ -187,35 +185,42 @@ def celery(dir: Path, connection: object, count: int, lones: int) -> tuple[float
 
 
 def bullmq(dir: Path, connection: object, count: int, lones: int) -> tuple[float, float]:
-    node = ["node", str(dir / "bullmq" / "bullmq_worker.mjs")]
-    subprocess.run([*node, "fill", str(count)], check=True, env=environ)
+    node = ["node", environ["BULLMQ"]]
+    subprocess.run([*node, "fill", str(count)], check=True, env=environ, timeout=PATIENCE)
     with running(node, dir / "bullmq.log", processes=2):
         left = lambda: connection.llen("bull:bench:wait") + connection.llen("bull:bench:active")  # type: ignore[attr-defined]  # noqa: E731
         speed = rate(count, lambda: count - int(left()))
         until("all are done", lambda: left() == 0)
-        took = subprocess.run([*node, "lone", str(lones)], check=True, env=environ, capture_output=True)
+        command = [*node, "lone", str(lones)]
+        took = subprocess.run(command, check=True, env=environ, stdout=subprocess.PIPE, timeout=PATIENCE)
         return speed, statistics.median(json.loads(took.stdout))
 
 
 def prepare(dir: Path) -> dict[str, str]:
     """Build what is measured, and return the versions."""
+
+    def build(*command: str, cwd: Path) -> None:
+        subprocess.run(command, check=True, cwd=cwd, timeout=BUILD_PATIENCE)
+
     npm = ["--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--silent"]
     node = dir / "bullmq"
     node.mkdir()
     for name in ("package.json", "package-lock.json", "bullmq_worker.mjs"):
         shutil.copy(HERE / name, node)
-    subprocess.run(["npm", "ci", *npm], check=True, cwd=node)
+    build("npm", "ci", *npm, cwd=node)
+    environ["BULLMQ"] = str(node / "bullmq_worker.mjs")
     client = dir / "typescript"
     shutil.copytree(
         ROOT / "clients/typescript", client, ignore=shutil.ignore_patterns("node_modules", "dist", "build")
     )
-    subprocess.run(["npm", "ci", *npm], check=True, cwd=client)
-    subprocess.run(["npm", "run", "--silent", "build"], check=True, cwd=client)
+    build("npm", "ci", *npm, cwd=client)
+    build("npm", "run", "--silent", "build", cwd=client)
     environ["CLIENT"] = str(client)
-    subprocess.run(["go", "build", "-o", str(dir / "goworker"), "./bench/workers/goworker"], check=True, cwd=ROOT)
+    build("go", "build", "-o", str(dir / "goworker"), "./bench/workers/goworker", cwd=ROOT)
 
     def said(*command: str) -> str:
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+        ran = subprocess.run(command, check=True, capture_output=True, text=True, timeout=PATIENCE)
+        return ran.stdout.strip()
 
     return {
         "Python": platform.python_version(),
@@ -226,46 +231,89 @@ def prepare(dir: Path) -> dict[str, str]:
     }
 
 
+def rows(binary: str, dir: Path) -> dict[str, Callable[[Path, int, int], tuple[float, float]]]:
+    """Return the function that measures each row, in its folder."""
+
+    def claimq(worker: list[str]) -> Callable[[Path, int, int], tuple[float, float]]:
+        def measure(here: Path, count: int, lones: int) -> tuple[float, float]:
+            with Claimq(binary, here) as q:
+                return q.measure(worker, count, lones)
+
+        return measure
+
+    def on_redis(
+        of: Callable[[Path, object, int, int], tuple[float, float]],
+    ) -> Callable[[Path, int, int], tuple[float, float]]:
+        def measure(here: Path, count: int, lones: int) -> tuple[float, float]:
+            with redis(here) as connection:
+                return of(here, connection, count, lones)
+
+        return measure
+
+    served = [binary, "work", "--serve", "--processes", "2", "--"]
+    return {
+        "go": claimq([str(dir / "goworker")]),
+        "python": claimq([*served, sys.executable, "-m", "claimq.run", "claimq_worker:app"]),
+        "node": claimq([*served, "node", str(HERE / "claimq_worker.mjs")]),
+        "celery": on_redis(celery),
+        "bullmq": on_redis(bullmq),
+    }
+
+
+NAMES = {
+    "go": "claimq, Go Worker",
+    "python": "claimq work --serve, Python",
+    "node": "claimq work --serve, Node",
+    "celery": "Celery",
+    "bullmq": "BullMQ",
+}
+
+
+def show(figures: dict[str, list[tuple[float, float]]]) -> None:
+    """Print the medians, and their ratios."""
+    print("\n| worker, two processes | tasks/s | a lone task's p50, ms |\n| --- | --- | --- |")
+    medians = {row: [statistics.median(column) for column in zip(*of)] for row, of in figures.items()}
+    for row, (speed, p50) in medians.items():
+        print(f"| {NAMES[row]} | {speed:,.0f} | {p50:.2f} |")
+    print()
+    for ours, theirs in (("python", "celery"), ("node", "bullmq")):
+        if ours in medians and theirs in medians:
+            times = medians[ours][0] / medians[theirs][0]
+            print(f"{NAMES[ours]}: {times:.1f} times {NAMES[theirs]}.")
+        if ours in medians and "go" in medians:
+            times = medians[ours][1] / medians["go"][1]
+            print(f"A lone task takes {NAMES[ours]} {times:.2f} times a Go Worker's time.")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--binary", default=str(ROOT / "bin/claimq"), help="claimq (default: bin/claimq)")
+    parser.add_argument("--rows", default=",".join(NAMES), help="which (default: %(default)s)")
     parser.add_argument("--tasks", type=int, default=20_000, help="of each row (default: 20000)")
     parser.add_argument("--lone", type=int, default=300, help="lone tasks of each row (default: 300)")
     parser.add_argument("--rounds", type=int, default=3, help="of which the medians are shown (default: 3)")
     given = parser.parse_args()
+    chosen = given.rows.split(",")
+    if not set(chosen) <= set(NAMES):
+        parser.error(f"--rows is {given.rows}: it must be some of {','.join(NAMES)}")
     environ["REDIS_PORT"] = str(free_port())
     environ["REDIS"] = f"redis://127.0.0.1:{environ['REDIS_PORT']}/0"
-    figures: dict[str, list[tuple[float, float]]] = {}
+    figures: dict[str, list[tuple[float, float]]] = {row: [] for row in chosen}
     with tempfile.TemporaryDirectory(prefix="claimq-bench-") as folder:
         dir = Path(folder)
         versions = prepare(dir)
+        measures = rows(given.binary, dir)
         for round in range(given.rounds):
-
-            def measured(row: str, of: tuple[float, float]) -> None:
-                figures.setdefault(row, []).append(of)
-                print(f"round {round + 1}: {row}: {of[0]:,.0f} tasks/s, {of[1]:.2f} ms", file=sys.stderr)
-
-            here = dir / str(round)
-            here.mkdir()
-            shutil.copytree(dir / "bullmq", here / "bullmq", symlinks=True)
-            with Claimq(given.binary, here) as q:
-                most = given.tasks, given.lone
-                measured("claimq, Go Worker", q.measure([str(dir / "goworker")], *most))
-                app = [sys.executable, "-m", "claimq.run", "claimq_worker:app"]
-                measured("claimq work --serve, Python", q.measure(q.serve(*app), *most))
-                worker = ["node", str(HERE / "claimq_worker.mjs")]
-                measured("claimq work --serve, Node", q.measure(q.serve(*worker), *most))
-            with redis(here) as connection:
-                measured("Celery", celery(here, connection, given.tasks, given.lone))
-                measured("BullMQ", bullmq(here, connection, given.tasks, given.lone))
+            for row in chosen:
+                here = dir / f"{round}-{row}"
+                here.mkdir()
+                of = measures[row](here, given.tasks, given.lone)
+                shutil.rmtree(here)
+                figures[row].append(of)
+                print(f"round {round + 1}: {NAMES[row]}: {of[0]:,.0f} tasks/s, {of[1]:.2f} ms", file=sys.stderr)
     print(", ".join(f"{name} {version}" for name, version in versions.items()))
-    print("\n| worker, two processes | tasks/s | a lone task's p50, ms |\n| --- | --- | --- |")
-    medians = {row: [statistics.median(column) for column in zip(*of)] for row, of in figures.items()}
-    for row, (speed, p50) in medians.items():
-        print(f"| {row} | {speed:,.0f} | {p50:.2f} |")
-    go, python, node, by_celery, by_bullmq = medians.values()
-    print(f"\nPython is {python[0] / by_celery[0]:.1f} times Celery, Node {node[0] / by_bullmq[0]:.1f} times BullMQ.")
-    print(f"A lone task takes Python {python[1] / go[1]:.2f} times a Go Worker's time, Node {node[1] / go[1]:.2f} times.")
+    show(figures)
 
 
-main()
+if __name__ == "__main__":
+    main()

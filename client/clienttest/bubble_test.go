@@ -52,7 +52,7 @@ func TestTicking_inABubble(t *testing.T) {
 				return nil
 			})
 			task := mail()
-			task.Backoff = &client.Backoff{Initial: time.Hour}
+			task.Backoff = &client.Backoff{Initial: time.Hour, Jitter: client.NoJitter}
 			id := submit(t, s, task)
 			for _, want := range []struct {
 				at     time.Duration

@@ -61,7 +61,7 @@ func (e *entrance) acceptAt(ln net.Listener) {
 		select {
 		case e.conns <- conn:
 		case <-e.closed:
-			conn.Close() //nolint:errcheck // nobody is to hear of it
+			conn.Close() //nolint:errcheck // no caller needs the error
 		}
 	}
 }

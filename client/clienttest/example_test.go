@@ -63,7 +63,7 @@ func Example() {
 	if err != nil {
 		t.Fatalf("task: %v", err)
 	}
-	task.Backoff = &client.Backoff{Initial: time.Minute}
+	task.Backoff = &client.Backoff{Initial: time.Minute, Jitter: client.NoJitter}
 	id, err := s.Client().Submit(ctx, task)
 	if err != nil {
 		t.Fatalf("submit: %v", err)

@@ -10,8 +10,4 @@ func (s *Server) AwaitWaiting(count int) {
 }
 
 // Waiting returns the number of waiting claims.
-func (s *Server) Waiting() int {
-	s.node.mu.Lock()
-	defer s.node.mu.Unlock()
-	return len(s.node.waiters)
-}
+func (s *Server) Waiting() int { return s.node.Waiting() }

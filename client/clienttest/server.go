@@ -13,6 +13,9 @@ import (
 
 	"github.com/claimq/claimq/api"
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/internal/memnode"
 )
 
 const (
@@ -39,7 +42,7 @@ var _ = new(fasthttp.ResponseHeader).Header()
 // Server is an in-memory claimq server. Its methods are safe for concurrent use.
 type Server struct {
 	t        TB
-	node     *node
+	node     *memnode.Node
 	api      *api.Server
 	entrance *entrance
 	client   *client.Client
@@ -85,12 +88,12 @@ func New(t TB, opts ...Option) *Server {
 }
 
 func start(t TB, o options) (*Server, error) {
-	n, err := newNode(o.start)
-	if err != nil {
+	n := memnode.New(memoryHost, "http://"+memoryHost, fsm.Stamp{T: o.start.UnixMilli()})
+	if _, err := n.Propose(context.Background(), command.SetLevel{Level: fsm.FeatureLevel(), Defaults: fsm.FirstDefaults()}); err != nil {
 		return nil, err
 	}
 	if o.ticking {
-		n.begun = o.start
+		n.FollowSince = o.start
 	}
 	server, err := api.New(api.Config{Node: n, Version: "clienttest", AdvertisedHosts: []string{memoryHost}})
 	if err != nil {
@@ -98,7 +101,7 @@ func start(t TB, o options) (*Server, error) {
 	}
 	s := &Server{t: t, node: n, api: server, entrance: newEntrance(), served: make(chan error, 1)}
 	// The server accepts any key. Setting one keeps the program's environment out of the test.
-	s.client, err = client.New(client.Config{Endpoints: []string{n.url}, APIKey: "clienttest", Dial: s.entrance.dial})
+	s.client, err = client.New(client.Config{Endpoints: []string{n.URL}, APIKey: "clienttest", Dial: s.entrance.dial})
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +109,7 @@ func start(t TB, o options) (*Server, error) {
 	ctx, end := context.WithCancel(context.Background())
 	s.endTick = end
 	if o.ticking {
-		s.ticking.Go(func() { n.tick(ctx) })
+		s.ticking.Go(func() { n.Tick(ctx) })
 	}
 	return s, nil
 }
@@ -135,7 +138,7 @@ func (s *Server) Dial(ctx context.Context, network, address string) (net.Conn, e
 // Now returns the server's time, in UTC.
 func (s *Server) Now() time.Time {
 	s.t.Helper()
-	now, err := s.node.now()
+	now, err := s.node.Now()
 	if err != nil {
 		s.t.Errorf("clienttest: %v", err)
 	}
@@ -151,7 +154,7 @@ func (s *Server) Advance(d time.Duration) {
 		s.t.Errorf("clienttest: Advance(%v): time does not go back", d)
 		return
 	}
-	if err := s.node.advance(d); err != nil {
+	if err := s.node.Advance(d); err != nil {
 		s.t.Errorf("clienttest: Advance(%v): %v", d, err)
 	}
 }
@@ -172,7 +175,7 @@ func (s *Server) Await(taskID string, status client.TaskStatus) *client.Task {
 
 func (s *Server) await(ctx context.Context, taskID string, status client.TaskStatus) (*client.Task, error) {
 	for {
-		news := s.node.nextEntry()
+		news := s.node.NextEntry()
 		task, err := s.client.Get(ctx, taskID)
 		if err != nil || task.Status == status {
 			return task, err

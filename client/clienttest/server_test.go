@@ -180,7 +180,7 @@ func TestServer_endsAWait(t *testing.T) {
 	}
 }
 
-// Not parallel, because it looks at all goroutines of the process.
+// Not parallel, because it checks all goroutines of the process.
 func TestServer_Close(t *testing.T) {
 	s := clienttest.New(t)
 	other, err := client.New(client.Config{Endpoints: []string{s.URL()}})

@@ -29,7 +29,7 @@ const (
 // headerName is the header of the trace context.
 const headerName = "traceparent"
 
-// Client is a client whose submits are traced. Its other methods are those of the wrapped client.
+// Client is a client whose submits are traced. Other methods are passed to the wrapped client.
 type Client struct {
 	*client.Client
 	tracer trace.Tracer

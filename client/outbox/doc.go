@@ -1,5 +1,5 @@
-// Package outbox submits tasks within a transaction of an application's own database: the task is stored as a row in
-// that database, which is committed with the transaction or not at all, and a Relay moves the rows to claimq. It uses
+// Package outbox submits tasks within a transaction of the application's database: the task is stored as a row in that
+// database, which is committed or rolled back with the transaction, and a Relay moves the rows to claimq. It uses
 // database/sql, with any driver for PostgreSQL (9.5 or later), MySQL (8.0.1) or MariaDB (10.6).
 //
 //	box, err := outbox.New(outbox.Postgres, "claimq_outbox")

@@ -117,7 +117,7 @@ type row struct {
 }
 
 // Pass moves up to RelayConfig.Batch rows in one transaction, for programs with their own loop. On an error, the rows
-// that it concerns stay as they are.
+// that it concerns do not change.
 func (r *Relay) Pass(ctx context.Context) (moved Moved, err error) {
 	tx, err := r.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
@@ -174,8 +174,8 @@ type verdict struct {
 }
 
 // submit submits the tasks of the rows. Because a refusal may be due to another task of the same request, and later
-// ones are then not sent, these are tried again in halves, until each refused task is alone. err concerns the rows
-// that stay as they are.
+// ones are then not sent, these are tried again in halves, until each refused task is alone. err concerns the
+// rows that do not change.
 func (r *Relay) submit(ctx context.Context, rows []row, v *verdict) (err error) {
 	tasks := make([][]byte, len(rows))
 	for i := range rows {

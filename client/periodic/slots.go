@@ -10,7 +10,7 @@ import (
 // slotMin is the least time between two slots.
 const slotMin = time.Second
 
-// Slots returns the first slot after the given time, or the zero time if there is none left. It must return the same
+// Slots returns the first slot after the given time, or the zero time after the last slot. It must return the same
 // in every replica, in whole seconds.
 type Slots func(after time.Time) time.Time
 

@@ -25,7 +25,7 @@ type cluster struct {
 	held []net.Conn
 }
 
-// seen is a request as it came.
+// seen is a received request.
 type seen struct {
 	node            int
 	method, target  string
@@ -124,7 +124,7 @@ func (c *cluster) next(s seen) string {
 // answer writes one answer, and reports whether the connection goes on.
 func (c *cluster) answer(conn net.Conn, req *http.Request, answer string) bool {
 	kind, argument, _ := strings.Cut(answer, " ")
-	success := `{"success":true,"task":{"id":1,"status":"pending"},"created":true,"deleted":1}`
+	success := `{"success":true,"task":{"id":1,"status":"pending"},"created":true,"deleted":1,"results":[{"success":true,"tasks":[]}]}`
 	write := func(parts ...string) bool {
 		_, err := io.WriteString(conn, strings.Join(parts, ""))
 		return err == nil

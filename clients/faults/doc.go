@@ -6,6 +6,6 @@
 //	faults SCRIPT
 //
 // It prints a line of JSON: the endpoints, the call, its time and its outcome. When its standard
-// input ends it exits: with 0 if the requests were those of the script, else with 1 and what was
-// wrong on standard error. Without an argument it prints the names of the scripts, one a line.
+// input ends it exits: with 0 if the requests were as in the script, else with 1 and the
+// differences on standard error. Without an argument it prints the names of the scripts, one a line.
 package main

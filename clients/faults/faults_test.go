@@ -58,6 +58,8 @@ func call(ctx context.Context, c *client.Client, name string) error {
 		err = c.Retry(ctx, "1")
 	case "delete":
 		err = c.Delete(ctx, "1")
+	case "claim":
+		_, err = c.Batch(ctx, client.ClaimOp(client.ClaimRequest{WorkerID: "w"}, 1))
 	default:
 		err = fmt.Errorf("unknown call %q", name)
 	}

@@ -9,24 +9,24 @@ import (
 //go:embed scripts.json
 var scriptsJSON []byte
 
-// script is what a client does, what it is answered, and what has to come of it.
+// script is a call of a client, the answers it gets, and the outcome that it must report.
 type script struct {
 	Name  string `json:"name"`
 	Nodes int    `json:"nodes"`
-	// Endpoints is how many of the nodes, the first ones, the client is told of; 0: all.
+	// Endpoints is the number of nodes that the client knows, counted from the first; 0: all.
 	Endpoints int `json:"endpoints"`
-	// Call is submit of {"task_type": "mail", "params": {"to": "ada"}}, or get, retry or delete
-	// of the task 1. It is made Calls times, one after the other; 0: once.
+	// Call is submit of {"task_type": "mail", "params": {"to": "ada"}}; get, retry or delete of the
+	// task 1; or claim, a batch with one claim of the worker w. It is made Calls times, one after the other; 0: once.
 	Call  string `json:"call"`
 	Calls int    `json:"calls"`
-	// TimeoutMS is how long a call may take.
+	// TimeoutMS bounds the time of a call.
 	TimeoutMS int `json:"timeout_ms"`
 	// Answers are the answers to the requests, in the order in which they come, whichever node
 	// they come to. The last one is given to all that follow.
 	Answers []string `json:"answers"`
 	// Asked are the nodes that the requests come to; nil: any.
 	Asked []int `json:"asked"`
-	// Outcome is how the last call ends: done, or the family of its error, whose code is Code.
+	// Outcome is the end of the last call: done, or the family of its error, which has the code Code.
 	Outcome string `json:"outcome"`
 	Code    string `json:"code"`
 }

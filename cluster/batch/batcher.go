@@ -127,8 +127,8 @@ type Config struct {
 	Waiters func() *Waiters
 	// Reach, if not nil, returns how many tasks a command may change.
 	Reach func(command.Command) int
-	// QueueMax bounds the queued commands. Those of waiting claims have a bound of their
-	// own and do not count.
+	// QueueMax bounds the queued commands. Those of waiting claims have a separate
+	// bound and do not count.
 	QueueMax int
 }
 

@@ -496,7 +496,7 @@ func TestBatcher_stopped(t *testing.T) {
 		close(stop)
 		b.Run(stop)
 		b.Open(GateInternal, func() fsm.Stamp { return fsm.Stamp{} })
-		if _, err := b.Propose(t.Context(), command.Tick{}); !errors.Is(err, errClosedGate) {
+		if _, err := b.ProposeOwn(t.Context(), command.Tick{}); !errors.Is(err, errClosedGate) {
 			t.Errorf("after the stop: %v, want %v", err, errClosedGate)
 		}
 	})
@@ -543,7 +543,7 @@ func TestBatcher_lanes(t *testing.T) {
 }
 
 // The number of tasks that a command may change counts, but is no reason to refuse it: it
-// gets an entry of its own.
+// gets a separate entry.
 func TestBatcher_reach(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,7 +11,7 @@
 //
 //   - Only one entry is in flight. It has the commands of a lane in order of arrival, no lane starves, and an expiry comes after
 //     every settle and extend that arrived before it.
-//   - A caller gets the result of its own command, or an error: either nothing was written, or nodes.ErrOutcomeUnknown.
+//   - A caller gets its command's result, or an error: either nothing was written, or nodes.ErrOutcomeUnknown.
 //   - No wait is unbounded: a full queue refuses at once (nodes.Overload), Raft gets OutcomeTimeout, and nothing stays in the
 //     queue after Close and Run.
 //   - Claimable tasks are promised to the first waiter that they suit, and no waiter waits for tasks that are promised to none.

@@ -59,7 +59,7 @@ func (l *leading) claimable(m *fsm.Machine, c command.ClaimNext) bool {
 	return m.Claimable(c, l.now())
 }
 
-// submit submits so many tasks of the type.
+// submit submits count tasks of the type.
 func (l *leading) submit(t *testing.T, taskType string, count int) {
 	t.Helper()
 	tasks := slices.Repeat([]fsm.NewTask{{Type: taskType, Params: []byte(`{}`)}}, count)

@@ -95,7 +95,7 @@ func (c *Walls) NoteOwn(id raft.ServerID, r Reading) {
 // Readings are from different moments. So two clocks that were wrong one after the other
 // could pass for a majority that is wrong together. Unless more clocks were read than before,
 // a step of more than lease.WallBound therefore counts only once a majority was read again
-// after the step was seen; until then the majority continues as it was.
+// after the step was seen; until then the majority's time continues without the step.
 func (c *Walls) Majority(now time.Duration, voters []raft.ServerID) (majority lease.Wall, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

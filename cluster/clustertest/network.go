@@ -36,7 +36,7 @@ func (n *network) listen(addr string) *layer {
 	return l
 }
 
-// cut moves nodes to a side of their own; heal joins all again.
+// cut moves nodes to a separate side; heal joins all again.
 func (n *network) cut(addrs []string) {
 	n.mu.Lock()
 	n.sides++

@@ -10,7 +10,7 @@ import (
 // comebackLook is the interval at which a held call checks whether it is still needed.
 const comebackLook = time.Second
 
-// comebacks let entries flow to a peer as soon as it is back.
+// comebacks let entries flow to a peer when it returns.
 //
 // Raft waits longer after each failed call with entries or a snapshot, up to ten seconds,
 // although heartbeats go on four times a second. So a follower that was away for half a

@@ -175,8 +175,8 @@ func TestPipeline_tellsNoMore(t *testing.T) {
 	})
 }
 
-// A former leader learns from the next one which entries are committed in place of its own.
-// A peer that still has its own would take those for committed.
+// A former leader learns from the next one which entries are committed instead of its entries.
+// A peer that still has the old ones would take those for committed.
 func TestPipeline_tellsNothingOfALaterTerm(t *testing.T) {
 	t.Parallel()
 	t.Run("it follows", func(t *testing.T) {

@@ -1,3 +1,14 @@
+// Package joining contains how nodes talk before they are members of one cluster.
+//
+//	meet.go  nodes that were started with one list agree who bootstraps
+//	join.go  a node asks to become a member, and the leader's answer
+//
+// It works on the peer port and stores nothing: Raft's configuration defines the members,
+// and package cluster changes it when it admits a node. Invariants:
+//
+//   - A node that was admitted twice is one member, identified by its UUID.
+//   - Nodes bootstrap only if all nodes of one list are empty and agree.
+//   - A node whose folder may be the wiped one of a member does not take part.
 package joining
 
 import (
@@ -38,8 +49,8 @@ type Request struct {
 	Token string `json:",omitempty"` // a join token; "": an operator admits the node
 }
 
-// ErrRefused is returned when the cluster refuses this node as it is. Waiting does not
-// help.
+// ErrRefused is returned when the cluster refuses this node. Waiting does
+// not help.
 var ErrRefused = errors.New("the cluster refuses this node")
 
 // Refusal is the leader's permanent reason for not admitting a node. It is an ErrRefused.
@@ -140,12 +151,12 @@ func Check(record fsm.NodeRecord, members []fsm.NodeRecord, level uint32) error 
 	for _, member := range members {
 		switch {
 		case member.UUID == record.UUID && member.NodeID != record.NodeID:
-			return &Refusal{Text: fmt.Sprintf("identity %s is that of member %q: the data folder of node %q is a copy of its folder; give it an empty --data-dir", record.UUID, member.NodeID, record.NodeID)}
+			return &Refusal{Text: fmt.Sprintf("identity %s belongs to member %q: the data folder of node %q is a copy of its folder; give it an empty --data-dir", record.UUID, member.NodeID, record.NodeID)}
 		case member.UUID == record.UUID:
 		case member.NodeID == record.NodeID:
 			return &Refusal{Text: fmt.Sprintf("node id %q is taken by a member with another identity, %s at %s: choose another --node-id with an empty data folder, or, if that member is gone for good, remove it first with `claimq cluster remove %s`", record.NodeID, member.UUID, member.PeerAddr, member.NodeID)}
 		case member.PeerAddr == record.PeerAddr:
-			return &Refusal{Text: fmt.Sprintf("peer address %s is that of member %q: choose another --peer-addr, or, if that member is gone for good, remove it first with `claimq cluster remove %s`", record.PeerAddr, member.NodeID, member.NodeID)}
+			return &Refusal{Text: fmt.Sprintf("peer address %s belongs to member %q: choose another --peer-addr, or, if that member is gone for good, remove it first with `claimq cluster remove %s`", record.PeerAddr, member.NodeID, member.NodeID)}
 		}
 	}
 	return nil

@@ -136,7 +136,7 @@ func TestRequestJoin_refused(t *testing.T) {
 		"a new node":                {func(*fsm.NodeRecord) {}, ""},
 		"a member again":            {func(r *fsm.NodeRecord) { r.UUID, r.NodeID = "u3", "n3" }, ""},
 		"a member's name":           {func(r *fsm.NodeRecord) { r.NodeID = "n3" }, "claimq cluster remove n3"},
-		"a member's address":        {func(r *fsm.NodeRecord) { r.PeerAddr = "host3:7401" }, `peer address host3:7401 is that of member "n3"`},
+		"a member's address":        {func(r *fsm.NodeRecord) { r.PeerAddr = "host3:7401" }, `peer address host3:7401 belongs to member "n3"`},
 		"a member's identity":       {func(r *fsm.NodeRecord) { r.UUID = "u3" }, "is a copy of its folder"},
 		"a version that is too old": {func(r *fsm.NodeRecord) { r.Level = 0 }, "knows feature level 0, the cluster is at 1"},
 	}

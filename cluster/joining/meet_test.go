@@ -232,8 +232,8 @@ func TestMeet_wipedNode(t *testing.T) {
 	}
 }
 
-// A wiped node waits while it reaches no node with data: it must not create a cluster of
-// its own while the others are absent, and refuses to start once one is there.
+// A wiped node waits while it reaches no node with data: it must not create a new
+// cluster while the others are absent, and refuses to start once one is there.
 func TestMeet_wipedNodeStartsFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

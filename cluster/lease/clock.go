@@ -1,6 +1,13 @@
+// Package lease tells a leader when a lease has run out: it has the two clocks of a
+// leadership, and the timers of live claims. It has no goroutine, runtime timer
+// or log: package cluster runs its loops.
+//
+// It does not end claims. It names those whose time has come; the caller proposes their
+// expiry, and the log decides.
 package lease
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -109,3 +116,51 @@ func (c *Clock) advanceLocked() {
 // Follows reports whether T follows the leader's wall clock if that is ahead of the
 // majority's by this much, or behind if negative.
 func Follows(ahead time.Duration) bool { return ahead.Abs() <= WallBound }
+
+const (
+	// tickClaimedAfter bounds the age of U in the state while claims exist, in
+	// milliseconds. A change of leader extends a lease by at most this, plus the interval
+	// of TickDue checks and the election.
+	tickClaimedAfter = 4_000
+	// tickIdleAfter is the same while there are no claims, when a tick only drops claim
+	// requests and advances the calendar.
+	tickIdleAfter = 60_000
+)
+
+// TickDue reports whether the state's clocks are so old that the leader should log a tick.
+// claims counts its claims of tasks and finalizations. Any entry advances the clocks.
+func TickDue(now, state fsm.Stamp, claims int) bool {
+	after := int64(tickIdleAfter)
+	if claims > 0 {
+		after = tickClaimedAfter
+	}
+	return now.U-state.U >= after
+}
+
+// WallBound is the largest difference from the clocks of a majority of voters at which the
+// leader's wall clock is still followed. Clocks set by NTP differ by some milliseconds.
+const WallBound = 10 * time.Second
+
+// Wall is a wall clock read at some moment: the time that it shows when this node's
+// monotonic clock shows 0, in nanoseconds since the Unix epoch. So what it shows later can
+// be computed, whatever this node's own wall clock did.
+type Wall int64
+
+// ReadWall returns the clock that showed wall when this node's monotonic clock showed mono.
+func ReadWall(wall int64, mono time.Duration) Wall { return Wall(wall - int64(mono)) }
+
+// At returns the time that the clock shows when this node's monotonic clock shows mono.
+func (w Wall) At(mono time.Duration) int64 { return int64(w) + int64(mono) }
+
+// MajorityWall returns the latest time that a majority of the voters' clocks have reached,
+// given those that were read: with three, the middle one, and with two of three, the
+// earlier. So a minority of clocks that are ahead cannot move it, regardless of missing
+// answers. ok is false if fewer than a majority were read.
+func MajorityWall(walls []Wall, voters int) (majority Wall, ok bool) {
+	most := voters/2 + 1
+	if voters < 1 || len(walls) < most {
+		return 0, false
+	}
+	sorted := slices.Sorted(slices.Values(walls))
+	return sorted[len(sorted)-most], true
+}

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/proof"
 )
 
 type fakeClock struct {
@@ -23,7 +24,7 @@ func (c *fakeClock) Mono() time.Duration { return c.mono }
 // majority's, it follows the majority's, and while that is not known it follows none.
 func TestClock(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	proof.Check(t, func(t *rapid.T) {
 		source := &fakeClock{wall: 1000 * time.Hour, mono: time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "mono"))}
 		state := fsm.Stamp{U: rapid.Int64Range(0, 1e9).Draw(t, "u"), T: rapid.Int64Range(0, 8e9).Draw(t, "t")}
 		c := NewClock(source, state)
@@ -74,7 +75,7 @@ func TestClock(t *testing.T) {
 // of the majority's clock.
 func TestClock_wallAlone(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	proof.Check(t, func(t *rapid.T) {
 		const year = int64(365 * 24 * time.Hour)
 		source := &fakeClock{wall: 1000 * time.Hour}
 		c := NewClock(source, fsm.Stamp{T: source.wall.Milliseconds()})

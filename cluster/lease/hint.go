@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"sync"
 	"time"
 
 	"github.com/claimq/claimq/fsm"
@@ -23,8 +24,8 @@ const (
 // U(e). No clock of that leader ever shows more than U(e) plus the real time since the
 // stamping. By induction over the terms:
 //
-//   - A clock that starts at the state's U starts at the stamp of an entry, the newest one. What was true of the clock that made this stamp
-//     is still true.
+//   - A clock that starts at the state's U starts at the stamp of an entry, the newest one. The properties of the clock that made this
+//     stamp still hold.
 //   - A clock that starts at a hint starts at a value that the clock of the hint's term has shown in the past, however long the hint was
 //     under way. That clock made the newest entry of the state, which StartU ensures. So either e was in its leader's state at its barrier,
 //     and what was true of that clock is still true; or e was made by it after the hint, and then U(e) is no less than the hint; or e was
@@ -50,6 +51,27 @@ func (h Hint) Later(other Hint) Hint {
 		return other
 	}
 	return h
+}
+
+// Hints holds the latest hint that a node received or sent. It is only in memory. The zero value
+// is ready to use.
+type Hints struct {
+	mu     sync.Mutex
+	latest Hint // guarded by mu
+}
+
+// Note keeps the hint if it is later than the one held.
+func (h *Hints) Note(hint Hint) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.latest = h.latest.Later(hint)
+}
+
+// Latest returns the latest hint, or the zero Hint.
+func (h *Hints) Latest() Hint {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.latest
 }
 
 // StartU returns the U at which the leader of term starts: the state's, or a higher one

@@ -101,7 +101,7 @@ func (t *Timers) Wait(u int64) time.Duration {
 	return time.Duration(max(t.heap[0].due-u, 0)) * time.Millisecond
 }
 
-// Late reports whether a sleep or a proposal took so much longer than expected that the
+// Late reports whether a sleep or a proposal took much longer than expected, because the
 // process or the machine stood still. Then workers' extends are still unread, and the
 // caller should wait LatePause for them.
 func Late(took, wanted time.Duration) bool { return took-wanted > LatePause }
@@ -168,21 +168,22 @@ func (t *Timers) Proposed(leases []command.Lease, ended int) {
 }
 
 // Sweep bounds the heap, given the state's number of claims. Claims that end long before
-// their lease leave their timers behind.
+// their lease leave their timers behind, and leases that were shortened have several.
 func (t *Timers) Sweep(read Reader, claims int) {
 	if t.len() < 2*claims+slack {
 		return
 	}
 	t.sweep(func(all []timer) []timer {
-		live := all[:0]
+		live, known := all[:0], make(map[uint64]bool, claims)
 		// In parts, so that entries are applied in between.
 		for len(all) > 0 {
 			part := all[:min(len(all), sweepPart)]
 			all = all[len(part):]
 			read(func(m *fsm.Machine) {
 				for _, d := range part {
-					if lease, ok := m.Lease(d.taskID); ok && lease.Token == d.token {
-						live = append(live, d)
+					if lease, ok := m.Lease(d.taskID); ok && lease.Token == d.token && !known[d.token] {
+						known[d.token] = true
+						live = append(live, timer{due: lease.EndU, taskID: d.taskID, token: d.token})
 					}
 				}
 			})

@@ -10,13 +10,14 @@ import (
 
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/internal/proof"
 )
 
 // Timers come out when they are due, earliest first, whatever was pushed back or swept in
 // between.
 func TestTimers(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	proof.Check(t, func(t *rapid.T) {
 		timers := NewTimers()
 		var model []int64
 		next := uint64(0)
@@ -87,13 +88,15 @@ func claimedAt(t *rapid.T, u, leaseMS int64) (*fsm.Machine, command.Lease) {
 // milliseconds; and it ends soon after that.
 func TestTimers_neverEarly(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	proof.Check(t, func(t *rapid.T) {
 		const fast = 2001 // of 2000
 		source := &fakeClock{mono: time.Duration(rapid.Int64Range(0, 1e7).Draw(t, "start"))}
 		clock := NewClock(source, fsm.Stamp{})
-		source.mono += time.Duration(rapid.Int64Range(0, 1e7).Draw(t, "sent after"))
+		// Both are rounded to milliseconds, the second one divided by 2000: most of all just below one.
+		source.mono += time.Duration(rapid.Int64Range(0, 10).Draw(t, "sent after, ms"))*time.Millisecond +
+			rapid.SampledFrom([]time.Duration{0, 1, 500_000, 999_999}).Draw(t, "and ns")
 		sent := source.mono
-		length := rapid.Int64Range(100, 86_400_000).Draw(t, "lease")
+		length := 2000*rapid.Int64Range(0, 43_000).Draw(t, "lease") + rapid.SampledFrom([]int64{100, 1000, 1999, 2000}).Draw(t, "and ms")
 		m, lease := claimedAt(t, clock.Now().U, length)
 		timers := NewTimers()
 		timers.Add([]command.Lease{lease})
@@ -121,7 +124,7 @@ func TestTimers_neverEarly(t *testing.T) {
 // not written is tried again.
 func TestTimers_Proposed(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	proof.Check(t, func(t *rapid.T) {
 		m, lease := claimedAt(t, 0, 1000)
 		timers := NewTimers()
 		timers.Add([]command.Lease{lease})
@@ -185,7 +188,7 @@ func claimSteps(t *testing.T, parents, claims int) (*fsm.Machine, []command.Leas
 	for i := range parent.Steps {
 		parent.Steps[i] = fsm.NewStep{Name: "s" + strconv.Itoa(i), Task: fsm.NewTask{Type: "step", Params: []byte("1")}}
 	}
-	commands := []command.Command{command.SetLevel{Level: fsm.FeatureLevel}}
+	commands := []command.Command{command.SetLevel{Level: fsm.FeatureLevel()}}
 	for i := range parents {
 		commands = append(commands, command.Submit{Tasks: []fsm.NewTask{{Type: "flow", Parent: parent}}})
 		for step := range claims {

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/internal/proof"
 )
 
 func TestMajorityWall(t *testing.T) {
@@ -39,7 +41,7 @@ func TestMajorityWall(t *testing.T) {
 // for clocks that are behind.
 func TestMajorityWall_minorityWrong(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	proof.Check(t, func(t *rapid.T) {
 		const right, apart = Wall(1e18), Wall(1e9)
 		voters := rapid.IntRange(1, 7).Draw(t, "voters")
 		ahead := rapid.IntRange(0, (voters-1)/2).Draw(t, "ahead")

@@ -15,11 +15,11 @@ const (
 // isOpenCall reports whether a call is answered to any node that completed the handshake:
 // the calls for joining, and a node's question about itself, because it may have been
 // removed. All others are answered only to members.
-func isOpenCall(call string) bool { return isForWhoever(call) || call == CallStanding }
+func isOpenCall(call string) bool { return isForAnyNode(call) || call == CallStanding }
 
-// isForWhoever reports whether a call is addressed to any node at an address. All others are
+// isForAnyNode reports whether a call is addressed to any node at an address. All others are
 // addressed to the member that is known to be there.
-func isForWhoever(call string) bool {
+func isForAnyNode(call string) bool {
 	switch call {
 	case CallMeet, CallJoin, CallWho, CallAdmitted:
 		return true

@@ -72,45 +72,5 @@ func (c *peerConn) closedByPeer() bool {
 	return err != nil || useless
 }
 
-// httpConn is a peerConn whose requests are answered here, one at a time and by one
-// goroutine.
-type httpConn struct {
-	*peerConn
-	unsent  func() // called if the answer cannot be written
-	written func() // called once the answer is written, or never will be
-}
-
-// OnUnsent makes fn be called if the answer certainly does not reach the other node
-// completely. The last fn counts; nil removes it.
-func (c *httpConn) OnUnsent(fn func()) { c.unsent = fn }
-
-// OnWritten makes fn be called once the answer is written, or never will be.
-func (c *httpConn) OnWritten(fn func()) { c.written = fn }
-
-// over calls written, once.
-func (c *httpConn) over() {
-	if written := c.written; written != nil {
-		c.written = nil
-		written()
-	}
-}
-
-// Read reads from the connection. A read means that the previous answer was written.
-func (c *httpConn) Read(b []byte) (int, error) {
-	c.unsent = nil
-	c.over()
-	return c.peerConn.Read(b)
-}
-
-// Write writes to the connection.
-func (c *httpConn) Write(b []byte) (int, error) {
-	n, err := c.peerConn.Write(b)
-	if unsent := c.unsent; err != nil && unsent != nil {
-		c.unsent = nil
-		unsent()
-	}
-	return n, err
-}
-
 // aLongTimeAgo is a deadline that ends every wait on a connection now.
 func aLongTimeAgo() time.Time { return time.Unix(1, 0) }

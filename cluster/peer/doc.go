@@ -1,6 +1,6 @@
 // Package peer implements the one port for all communication between nodes: Raft's
 // messages, API requests forwarded to the leader, and calls between nodes. It knows nothing
-// of tasks, and of its own node only what [Config] answers: its identity, the members, and
+// of tasks, and of its node only what [Config] answers: its identity, the members, and
 // whose Raft messages are accepted. Package cluster opens one [Port], registers handlers
 // with [Port.Handle], and gives [Port.StreamLayer] to Raft. Nothing else listens to other
 // nodes or dials them.
@@ -8,8 +8,8 @@
 //	handshake.go, joinkeys.go   the identity of the other side, and whether it belongs here
 //	tls.go, uncovered.go        TLS below that, and certificates that are no longer valid
 //	port.go, conn.go            connections: accepted, dialed, counted, closed
-//	calls.go, http.go, pool.go  calls and forwarded requests, one at a time on a connection
-//	stream.go ...               requests that the leader may hold, all on one connection
+//	calls.go, http.go, pool.go  calls, one at a time on a connection
+//	stream.go ...               clients' requests that are passed on, all on one connection
 //	raft.go                     Raft's connections
 //	whereabouts.go              the addresses of members that have moved
 //

@@ -46,7 +46,7 @@ import (
 // is zeros; each side shows one key and may accept several (joinkeys.go), so that keys can
 // be replaced. After the handshake nothing is encrypted or signed: that needs TLS.
 const (
-	handshakeVersion = 2
+	handshakeVersion = 3
 
 	frameHello  = 'H'
 	frameProof  = 'P'
@@ -75,8 +75,8 @@ type Purpose byte
 // The purposes. The acceptor refuses all others.
 const (
 	PurposeRaft Purpose = 'r' // Raft's own messages
-	PurposeHTTP Purpose = 'h' // forwarded requests, and calls between members
-	// PurposeStream is for forwarded requests that the leader may hold for a long time.
+	PurposeHTTP Purpose = 'h' // calls between members
+	// PurposeStream is for clients' requests that are passed on to the leader.
 	PurposeStream Purpose = 's'
 	// PurposeMeet is for one call that nodes without membership may make; see isOpenCall.
 	PurposeMeet Purpose = 'm'
@@ -355,7 +355,7 @@ func readPreamble(r io.Reader) ([]byte, Purpose, error) {
 		return nil, 0, refuse("the dialer speaks TLS and this node does not: give both nodes certificates, or neither (--peer-tls-cert-file); --peer-tls-mode switches it on while they serve")
 	}
 	if !bytes.Equal(preamble[:3], newPreamble(why)[:3]) {
-		return nil, 0, fmt.Errorf("%w: whoever dialed is not a claimq node", errHandshake)
+		return nil, 0, fmt.Errorf("%w: the dialer is not a claimq node", errHandshake)
 	}
 	if preamble[3] != handshakeVersion {
 		return nil, why, refuse("the dialer speaks version %d of the peer protocol, this node speaks %d", preamble[3], handshakeVersion)

@@ -384,7 +384,7 @@ func TestHandshake_bounds(t *testing.T) {
 		want string
 	}{
 		"an oversized hello":   {oversized, ErrRefused, "over the bound"},
-		"a later version":      {future, ErrRefused, "version 3"},
+		"a later version":      {future, ErrRefused, "version 4"},
 		"an unknown purpose":   {newPreamble('x'), ErrRefused, "unknown purpose"},
 		"unknown flags":        {append(newPreamble(PurposeRaft), flags...), ErrRefused, "unknown flags"},
 		"another protocol":     {[]byte("GET / HTTP/1.1\r\n\r\n"), errHandshake, "not a claimq node"},

@@ -1,7 +1,6 @@
 package peer
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/claimq/claimq/internal/bytesize"
 	"github.com/claimq/claimq/internal/httplog"
-	"github.com/claimq/claimq/nodes"
 )
 
 // Bounds of the HTTP side of the peer port.
@@ -27,9 +25,6 @@ const (
 	// forwardHeaderMax bounds the headers of a request or an answer. It must be no less than what
 	// the API accepts.
 	forwardHeaderMax = 16 << 10
-	// forwardTimeoutMax bounds a forwarded request whose context has no deadline: a long poll of 60
-	// s and slack.
-	forwardTimeoutMax = 90 * time.Second
 	// callBodyMax bounds the body and the answer of a call between nodes.
 	callBodyMax = 1 << 20
 	// callTimeoutMax bounds a call whose context has no deadline, and the time that its handler may
@@ -101,7 +96,7 @@ func (p *Port) Ask(ctx context.Context, addr, name string, body []byte) (answer 
 	if isOpenCall(name) {
 		by, err = p.exchangeMeet(ctx, addr, name, req, resp)
 	} else {
-		by, _, err = p.exchange(ctx, addr, req, resp, nil, callTimeoutMax)
+		by, err = p.exchange(ctx, addr, req, resp)
 	}
 	if err != nil {
 		return nil, by, fmt.Errorf("call %s: %w", name, err)
@@ -115,12 +110,12 @@ func (p *Port) Ask(ctx context.Context, addr, name string, body []byte) (answer 
 	return append([]byte(nil), resp.Body()...), by, nil
 }
 
-// exchangeMeet is exchange for an open call, over a connection of its own.
+// exchangeMeet is exchange for an open call, over a separate connection.
 func (p *Port) exchangeMeet(ctx context.Context, addr, name string, req *fasthttp.Request, resp *fasthttp.Response) (by Hello, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeoutMax)
 	defer cancel()
 	want := ""
-	if !isForWhoever(name) {
+	if !isForAnyNode(name) {
 		if want = p.cfg.TargetUUID(addr); want == "" {
 			return by, fmt.Errorf("no member is known to be at %s", addr)
 		}
@@ -130,64 +125,24 @@ func (p *Port) exchangeMeet(ctx context.Context, addr, name string, req *fasthtt
 		return by, err
 	}
 	defer conn.Close()
-	_, _, err = newPooledConn(conn).roundTrip(ctx, req, resp, nil)
+	_, err = newPooledConn(conn).roundTrip(ctx, req, resp)
 	return conn.other, err
 }
 
-// Forward sends req, an API request, to the node at addr and fills resp with its answer. It sends
-// at most once. room, if not nil, is called with the size of the answer's body before it is read;
-// its error drops the answer and is wrapped. Errors: nodes.ErrNoLeader, or nodes.ErrShuttingDown if
-// this port is closed (nothing was sent); nodes.ErrOutcomeUnknown (something may have been sent,
-// and no complete answer arrived). On an error resp is empty.
-func (p *Port) Forward(ctx context.Context, addr string, req *fasthttp.Request, resp *fasthttp.Response, room func(n int) error) error {
-	// Clients must not make calls between nodes, whatever the form of their request line: the path
-	// is parsed here and sent as parsed.
-	if bytes.HasPrefix(req.URI().PathOriginal(), []byte(callPathPrefix)) {
-		resp.Reset()
-		setError(resp, fasthttp.StatusNotFound, "not_found", "no such path")
-		return nil
-	}
-	// Connection headers are hop by hop: neither the client's wish to close its connection nor the
-	// peer's concerns the other connection.
-	clientCloses := req.Header.ConnectionClose()
-	req.Header.ResetConnectionClose()
-	req.Header.Del(fasthttp.HeaderExpect)
-	_, sent, err := p.exchange(ctx, addr, req, resp, room, forwardTimeoutMax)
-	if clientCloses {
-		req.Header.SetConnectionClose()
-	}
-	resp.Header.ResetConnectionClose()
-	switch {
-	case err == nil:
-		return nil
-	case sent:
-		return fmt.Errorf("forward to %s: %w: %w", addr, nodes.ErrOutcomeUnknown, err)
-	case p.ctx.Err() != nil:
-		return fmt.Errorf("forward to %s: %w", addr, nodes.ErrShuttingDown)
-	default:
-		return fmt.Errorf("forward to %s: %w: %w", addr, nodes.ErrNoLeader, err)
-	}
-}
-
-// exchange sends req to the member at addr and reads the answer of by. sent reports whether a byte
-// of req may have left this node. room is as in Forward.
-func (p *Port) exchange(ctx context.Context, addr string, req *fasthttp.Request, resp *fasthttp.Response, room func(n int) error, timeoutMax time.Duration) (by Hello, sent bool, err error) {
-	resp.Reset()
-	ctx, cancel := context.WithTimeout(ctx, timeoutMax)
+// exchange sends req to the member at addr and reads the answer of by.
+func (p *Port) exchange(ctx context.Context, addr string, req *fasthttp.Request, resp *fasthttp.Response) (by Hello, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeoutMax)
 	defer cancel()
 	pool := p.acquirePool(addr)
 	defer p.releasePool(pool)
 	c, err := pool.get(ctx)
 	if err != nil {
-		return by, false, err
+		return by, err
 	}
 	by = c.other
-	sent, reusable, err := c.roundTrip(ctx, req, resp, room)
-	if err != nil {
-		resp.Reset()
-	}
+	reusable, err := c.roundTrip(ctx, req, resp)
 	pool.put(c, reusable)
-	return by, sent, err
+	return by, err
 }
 
 // newServer returns the server for connections of purpose http. It never listens: the port hands it
@@ -233,7 +188,7 @@ func (p *Port) serveMeet(c *peerConn) {
 	if oldest != nil {
 		_ = oldest.Close()
 	}
-	_ = p.meets.ServeConn(&httpConn{peerConn: c})
+	_ = p.meets.ServeConn(c)
 	_ = c.Close()
 	p.mu.Lock()
 	p.meeting.Remove(place) // no effect if it was cut off
@@ -250,17 +205,16 @@ func (p *Port) handleMeet(ctx *fasthttp.RequestCtx) {
 	p.handleCall(ctx, name)
 }
 
-// handleHTTP answers requests of members.
+// handleHTTP answers calls of members.
 func (p *Port) handleHTTP(ctx *fasthttp.RequestCtx) {
-	// Use the path as sent, because a percent-encoded key in an API path must not look like a call.
-	path := string(ctx.Request.Header.RequestURI())
-	if name, ok := strings.CutPrefix(path, callPathPrefix); ok {
-		p.handleCall(ctx, name)
+	// Use the path as sent, because a percent-encoded slash is not a slash.
+	name, ok := strings.CutPrefix(string(ctx.Request.Header.RequestURI()), callPathPrefix)
+	if !ok {
+		answerError(ctx, fasthttp.StatusNotFound, "not_found", "no such call")
 		return
 	}
-	from, _ := peerOf(ctx)
-	p.answerForwarded(ctx, from)
-	if c, ok := ctx.Conn().(*httpConn); ok && c.retired.Load() {
+	p.handleCall(ctx, name)
+	if c, ok := ctx.Conn().(*peerConn); ok && c.retired.Load() {
 		ctx.SetConnectionClose()
 	}
 }
@@ -322,7 +276,7 @@ func (p *Port) handleCall(ctx *fasthttp.RequestCtx, name string) {
 
 // peerOf returns the node that sent the request on the peer port.
 func peerOf(ctx *fasthttp.RequestCtx) (Hello, bool) {
-	c, ok := ctx.Conn().(*httpConn)
+	c, ok := ctx.Conn().(*peerConn)
 	if !ok {
 		return Hello{}, false
 	}

@@ -26,9 +26,7 @@ const (
 	roundTripBuffer = 4 << 10
 )
 
-// connPool holds the HTTP connections to one peer address. An HTTP client would not do,
-// because every failure must tell whether a byte of the request may have left, and nothing
-// may be retried.
+// connPool holds the connections for calls to one peer address.
 type connPool struct {
 	port *Port
 	addr string
@@ -43,17 +41,9 @@ type connPool struct {
 // pooledConn is a connection with its buffers, used by one caller at a time.
 type pooledConn struct {
 	*peerConn
-	r       *bufio.Reader
-	w       *bufio.Writer
-	written int64 // bytes of the current request accepted by the kernel
-	usedAt  time.Time
-}
-
-// Write counts the bytes that really left, below the buffer w.
-func (c *pooledConn) Write(b []byte) (int, error) {
-	n, err := c.peerConn.Write(b)
-	c.written += int64(n)
-	return n, err
+	r      *bufio.Reader
+	w      *bufio.Writer
+	usedAt time.Time
 }
 
 // acquirePool returns the pool for addr; releasePool must follow.
@@ -196,21 +186,18 @@ func (pool *connPool) isEmpty() bool {
 // cannot be known to be complete.
 var errNoLength = errors.New("the answer does not say how long it is")
 
-// roundTrip sends req once and reads the answer. ctx must have a deadline. sent reports
-// whether a byte may have left; reusable whether the connection can be used again. room is
-// as in readAnswerBody.
-func (c *pooledConn) roundTrip(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response, room func(n int) error) (sent, reusable bool, err error) {
+// roundTrip sends req once and reads the answer. ctx must have a deadline. reusable reports whether
+// the connection can be used again.
+func (c *pooledConn) roundTrip(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) (reusable bool, err error) {
 	deadline, _ := ctx.Deadline()
 	if err := c.SetDeadline(deadline); err != nil {
-		return false, false, err
+		return false, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(aLongTimeAgo()) })
-	c.written = 0
 	c.w.Reset(c)
 	err = writeRequest(c.w, req)
 	if err == nil {
-		resp.SkipBody = req.Header.IsHead()
-		err = readAnswerBody(c.r, resp, room)
+		err = readAnswerBody(c.r, resp, nil)
 	}
 	// If the context ends at this moment it may still change the deadline.
 	untouched := stop()
@@ -218,17 +205,11 @@ func (c *pooledConn) roundTrip(ctx context.Context, req *fasthttp.Request, resp 
 		err = fmt.Errorf("%w: %w", ctx.Err(), err)
 	}
 	reusable = err == nil && untouched && !resp.ConnectionClose() && c.r.Buffered() == 0
-	return c.written > 0, reusable, err
+	return reusable, err
 }
 
-// writeRequest writes req as it was received, with its original path, because a
-// percent-encoded slash in a key is not a slash.
+// writeRequest writes req.
 func writeRequest(w *bufio.Writer, req *fasthttp.Request) error {
-	req.URI().DisablePathNormalizing = true
-	if (req.Header.IsGet() || req.Header.IsHead()) && len(req.Body()) == 0 {
-		// Otherwise an empty chunked body would be announced and never sent.
-		req.Header.SetContentLength(0)
-	}
 	if err := req.Write(w); err != nil {
 		return fmt.Errorf("send request: %w", err)
 	}

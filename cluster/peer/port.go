@@ -132,6 +132,8 @@ type Port struct {
 	streams atomic.Int64   // inbound streams under way, at most streamsMax
 	waits   sync.WaitGroup // streams in both directions; Add under mu only
 	readers sync.Pool      // of *bufio.Reader, forwardHeaderMax each
+	// contexts are *fasthttp.RequestCtx of answered requests, messages *[]byte of sent ones.
+	contexts, messages sync.Pool
 
 	looking sync.Mutex // held while connections are checked for coverage
 
@@ -188,6 +190,8 @@ func Listen(cfg Config) (*Port, error) {
 		clients:    make(map[streamTarget]*streamClient),
 	}
 	p.readers.New = func() any { return bufio.NewReaderSize(nil, forwardHeaderMax) }
+	p.contexts.New = func() any { return new(fasthttp.RequestCtx) }
+	p.messages.New = func() any { return new([]byte) }
 	p.server, p.meets = newServer(p), newMeetServer(p)
 	p.start(p.runAccept)
 	p.start(p.runIdleReaper)
@@ -449,9 +453,7 @@ func (p *Port) serve(conn net.Conn, end func()) {
 		return
 	}
 	// The server closes the connection; the reason does not matter.
-	served := &httpConn{peerConn: c}
-	_ = p.server.ServeConn(served)
-	served.over()
+	_ = p.server.ServeConn(c)
 	_ = c.Close()
 }
 
@@ -490,7 +492,7 @@ func (p *Port) greet(conn net.Conn) (*peerConn, error) {
 }
 
 // lingerClose closes a refused connection so that the dialer can read the reason: closing
-// with unread bytes would send a reset and discard the answer. What it reads is bounded in
+// with unread bytes would send a reset and discard the answer. Reading is bounded in
 // bytes and by the handshake's deadline.
 func (p *Port) lingerClose(c *peerConn) {
 	defer c.Close()

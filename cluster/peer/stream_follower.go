@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,75 +17,91 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// streamGoneTimeout bounds how long a request without a caller waits for the leader's
-// answer, which says whether something was done.
+// streamGoneTimeout bounds how long a request that the leader holds waits, once its caller has
+// gone, for the leader's answer, which says whether something was done.
 const streamGoneTimeout = 10 * time.Second
 
 // errStreamLost is returned for requests whose connection ended before the answer.
 var errStreamLost = errors.New("the connection to the leader was lost")
 
-// ForwardWaiting is Forward to the node at addr with that UUID, over the connection that
-// all such requests share.
-func (p *Port) ForwardWaiting(ctx context.Context, addr, uuid string, req *fasthttp.Request, resp *fasthttp.Response) error {
-	var payload bytes.Buffer
-	w := bufio.NewWriterSize(&payload, 512)
-	if err := writeRequest(w, req); err != nil {
-		return fmt.Errorf("forward to %s: %w: %w", addr, nodes.ErrNoLeader, err)
-	}
-	if payload.Len() > streamRequestMax {
-		return p.Forward(ctx, addr, req, resp, nil)
-	}
+// Forward passes req, a client's request, on to the node at addr with that UUID, at most once, and
+// fills resp with its answer. The nodes' information about the request travels with it. ctx says
+// how long the answer is wanted, until the leader holds the request; then pass.Held says it, and
+// the leader is told when that has ended, and its answer to that is returned like any other.
+// Errors: nodes.ErrNoLeader, or nodes.ErrShuttingDown if this port is closed (nothing was sent);
+// nodes.ErrOutcomeUnknown (something may have been sent, and no complete answer arrived). On an
+// error resp is empty.
+func (p *Port) Forward(ctx context.Context, addr, uuid string, pass nodes.Passing, req *fasthttp.Request, resp *fasthttp.Response) (nodes.Passed, error) {
 	resp.Reset()
 	if !p.enterStream() {
-		return fmt.Errorf("forward to %s: %w", addr, nodes.ErrShuttingDown)
+		return nodes.Passed{}, fmt.Errorf("forward to %s: %w", addr, nodes.ErrShuttingDown)
 	}
 	defer p.waits.Done()
-	sent, err := p.exchangeStream(ctx, streamTarget{addr: addr, uuid: uuid}, payload.Bytes(), resp)
+	passed, sent, err := p.exchangeStream(ctx, streamTarget{addr: addr, uuid: uuid}, &pass, req, resp)
 	switch {
 	case err == nil:
-		return nil
+		return passed, nil
 	case sent:
 		resp.Reset()
-		return fmt.Errorf("forward to %s: %w: %w", addr, nodes.ErrOutcomeUnknown, err)
+		err = fmt.Errorf("forward to %s: %w: %w", addr, nodes.ErrOutcomeUnknown, err)
 	case p.ctx.Err() != nil:
-		return fmt.Errorf("forward to %s: %w", addr, nodes.ErrShuttingDown)
+		err = fmt.Errorf("forward to %s: %w", addr, nodes.ErrShuttingDown)
 	default:
-		return fmt.Errorf("forward to %s: %w: %w", addr, nodes.ErrNoLeader, err)
+		err = fmt.Errorf("forward to %s: %w: %w", addr, nodes.ErrNoLeader, err)
 	}
+	return nodes.Passed{}, err
 }
 
-// exchangeStream sends a request and reads its answer. sent reports whether the other node
-// may have received it.
-func (p *Port) exchangeStream(ctx context.Context, to streamTarget, payload []byte, resp *fasthttp.Response) (sent bool, err error) {
+// exchangeStream sends a request and reads its answer. sent reports whether the other node may have
+// received it.
+func (p *Port) exchangeStream(ctx context.Context, to streamTarget, pass *nodes.Passing, req *fasthttp.Request, resp *fasthttp.Response) (passed nodes.Passed, sent bool, err error) {
 	s, wait, err := p.openStream(ctx, to)
 	if err != nil {
-		return false, err
+		return passed, false, err
 	}
-	if err := s.send(frameRequest, wait.stream, payload); err != nil {
+	a := streamAnswer{client: s, wait: wait, room: pass.Room, resp: resp}
+	if err := a.enter(ctx); err != nil {
 		s.drop(wait)
-		return false, err // it was not sent completely, so it was not read
+		return passed, false, err
 	}
-	answer, err := s.await(ctx, wait)
+	defer a.leave()
+	buffer := p.messages.Get().(*[]byte)
+	message := appendRequest(appendPassing(newMessage(*buffer), pass), req)
+	err = s.sendParts(frameRequestPart, frameRequest, wait.stream, message, nil)
+	p.putMessage(buffer, message)
 	if err != nil {
-		return true, err
+		s.drop(wait)
+		return passed, false, err // it was not sent completely, so it was not read
 	}
-	r := p.readers.Get().(*bufio.Reader)
-	defer p.readers.Put(r)
-	r.Reset(bytes.NewReader(answer))
-	defer r.Reset(nil)
-	return true, readAnswerBody(r, resp, nil)
+	err = a.await(ctx, pass.Held)
+	if err != nil || wait.flags&flagTell == 0 {
+		s.drop(wait)
+	}
+	if err != nil {
+		a.tell(false)
+		return passed, true, err
+	}
+	passed.GivenUp, passed.OpRefused = wait.flags&flagGivenUp != 0, wait.flags&flagOpRefused != 0
+	if wait.flags&flagTell != 0 {
+		passed.Delivered = func(ok bool) {
+			s.drop(wait)
+			a.tell(ok)
+		}
+	}
+	return passed, true, nil
 }
 
 // streamTarget identifies the node at the other end.
 type streamTarget struct{ addr, uuid string }
 
-// streamClient is the connection shared by this node's requests to one node. It is dialed
-// for the first of them.
+// streamClient is the connection shared by this node's requests to one node. It is dialed for the
+// first of them.
 type streamClient struct {
 	port  *Port
 	to    streamTarget
 	ready chan struct{} // closed when dialing has succeeded or failed
 	lost  chan struct{} // closed when no more answers will arrive
+	turns chan struct{} // one for each request under way that the leader does not hold, streamsAtOnce
 
 	// One of these is set before ready is closed.
 	*frameConn
@@ -95,16 +113,23 @@ type streamClient struct {
 	idleSince time.Time // when the last stream ended
 }
 
-// streamWait is one request waiting for its answer.
+// streamWait is one request waiting for its answer. The client's mu guards what the reader sets,
+// until whole is true; after that, nothing changes.
 type streamWait struct {
 	stream uint32
-	answer []byte        // what has arrived so far; owned by the reader until done
-	done   chan struct{} // closed when the answer is complete
+	news   chan struct{} // has one when something below has changed
+
+	held  bool          // the leader may hold the request
+	wait  time.Duration // for so long
+	flags byte          // of the answer
+	some  bool          // the first part has arrived
+	whole bool
+	text  []byte // the answer as far as it has arrived
 }
 
 // openStream returns a new stream to the node, over the existing connection or a new one.
 func (p *Port) openStream(ctx context.Context, to streamTarget) (*streamClient, *streamWait, error) {
-	for {
+	for ctx.Err() == nil {
 		s := p.streamTo(to)
 		select {
 		case <-s.ready:
@@ -121,6 +146,7 @@ func (p *Port) openStream(ctx context.Context, to streamTarget) (*streamClient, 
 		}
 		// It was lost in between and removed from the port, so the next one is new.
 	}
+	return nil, nil, context.Cause(ctx)
 }
 
 // streamTo returns the connection to the node, which may still be dialing.
@@ -131,7 +157,7 @@ func (p *Port) streamTo(to streamTarget) *streamClient {
 		return s
 	}
 	s := &streamClient{
-		ready: make(chan struct{}), lost: make(chan struct{}), port: p, to: to,
+		ready: make(chan struct{}), lost: make(chan struct{}), turns: make(chan struct{}, streamsAtOnce), port: p, to: to,
 		waits: make(map[uint32]*streamWait), idleSince: time.Now(),
 	}
 	if p.closed {
@@ -188,21 +214,17 @@ func (s *streamClient) open() *streamWait {
 	for s.waits[s.next] != nil {
 		s.next++
 	}
-	wait := &streamWait{stream: s.next, done: make(chan struct{})}
+	wait := &streamWait{stream: s.next, news: make(chan struct{}, 1)}
 	s.waits[s.next] = wait
 	s.next++
 	return wait
 }
 
-// drop removes a stream whose answer is no longer wanted.
+// drop removes a stream whose request is over.
 func (s *streamClient) drop(wait *streamWait) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.endLocked(wait)
-}
-
-func (s *streamClient) endLocked(wait *streamWait) {
-	if s.waits[wait.stream] == wait {
+	if s.waits[wait.stream] == wait { // s.waits is nil once the connection is lost
 		delete(s.waits, wait.stream)
 		s.idleSince = time.Now()
 	}
@@ -216,7 +238,7 @@ func (s *streamClient) read() error {
 			return err
 		}
 		switch f.kind {
-		case framePart, frameLastPart:
+		case frameHeld, framePart, frameLastPart:
 			err = s.take(f)
 		case framePing:
 		default:
@@ -228,68 +250,190 @@ func (s *streamClient) read() error {
 	}
 }
 
-// take adds a part to its answer.
+// take notes what the leader sends for a stream.
 func (s *streamClient) take(f frame) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	wait := s.waits[f.stream]
-	if wait == nil {
-		return nil // the answer is no longer wanted
+	if wait == nil || wait.whole { // the answer is no longer wanted
+		s.mu.Unlock()
+		if f.kind == frameLastPart && len(f.payload) > 0 && f.payload[0]&flagTell != 0 {
+			// Not here, because while it reads no answers the leader may read nothing either.
+			s.port.start(func() { _ = s.send(frameUndelivered, f.stream) })
+		}
+		return nil
 	}
-	if len(wait.answer)+len(f.payload) > forwardAnswerMax {
+	defer s.mu.Unlock()
+	switch {
+	case f.kind == frameHeld && len(f.payload) == 4:
+		wait.held, wait.wait = true, time.Duration(binary.BigEndian.Uint32(f.payload))*time.Millisecond
+	case f.kind == frameHeld || !wait.some && len(f.payload) == 0:
+		return fmt.Errorf("%w: %q of %d bytes", errStreamFrame, f.kind, len(f.payload))
+	case !wait.some:
+		wait.some, wait.flags, wait.text = true, f.payload[0], f.payload[1:]
+	case len(wait.text)+len(f.payload) > forwardAnswerMax+forwardHeaderMax:
 		return fmt.Errorf("%w: an answer over the bound of %s", errStreamFrame, bytesize.Text(forwardAnswerMax))
+	default:
+		wait.text = append(wait.text, f.payload...)
 	}
-	if wait.answer == nil {
-		wait.answer = f.payload
-	} else {
-		wait.answer = append(wait.answer, f.payload...)
-	}
-	if f.kind == frameLastPart {
-		s.endLocked(wait)
-		close(wait.done)
+	wait.whole = f.kind == frameLastPart
+	select {
+	case wait.news <- struct{}{}:
+	default:
 	}
 	return nil
 }
 
-// await returns the answer. When ctx ends the leader is told, and its answer to that is
-// still awaited.
-func (s *streamClient) await(ctx context.Context, wait *streamWait) ([]byte, error) {
+// streamAnswer is the wait for the answer of a stream.
+type streamAnswer struct {
+	client *streamClient
+	wait   *streamWait
+	room   func(n int) error
+	resp   *fasthttp.Response
+	turn   bool // it has one of the client's turns
+}
+
+// enter waits for the request's turn to be sent.
+func (a *streamAnswer) enter(ctx context.Context) error {
 	select {
-	case <-wait.done:
-		return wait.answer, nil
-	case <-s.lost:
-		return s.afterLoss(wait)
+	case a.client.turns <- struct{}{}:
+		a.turn = true
+		return nil
 	case <-ctx.Done():
-	}
-	if err := s.send(frameCancel, wait.stream, nil); err != nil {
-		s.drop(wait)
-		return nil, err
-	}
-	timer := time.NewTimer(streamGoneTimeout)
-	defer timer.Stop()
-	select {
-	case <-wait.done:
-		return wait.answer, nil
-	case <-s.lost:
-		return s.afterLoss(wait)
-	case <-timer.C:
-		s.drop(wait)
-		return nil, context.Cause(ctx)
+		return fmt.Errorf("wait for the answers to %d requests: %w", streamsAtOnce, ended(ctx))
+	case <-a.client.lost:
+		return errStreamLost
 	}
 }
 
-// afterLoss returns the answer if it was complete before the connection was lost.
-func (s *streamClient) afterLoss(wait *streamWait) ([]byte, error) {
-	select {
-	case <-wait.done:
-		return wait.answer, nil
-	default:
-		return nil, errStreamLost
+// leave ends the request's turn.
+func (a *streamAnswer) leave() {
+	if a.turn {
+		a.turn = false
+		<-a.client.turns
 	}
 }
 
-// ping sends pings until the connection ends, and closes a connection that has been idle
-// for long.
+// await reads the answer. When the answer is no longer wanted the leader is told; if it may hold
+// the request, its answer to that is still awaited.
+func (a *streamAnswer) await(ctx context.Context, held func(time.Duration) context.Context) error {
+	s, wait := a.client, a.wait
+	var late *time.Timer
+	var over <-chan time.Time
+	isHeld, fetched := false, false
+	for unwanted := ctx.Done(); ; {
+		select {
+		case <-wait.news:
+		case <-s.lost:
+			if s.mu.Lock(); !wait.whole {
+				s.mu.Unlock()
+				return errStreamLost
+			}
+			s.mu.Unlock()
+		case <-unwanted:
+			unwanted = nil
+			if err := s.send(frameCancel, wait.stream); err != nil {
+				return err
+			}
+			if !isHeld {
+				return ended(ctx)
+			}
+			late = time.NewTimer(streamGoneTimeout)
+			defer late.Stop()
+			over = late.C
+		case <-over:
+			return ended(ctx)
+		}
+		s.mu.Lock()
+		may, holdFor, some, whole := wait.held, wait.wait, wait.some, wait.whole
+		s.mu.Unlock()
+		if may && !isHeld && held != nil {
+			ctx, isHeld = held(holdFor), true
+			unwanted = ctx.Done()
+			a.leave()
+		}
+		switch {
+		case whole:
+			return a.read(fetched)
+		case some && !fetched:
+			fetched = true
+			if err := a.fetch(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// ended returns why ctx has ended.
+func ended(ctx context.Context) error {
+	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
+		return fmt.Errorf("%w: %w", ctx.Err(), cause)
+	}
+	return ctx.Err()
+}
+
+// fetch asks for the rest of a large answer, if there is room for it.
+func (a *streamAnswer) fetch() error {
+	s, wait := a.client, a.wait
+	var head fasthttp.ResponseHeader
+	s.mu.Lock()
+	text := wait.text
+	s.mu.Unlock()
+	if err := head.Read(bufio.NewReaderSize(bytes.NewReader(text), forwardHeaderMax)); err != nil {
+		return fmt.Errorf("read answer: %w", endIsUnexpected(err))
+	}
+	size := head.ContentLength()
+	err := error(nil)
+	switch {
+	case size < 0:
+		err = errNoLength
+	case size > forwardAnswerMax:
+		err = fasthttp.ErrBodyTooLarge
+	case a.room != nil:
+		err = a.room(size)
+	}
+	if err != nil {
+		// If that fails, the connection is closed.
+		_ = s.send(frameCancel, wait.stream)
+		return fmt.Errorf("read answer of %d bytes: %w", size, err)
+	}
+	s.mu.Lock()
+	wait.text = slices.Grow(wait.text, max(len(text)+size-len(wait.text), 0))
+	s.mu.Unlock()
+	return s.send(frameMore, wait.stream)
+}
+
+// read fills resp with the answer, which has arrived.
+func (a *streamAnswer) read(hasRoom bool) error {
+	if a.wait.flags&flagGivenUp != 0 {
+		return nil
+	}
+	room := a.room
+	if hasRoom {
+		room = nil
+	}
+	r := a.client.port.readers.Get().(*bufio.Reader)
+	defer a.client.port.readers.Put(r)
+	r.Reset(bytes.NewReader(a.wait.text))
+	defer r.Reset(nil)
+	a.wait.text = nil
+	return readAnswerBody(r, a.resp, room)
+}
+
+// tell tells the leader whether the answer was delivered, if it wants to know.
+func (a *streamAnswer) tell(delivered bool) {
+	// The first part of the answer says so. An answer of one part that arrives later is answered by take.
+	if !a.wait.some || a.wait.flags&flagTell == 0 {
+		return
+	}
+	kind := byte(frameUndelivered)
+	if delivered {
+		kind = frameDelivered
+	}
+	// If that fails, the connection is closed.
+	_ = a.client.send(kind, a.wait.stream)
+}
+
+// ping sends pings until the connection ends, and closes a connection that has been idle for long.
 func (s *streamClient) ping() {
 	ticker := time.NewTicker(streamPingInterval)
 	defer ticker.Stop()
@@ -299,7 +443,7 @@ func (s *streamClient) ping() {
 			return
 		case <-ticker.C:
 		}
-		if s.retire() || s.send(framePing, 0, nil) != nil {
+		if s.retire() || s.send(framePing, 0) != nil {
 			_ = s.conn.Close()
 			return
 		}

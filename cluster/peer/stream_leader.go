@@ -4,41 +4,93 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
-	"strconv"
 	"sync"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/internal/bytesize"
 	"github.com/claimq/claimq/internal/httplog"
+	"github.com/claimq/claimq/nodes"
 )
 
-// errCallerGone is the cause with which a request's context ends when its caller, or the
-// node that forwarded it, has left.
-var errCallerGone = errors.New("the caller has gone")
+// Errors for which an answer does not reach the other node.
+var (
+	// errCallerGone is the cause with which a request's context ends when its caller, or the
+	// node that forwarded it, has left.
+	errCallerGone = errors.New("the caller has gone")
+	// errNotFetched is returned if the other node does not ask for the rest of an answer in time.
+	errNotFetched = errors.New("the other node did not ask for the rest of the answer")
+)
 
-// streamConn is the connection as seen by the handler of a stream's request. The handler
-// can get the caller's context, and register what to do if the answer does not reach the
-// other node. One goroutine uses it.
-type streamConn struct {
+// streamCall is a request of a stream: the connection as its handler sees it. What has no other
+// protection belongs to the goroutine that answers it.
+type streamCall struct {
 	net.Conn
-	caller context.Context
-	unsent func()
-	// written is called once the answer is sent, or never will be.
+	server *streamServer
+	stream uint32
+
+	request []byte // as far as it has arrived; until it is answered it belongs to the reader
+	refused string // the text of an overload with which it is answered, "" if it is not
+	pass    nodes.Passing
+	says    nodes.Passed // of the answer
 	written func()
+
+	// Guarded by the server's mu.
+	begun    bool // the request has arrived
+	answered bool // whether the answer was delivered may be told
+	sent     bool // only that is missing
+	gone     bool // the answer is no longer wanted
+	wanted   context.Context
+	cancel   context.CancelCauseFunc // of wanted; nil: nothing has asked for it
+	more     chan struct{}           // for m; nil: nothing waits for it
 }
 
-// Caller returns a context that ends when the answer is no longer wanted.
-func (c *streamConn) Caller() context.Context { return c.caller }
+// Passing returns what the other node says of the request.
+func (c *streamCall) Passing() nodes.Passing { return c.pass }
 
-// OnUnsent makes fn be called if the answer certainly does not reach the other node
-// completely. The last fn counts; nil removes it.
-func (c *streamConn) OnUnsent(fn func()) { c.unsent = fn }
+// Passed returns what to say to the other node about the answer; the handler fills it in.
+// Delivered is called with false if the answer does not reach the client, and with true if it has.
+// It is not called if the connection was lost in between.
+func (c *streamCall) Passed() *nodes.Passed { return &c.says }
 
 // OnWritten makes fn be called once the answer is written, or never will be.
-func (c *streamConn) OnWritten(fn func()) { c.written = fn }
+func (c *streamCall) OnWritten(fn func()) { c.written = fn }
+
+// Hold tells the other node that the request may be held for wait, and returns a context that ends
+// when its answer is no longer wanted.
+func (c *streamCall) Hold(wait time.Duration) context.Context {
+	ctx := c.want()
+	// If that fails, the connection is closed, which ends the context.
+	_ = c.server.send(frameHeld, c.stream, binary.BigEndian.AppendUint32(nil, uint32(min(wait.Milliseconds(), 1<<32-1)))...) //nolint:gosec // bounded here
+	return ctx
+}
+
+// want returns a context that ends when the answer is no longer wanted.
+func (c *streamCall) want() context.Context {
+	s := c.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.cancel == nil {
+		c.wanted, c.cancel = context.WithCancelCause(s.port.ctx)
+		if c.gone {
+			c.cancel(errCallerGone)
+		}
+	}
+	return c.wanted
+}
+
+// leaveLocked notes that the answer is no longer wanted.
+func (c *streamCall) leaveLocked() {
+	c.gone = true
+	if c.cancel != nil {
+		c.cancel(errCallerGone)
+	}
+}
 
 // streamServer answers the streams of one connection.
 type streamServer struct {
@@ -47,19 +99,24 @@ type streamServer struct {
 	from Hello
 	wg   sync.WaitGroup // requests under way
 
-	mu      sync.Mutex
-	callers map[uint32]context.CancelCauseFunc // by stream
+	mu    sync.Mutex
+	calls map[uint32]*streamCall
+	over  bool // the connection has ended
 }
 
-// serveStreams answers the requests on c until it ends, which also ends the callers'
-// contexts. It returns when all requests are over, and closes c.
+// serveStreams answers the requests on c until it ends, which also ends the callers' contexts. It
+// returns when all requests are over, and closes c.
 func (p *Port) serveStreams(c *peerConn) {
-	s := &streamServer{frameConn: newFrameConn(c), port: p, from: c.other, callers: make(map[uint32]context.CancelCauseFunc)}
+	s := &streamServer{frameConn: newFrameConn(c), port: p, from: c.other, calls: make(map[uint32]*streamCall)}
 	err := s.run()
 	_ = c.Close()
 	s.mu.Lock()
-	for _, gone := range s.callers {
-		gone(errCallerGone)
+	s.over = true
+	for _, call := range s.calls {
+		call.leaveLocked()
+		if call.sent || !call.begun {
+			s.endLocked(call)
+		}
 	}
 	s.mu.Unlock()
 	s.wg.Wait()
@@ -73,12 +130,12 @@ func (s *streamServer) run() error {
 			return err
 		}
 		switch f.kind {
-		case frameRequest:
-			err = s.begin(f)
-		case frameCancel:
-			s.cancel(f.stream)
+		case frameRequestPart, frameRequest:
+			err = s.take(f)
+		case frameCancel, frameMore, frameDelivered, frameUndelivered:
+			s.told(f)
 		case framePing:
-			err = s.send(framePing, 0, nil)
+			err = s.send(framePing, 0)
 		default:
 			err = fmt.Errorf("%w: %q from a follower", errStreamFrame, f.kind)
 		}
@@ -88,105 +145,187 @@ func (s *streamServer) run() error {
 	}
 }
 
-// begin starts answering a request.
-func (s *streamServer) begin(f frame) error {
-	if !s.port.enterStream() {
-		return s.refuse(f.stream, "shutting_down", "the leader is shutting down")
-	}
-	caller, gone := context.WithCancelCause(s.port.ctx)
+// take adds a part to its request, and starts answering a whole one.
+func (s *streamServer) take(f frame) error {
 	s.mu.Lock()
-	_, taken := s.callers[f.stream]
-	if !taken {
-		s.callers[f.stream] = gone
+	call := s.calls[f.stream]
+	if call == nil {
+		call = s.openLocked(f.stream)
 	}
+	taken := call.begun
+	call.begun = f.kind == frameRequest
 	s.mu.Unlock()
-	if taken {
-		gone(nil)
-		s.port.waits.Done()
+	switch {
+	case taken:
 		return fmt.Errorf("%w: stream %d is in use", errStreamFrame, f.stream)
+	case len(call.request)+len(f.payload) > streamRequestMax:
+		return fmt.Errorf("%w: a request over the bound of %s", errStreamFrame, bytesize.Text(streamRequestMax))
+	case call.refused != "":
+	case call.request == nil:
+		call.request = f.payload
+	default:
+		call.request = append(call.request, f.payload...)
 	}
-	if s.port.streams.Add(1) > streamsMax {
-		s.end(f.stream, gone)
-		defer s.port.waits.Done()
-		return s.refuse(f.stream, "overloaded", "as many requests wait at the leader as it takes")
+	if f.kind == frameRequestPart {
+		return nil
 	}
-	s.wg.Add(1)
-	go func() {
-		defer s.wg.Done()
-		defer s.port.waits.Done()
-		s.answer(caller, f, gone)
-	}()
+	s.wg.Go(func() { s.answer(call) })
 	return nil
 }
 
-// refuse answers a request without handling it.
-func (s *streamServer) refuse(stream uint32, code, text string) error {
-	var resp fasthttp.Response
-	setError(&resp, fasthttp.StatusServiceUnavailable, code, text)
-	resp.Header.Set(fasthttp.HeaderRetryAfter, "1")
-	return s.sendAnswer(stream, appendAnswer(nil, &resp))
+// openLocked counts a request, or notes with what to refuse it.
+func (s *streamServer) openLocked(stream uint32) *streamCall {
+	call := &streamCall{Conn: s.conn, server: s, stream: stream}
+	switch {
+	case !s.port.enterStream():
+		call.refused = "shutting_down"
+	case s.port.streams.Add(1) > streamsMax:
+		s.port.streams.Add(-1)
+		s.port.waits.Done()
+		call.refused = "overloaded"
+	}
+	s.calls[stream] = call
+	return call
 }
 
-// end removes a stream, so that a later cancel has no effect.
-func (s *streamServer) end(stream uint32, gone context.CancelCauseFunc) {
-	s.mu.Lock()
-	delete(s.callers, stream)
-	s.mu.Unlock()
-	gone(nil)
-	s.port.streams.Add(-1)
+// endLocked removes a request, once.
+func (s *streamServer) endLocked(call *streamCall) {
+	if s.calls[call.stream] != call {
+		return
+	}
+	delete(s.calls, call.stream)
+	if call.cancel != nil {
+		call.cancel(nil)
+	}
+	if call.refused == "" {
+		s.port.streams.Add(-1)
+		s.port.waits.Done()
+	}
 }
 
-func (s *streamServer) cancel(stream uint32) {
+// told takes note of what the follower says of a request. One that is over already is ignored.
+func (s *streamServer) told(f frame) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if gone := s.callers[stream]; gone != nil {
-		gone(errCallerGone)
+	call := s.calls[f.stream]
+	switch {
+	case call == nil:
+	case f.kind == frameCancel:
+		call.leaveLocked()
+	case f.kind == frameMore && call.more != nil:
+		select {
+		case call.more <- struct{}{}:
+		default:
+		}
+	case f.kind != frameMore && call.answered:
+		delivered := f.kind == frameDelivered
+		s.wg.Go(func() { call.says.Delivered(delivered) }) // it may propose a command
+		s.endLocked(call)
 	}
 }
 
-// answer handles one request and sends the answer.
-func (s *streamServer) answer(caller context.Context, f frame, gone context.CancelCauseFunc) {
-	var ctx fasthttp.RequestCtx
-	conn := &streamConn{Conn: s.conn, caller: caller}
-	ctx.Init2(conn, httplog.Logger{Log: s.port.log, Message: "peer port"}, true)
-	if err := s.port.parseRequest(f.payload, &ctx.Request); err != nil {
-		answerBroken(&ctx, err)
+// answer answers one request.
+func (s *streamServer) answer(call *streamCall) {
+	ctx := s.port.contexts.Get().(*fasthttp.RequestCtx)
+	defer s.port.contexts.Put(ctx)
+	ctx.Init2(call, httplog.Logger{Log: s.port.log, Message: "peer port"}, true)
+	s.handle(call, ctx)
+	s.sendAnswer(call, &ctx.Response)
+	ctx.Request.Reset()
+	ctx.Response.Reset()
+	ctx.ResetUserValues()
+	if call.written != nil {
+		call.written()
+	}
+}
+
+// handle makes the answer.
+func (s *streamServer) handle(call *streamCall, ctx *fasthttp.RequestCtx) {
+	if call.refused != "" {
+		answerError(ctx, fasthttp.StatusServiceUnavailable, call.refused, "the leader is shutting down, or as many requests wait there as it takes")
+		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, "1")
+		return
+	}
+	pass, text, err := parsePassing(call.request)
+	call.pass, call.request = pass, nil
+	if err == nil {
+		err = s.port.parseRequest(text, &ctx.Request)
+	}
+	if err != nil {
+		answerBroken(ctx, err)
+		return
+	}
+	s.port.answerForwarded(ctx, s.from)
+}
+
+// sendAnswer sends the answer, and ends the request unless it remains to be seen whether it is
+// delivered.
+func (s *streamServer) sendAnswer(call *streamCall, resp *fasthttp.Response) {
+	flags, tell := byte(0), call.says.Delivered != nil
+	if call.says.OpRefused {
+		flags |= flagOpRefused
+	}
+	if tell {
+		flags |= flagTell
+	}
+	buffer := s.port.messages.Get().(*[]byte)
+	message := append(newMessage(*buffer), flags)
+	if call.says.GivenUp {
+		message[streamHeaderSize] = flagGivenUp
 	} else {
-		s.port.answerForwarded(&ctx, s.from)
+		message = appendAnswer(message, resp)
 	}
-	answer := appendAnswer(nil, &ctx.Response)
-	s.end(f.stream, gone) // before the answer, because the number may then be reused
-	if err := s.sendAnswer(f.stream, answer); err != nil && conn.unsent != nil {
-		conn.unsent()
+	s.mu.Lock()
+	call.answered = tell
+	if len(message) > streamHeaderSize+streamPartMax {
+		call.more = make(chan struct{}, 1)
+	} else if !tell {
+		s.endLocked(call) // before the answer, because the number may then be reused
 	}
-	if conn.written != nil {
-		conn.written()
+	s.mu.Unlock()
+	err := s.sendParts(framePart, frameLastPart, call.stream, message, func() error { return s.mayGoOn(call) })
+	s.port.putMessage(buffer, message)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	call.sent = err == nil
+	switch {
+	case s.calls[call.stream] != call: // it was told
+		return
+	case err != nil && tell:
+		s.wg.Go(func() { call.says.Delivered(false) })
+	case tell && !s.over:
+		return
+	}
+	s.endLocked(call)
+}
+
+// mayGoOn waits until the follower wants the parts of an answer after the first.
+func (s *streamServer) mayGoOn(call *streamCall) error {
+	wanted := call.want()
+	timer := time.NewTimer(streamMoreTimeout)
+	defer timer.Stop()
+	select {
+	case <-call.more:
+		return nil
+	case <-wanted.Done():
+		return context.Cause(wanted)
+	case <-timer.C:
+		return errNotFetched
 	}
 }
 
-func (p *Port) parseRequest(payload []byte, req *fasthttp.Request) error {
+func (p *Port) parseRequest(text []byte, req *fasthttp.Request) error {
 	r := p.readers.Get().(*bufio.Reader)
 	defer p.readers.Put(r)
-	r.Reset(bytes.NewReader(payload))
+	r.Reset(bytes.NewReader(text))
 	defer r.Reset(nil)
-	return req.ReadLimitBody(r, streamRequestMax)
+	return req.ReadLimitBody(r, forwardBodyMax)
 }
 
-// appendAnswer appends an answer in HTTP format.
-func appendAnswer(b []byte, resp *fasthttp.Response) []byte {
-	body := resp.Body()
-	b = append(b, "HTTP/1.1 "...)
-	b = strconv.AppendInt(b, int64(resp.StatusCode()), 10)
-	b = append(b, " -\r\n"...)
-	for name, value := range resp.Header.All() {
-		switch string(name) {
-		case fasthttp.HeaderConnection, fasthttp.HeaderContentLength, fasthttp.HeaderDate, fasthttp.HeaderServer, fasthttp.HeaderTransferEncoding:
-			continue // hop by hop
-		}
-		b = append(append(append(append(b, name...), ": "...), value...), "\r\n"...)
+// putMessage keeps a message's buffer, unless it is large.
+func (p *Port) putMessage(buffer *[]byte, message []byte) {
+	if cap(message) <= streamPartMax {
+		*buffer = message
 	}
-	b = append(b, "Content-Length: "...)
-	b = strconv.AppendInt(b, int64(len(body)), 10)
-	b = append(b, "\r\n\r\n"...)
-	return append(b, body...)
+	p.messages.Put(buffer)
 }

@@ -21,8 +21,8 @@ import (
 //   - The dialer requires the host that it dials among the names of the acceptor's
 //     certificate.
 //   - The acceptor requires the dialer's node id, or the host of its peer address,
-//     among the names of the dialer's certificate. For a member both are those that
-//     the cluster has recorded; otherwise they are those of its hello.
+//     among the names of the dialer's certificate. For a member both come
+//     from the cluster's record, otherwise from its hello.
 //
 // The proofs of the handshake inside are bound to this TLS channel.
 //
@@ -176,7 +176,7 @@ func (c *tlsConn) shake() error {
 	case errors.As(err, &noTLS) && noTLS.Conn != nil && noTLS.RecordHeader[0] == newPreamble(PurposeRaft)[0]:
 		return refuse("this node wants mutual TLS and the dialer speaks none: give both nodes certificates, or neither (--peer-tls-cert-file); --peer-tls-mode switches it on while they serve")
 	case errors.As(err, &noTLS) && noTLS.Conn != nil:
-		return fmt.Errorf("%w: whoever dialed is not a claimq node", errHandshake)
+		return fmt.Errorf("%w: the dialer is not a claimq node", errHandshake)
 	case errors.As(err, &remote) && remote.Op == "remote error":
 		return fmt.Errorf("%w: the other side does not take this node's certificate, its log says why: %w", errHandshake, err)
 	case c.dialed && isCertificateError(err):
@@ -262,7 +262,7 @@ func certificateNames(c *x509.Certificate) string {
 		names = append(names, ip.String())
 	}
 	if len(names) == 0 {
-		return "no name at all"
+		return "no name"
 	}
 	return Printable(strings.Join(names, ", "))
 }

@@ -150,8 +150,8 @@ func TestPort_exchangedAuthority(t *testing.T) {
 	})
 	wait := func() {
 		waiting.Go(func() {
-			req, resp := peertest.Submit("x")
-			failed.add(w.dialer.ForwardWaiting(t.Context(), w.acceptor.Addr(), peertest.UUID("n2"), req, resp))
+			_, err := forward(t.Context(), w.dialer, w.acceptor.Addr(), "x")
+			failed.add(err)
 		})
 	}
 	wait()

@@ -44,7 +44,7 @@ func TestChainLink_tellsApart(t *testing.T) {
 }
 
 // A node knows its chain at every index between its oldest and its newest point; at an
-// index without a command it is that of the previous command.
+// index without a command it equals the previous command's.
 func TestChainPoints(t *testing.T) {
 	t.Parallel()
 	for _, count := range []uint64{1, 2, chainPointsMax - 1, chainPointsMax, chainPointsMax + 1, 2*chainPointsMax + 7} {

@@ -5,12 +5,14 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/internal/proof"
 )
 
 // Waits for an index end in order, lowest first, even if others gave up in between.
 func TestIndexHeap(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	proof.Check(t, func(t *rapid.T) {
 		var h indexHeap
 		var waiting []*indexWaiter
 		for _, index := range rapid.SliceOfN(rapid.Uint64Range(0, 50), 1, 60).Draw(t, "indexes") {

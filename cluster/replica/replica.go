@@ -1,3 +1,20 @@
+// Package replica holds one node's copy of the state, which Raft calls its FSM.
+//
+//	replica.go    applies committed entries to the state; readers access it
+//	chain.go      the running checksum of what was applied
+//	snapshot.go   captures the state and writes it at a bounded rate
+//	restore.go    replaces the state by a snapshot
+//	watch.go      waits for the end of a task, or for events
+//	indexwait.go  waits for an index of the log
+//	space.go      what is left of memory (memory.go) and disk (disk.go), and what is refused for that
+//
+// It decides nothing about tasks (package fsm does), and knows no other node and no leadership. Package cluster creates it, gives it to Raft, and registers with [Replica.Lead] for
+// each entry. Invariants:
+//
+//   - There is one lock around the state. Apply holds it for an entry, readers between entries.
+//   - Nothing is applied or captured that is not on this node's own disk.
+//   - An entry that cannot be applied ends the node; nothing is applied after it.
+//   - A wait checks the state under the lock under which entries are reported, so that no entry comes between the check and the wait.
 package replica
 
 import (
@@ -427,4 +444,35 @@ func (r *Replica) Estimate(m *fsm.Machine) fsm.Stamp {
 	since := (r.cfg.Clock.Mono() - r.appliedAt).Milliseconds()
 	s := m.Stamp()
 	return fsm.Stamp{U: s.U + since, T: s.T + since}
+}
+
+// answerPool has reusable memory for results that callers wait for.
+type answerPool struct{ pool sync.Pool }
+
+// entryAnswers is the memory for the results of one entry. It returns to its pool when
+// every result has been released; if one never is, the garbage collector takes it.
+type entryAnswers struct {
+	memory  fsm.Answers
+	kept    atomic.Int64 // results that have not been released
+	release func()       // releases one result
+}
+
+// take returns unused memory.
+func (p *answerPool) take() *entryAnswers {
+	if a, ok := p.pool.Get().(*entryAnswers); ok {
+		return a
+	}
+	a := &entryAnswers{memory: fsm.NewAnswers()}
+	a.release = func() {
+		if a.kept.Add(-1) == 0 {
+			p.pool.Put(a)
+		}
+	}
+	return a
+}
+
+// share keeps the memory until each result of the entry has been released.
+func (a *entryAnswers) share(applied *fsm.Applied) {
+	a.kept.Store(int64(len(applied.Results)))
+	applied.Release = a.release
 }

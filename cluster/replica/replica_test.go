@@ -18,6 +18,7 @@ import (
 	"github.com/claimq/claimq/cluster/replica/replicatest"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/internal/proof"
 )
 
 // newTestReplica returns a replica with an empty state, on the machine's clocks.
@@ -152,7 +153,7 @@ func TestReplica_wait(t *testing.T) {
 // takes; catching up does not.
 func TestRestoreWatch(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	proof.Check(t, func(t *rapid.T) {
 		var w restoreWatch
 		index, same := uint64(1), 0 // restores since the node last made progress
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
@@ -205,7 +206,7 @@ func TestReplica_leaderDiskFails(t *testing.T) {
 		return nil
 	}
 	entry := func(index uint64) *raft.Log {
-		return &raft.Log{Index: index, Data: command.AppendEntry(nil, fsm.Stamp{U: int64(index)}, command.SetLevel{Level: fsm.FeatureLevel})}
+		return &raft.Log{Index: index, Data: command.AppendEntry(nil, fsm.Stamp{U: int64(index)}, command.SetLevel{Level: fsm.FeatureLevel()})}
 	}
 	if a, ok := f.Apply(entry(1)).(*fsm.Applied); !ok || a.Index != 1 {
 		t.Errorf("entry 1: %v", a)

@@ -18,7 +18,7 @@ import (
 const smallStatePart = 64
 
 // ErrRestoring is returned to readers while the state is absent.
-var ErrRestoring = fmt.Errorf("%w: this node is restoring a snapshot, beside which it has no memory for the state that it had", nodes.ErrNoLeader)
+var ErrRestoring = fmt.Errorf("%w: this node is restoring a snapshot, and has no memory for its old state meanwhile", nodes.ErrNoLeader)
 
 // errReplaced ends the writing of a snapshot whose state was replaced by another.
 var errReplaced = errors.New("another snapshot has replaced the state")

@@ -9,9 +9,11 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"weak"
 
 	"github.com/claimq/claimq/cluster/replica/replicatest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/testwait"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -252,8 +254,10 @@ func liveHeap() int64 {
 // alone, because the heap is the whole process's.
 func TestRestore_memory(t *testing.T) { //nolint:paralleltest // it measures the heap
 	const tasks, size = 40_000, 500
+	var earlier weak.Pointer[Replica]
 	snapshot := func() []byte {
 		source := newTestReplica(t, func(err error) { t.Error(err) })
+		earlier = weak.Make(source)
 		replicatest.Fill(source, 1, tasks, size)
 		return replicatest.Persisted(t, source)
 	}()
@@ -262,8 +266,10 @@ func TestRestore_memory(t *testing.T) { //nolint:paralleltest // it measures the
 		factor float64 // in units of one state
 	}{{room: 1 << 30, factor: 2.2}, {room: 1, factor: 1.2}} {
 		t.Run(fmt.Sprint("room ", c.room), func(t *testing.T) {
+			testwait.Until(t, "the earlier state to be collected", func() bool { runtime.GC(); return earlier.Value() == nil })
 			base := liveHeap()
 			f := newTestReplica(t, func(err error) { t.Error(err) })
+			earlier = weak.Make(f)
 			replicatest.Fill(f, 1, tasks, size)
 			one := liveHeap() - base
 			f.RestoreRoom = c.room

@@ -31,7 +31,7 @@ func newWatchedReplica(t testing.TB) *watchedReplica {
 	t.Helper()
 	r := newTestReplica(t, func(err error) { t.Error(err) })
 	w := &watchedReplica{Replica: r, t: t}
-	w.apply(command.SetLevel{Level: fsm.FeatureLevel})
+	w.apply(command.SetLevel{Level: fsm.FeatureLevel()})
 	return w
 }
 

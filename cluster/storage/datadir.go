@@ -36,10 +36,9 @@ type Dir struct {
 }
 
 // OpenDir locks the data folder at path for the node named nodeID, and creates it if it does
-// not exist. logStore is the kind of log store that it must have; "" = any, the default for a
-// new one. Errors: ErrDataDir, ErrDataDirInUse, ErrNodeIDMismatch, ErrLogStoreMismatch,
+// not exist. Errors: ErrDataDir, ErrDataDirInUse, ErrNodeIDMismatch, ErrFormatMismatch,
 // ErrCorruptIdentity, ErrDiskFull.
-func OpenDir(path, nodeID, logStore string) (*Dir, error) {
+func OpenDir(path, nodeID string) (*Dir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, DirError(path, err)
@@ -51,7 +50,7 @@ func OpenDir(path, nodeID, logStore string) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	id, key, err := takeIdentity(path, nodeID, logStore)
+	id, key, err := takeIdentity(path, nodeID)
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
@@ -93,7 +92,7 @@ func lockDir(path string) (*os.File, error) {
 	}
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		err = fmt.Errorf("%w: another claimq process (%s) uses %s: stop it first, or give this node a folder of its own",
+		err = fmt.Errorf("%w: another claimq process (%s) uses %s: stop it first, or give this node another folder",
 			ErrDataDirInUse, lockOwner(f), path)
 		return nil, errors.Join(err, f.Close())
 	}
@@ -127,13 +126,13 @@ func lockOwner(f *os.File) string {
 
 // takeIdentity returns the identity of the folder at path with its key. It creates a new one if
 // the folder has none and nothing that would need one.
-func takeIdentity(path, nodeID, logStore string) (Identity, ed25519.PrivateKey, error) {
+func takeIdentity(path, nodeID string) (Identity, ed25519.PrivateKey, error) {
 	id, ok, err := ReadIdentity(path)
 	if err != nil {
 		return Identity{}, nil, err
 	}
 	if ok {
-		if err := id.check(path, nodeID, logStore); err != nil {
+		if err := id.check(path, nodeID); err != nil {
 			return Identity{}, nil, err
 		}
 		key, err := keyOf(path, id)
@@ -146,16 +145,13 @@ func takeIdentity(path, nodeID, logStore string) (Identity, ed25519.PrivateKey, 
 		return Identity{}, nil, DirError(path, err)
 	}
 	if exists {
-		return Identity{}, nil, corruptIdentity(filepath.Join(path, IdentityFile), "the file is missing beside a log")
-	}
-	if logStore == "" {
-		logStore = kindDefault
+		return Identity{}, nil, corruptIdentity(filepath.Join(path, IdentityFile), "the file is missing, but there is a log")
 	}
 	key, err := takeNodeKey(path)
 	if err != nil {
 		return Identity{}, nil, err
 	}
-	id = newIdentity(nodeID, logStore, nodekey.Public(key))
+	id = newIdentity(nodeID, nodekey.Public(key))
 	return id, key, writeIdentity(path, id)
 }
 

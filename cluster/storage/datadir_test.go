@@ -18,7 +18,7 @@ import (
 
 func mustOpenDataDir(t *testing.T, path string) *Dir {
 	t.Helper()
-	d, err := OpenDir(path, "n1", "")
+	d, err := OpenDir(path, "n1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestDataDir_KeepsItsIdentity(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a", "b")
 	d := mustOpenDataDir(t, path)
 	id := d.Identity()
-	if id.NodeID != "n1" || len(id.UUID) != 36 || id.UUID != nodekey.UUID(nodekey.Public(d.key)) || id.LogStore != kindDefault || id.ClusterID != "" {
+	if id.NodeID != "n1" || len(id.UUID) != 36 || id.UUID != nodekey.UUID(nodekey.Public(d.key)) || id.ClusterID != "" {
 		t.Errorf("new identity: %+v", id)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o700 {
@@ -81,7 +81,7 @@ func TestDataDir_IsHeldByOneProcess(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()
 	d := mustOpenDataDir(t, path)
-	_, err := OpenDir(path, "n1", "")
+	_, err := OpenDir(path, "n1")
 	wantError(t, err, ErrDataDirInUse, path, fmt.Sprintf("pid %d", os.Getpid()), "another claimq process")
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestDataDir_RefusesAnotherNode(t *testing.T) {
 	if err := mustOpenDataDir(t, path).Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, err := OpenDir(path, "n2", "")
+	_, err := OpenDir(path, "n2")
 	wantError(t, err, ErrNodeIDMismatch, `"n1"`, `"n2"`, "--node-id n1", path)
 	mustOpenDataDir(t, path) // the refusal released the lock
 }
@@ -103,9 +103,9 @@ func TestDataDir_RefusesAnotherNode(t *testing.T) {
 func TestDataDir_RefusesAnotherFormat(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*Identity){
-		"another log store": func(id *Identity) { id.LogStore = "slate" },
-		"a newer format":    func(id *Identity) { id.Format = formatOf(fsm.FeatureLevel) + 1 },
-		"no format":         func(id *Identity) { id.Format = 0 },
+		"a newer format":  func(id *Identity) { id.Format = formatOf(fsm.FeatureLevel()) + 1 },
+		"no format":       func(id *Identity) { id.Format = 0 },
+		"an older format": func(id *Identity) { id.Format = 4 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -116,14 +116,14 @@ func TestDataDir_RefusesAnotherFormat(t *testing.T) {
 			if err := errors.Join(writeIdentity(path, id), d.Close()); err != nil {
 				t.Fatal(err)
 			}
-			_, err := OpenDir(path, "n1", "")
-			wantError(t, err, ErrLogStoreMismatch, path)
+			_, err := OpenDir(path, "n1")
+			wantError(t, err, ErrFormatMismatch, path)
 		})
 	}
 }
 
 // TestDataDir_FormatFollowsTheLevel ensures that a folder refuses binaries that do not know
-// its cluster's feature level, and no others: those of level 4 only know format 1.
+// its cluster's feature level, and no others.
 func TestDataDir_FormatFollowsTheLevel(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()
@@ -131,7 +131,7 @@ func TestDataDir_FormatFollowsTheLevel(t *testing.T) {
 	for _, step := range []struct {
 		level  uint32
 		format int
-	}{{0, 1}, {4, 1}, {5, 2}, {1, 2}, {99, 96}} {
+	}{{0, 11}, {1, 11}, {2, 12}, {1, 12}, {99, 109}} {
 		if err := d.SetLevel(step.level); err != nil {
 			t.Fatal(err)
 		}
@@ -142,8 +142,8 @@ func TestDataDir_FormatFollowsTheLevel(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, err := OpenDir(path, "n1", "")
-	wantError(t, err, ErrLogStoreMismatch, path, "format 96", "newer one")
+	_, err := OpenDir(path, "n1")
+	wantError(t, err, ErrFormatMismatch, path, "format 109", "newer one")
 }
 
 func TestDataDir_NoticesEachFlippedBitOfTheIdentity(t *testing.T) {
@@ -164,7 +164,7 @@ func TestDataDir_NoticesEachFlippedBitOfTheIdentity(t *testing.T) {
 		}
 	}
 	mustWrite(t, file, bytes.Replace(intact, []byte(`"n1"`), []byte(`"n3"`), 1))
-	_, err := OpenDir(path, "n3", "")
+	_, err := OpenDir(path, "n3")
 	wantError(t, err, ErrCorruptIdentity, file, "--join")
 }
 
@@ -172,7 +172,7 @@ func TestDataDir_RefusesALogWithoutIdentity(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()
 	mustWrite(t, filepath.Join(path, logFileName), nil)
-	_, err := OpenDir(path, "n1", "")
+	_, err := OpenDir(path, "n1")
 	wantError(t, err, ErrCorruptIdentity, IdentityFile, "missing")
 }
 
@@ -180,16 +180,16 @@ func TestDataDir_RefusesAFileInItsPlace(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
 	mustWrite(t, file, []byte("x"))
-	_, err := OpenDir(file, "n1", "")
+	_, err := OpenDir(file, "n1")
 	wantError(t, err, ErrDataDir, "is a file", "--data-dir")
-	_, err = OpenDir(filepath.Join(file, "below"), "n1", "")
+	_, err = OpenDir(filepath.Join(file, "below"), "n1")
 	wantError(t, err, ErrDataDir, "--data-dir")
 }
 
 func TestDataDir_RefusesAFolderItCannotWrite(t *testing.T) {
 	t.Parallel()
 	// Not even root can create files in /proc.
-	_, err := OpenDir("/proc/self/fdinfo", "n1", "")
+	_, err := OpenDir("/proc/self/fdinfo", "n1")
 	wantError(t, err, ErrDataDir, "/proc/self/fdinfo")
 }
 

@@ -114,14 +114,14 @@ func (e *examination) identity() bool {
 		return false
 	case !ok:
 		if exists, err := fileExists(filepath.Join(e.dir, logFileName)); err != nil || exists {
-			e.bad("identity", e.rejoin(), "%s is missing beside a log", IdentityFile)
+			e.bad("identity", e.rejoin(), "%s is missing, but there is a log", IdentityFile)
 			return false
 		}
 		e.ok("identity", "none: the folder is new, or is not a node's")
 		return false
 	}
 	e.id = id
-	if err := id.check(e.dir, id.NodeID, id.LogStore); err != nil {
+	if err := id.check(e.dir, id.NodeID); err != nil {
 		e.bad("identity", "use the version of claimq that wrote it, or a later one", "%v", err)
 		return false
 	}
@@ -137,7 +137,7 @@ func (e *examination) identity() bool {
 	if id.ClusterID == "" {
 		clusterID = "it has not met a cluster yet"
 	}
-	e.ok("identity", "node %s (%s), %s, log store %s", id.NodeID, id.UUID, clusterID, id.LogStore)
+	e.ok("identity", "node %s (%s), %s", id.NodeID, id.UUID, clusterID)
 	if !id.StoresCreated {
 		e.ok("log", "none yet")
 		return false
@@ -234,13 +234,12 @@ func (e *examination) log() {
 		return
 	}
 	c := &logChecker{snapshotIndex: e.snapshotIndex, tail: tail}
-	if e.id.LogStore == KindWAL {
-		err = e.checkFile(&logChecker{})
-		if err == nil {
-			err = c.examineWAL(filepath.Join(e.dir, walDirName))
-		}
-	} else {
-		err = e.checkFile(c)
+	err = checkVotes(filepath.Join(e.dir, logFileName))
+	if err == nil {
+		err = c.examineWAL(filepath.Join(e.dir, walDirName))
+	}
+	if errors.Is(err, ErrCorruptLog) {
+		err = fmt.Errorf("%s: it does not read back as it was written", logFileName)
 	}
 	if err != nil {
 		e.bad("log", e.rejoin(), "%v", err)
@@ -268,29 +267,6 @@ func (e *examination) fit(log logSummary) {
 	default:
 		e.ok("fit", "the log goes on behind the newest snapshot, from index %d to %d", e.snapshotIndex, log.last)
 	}
-}
-
-// checkFile runs c over raft.db.
-func (e *examination) checkFile(c *logChecker) error {
-	f, err := os.Open(filepath.Join(e.dir, logFileName))
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	return callGuarded("check the log", func() error {
-		file, err := readBoltFile(f, info.Size())
-		if err == nil {
-			err = c.run(file)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", logFileName, err)
-		}
-		return nil
-	})
 }
 
 // examineTail reads the log's tail without opening it for writing.

@@ -14,8 +14,8 @@ import (
 )
 
 // examineWAL is runWAL without raft-wal, which on opening a log completes what a crash has
-// left unfinished in its files: nothing is written here. What such a crash cut off is not
-// counted, as raft-wal would not count it either; the log's tail shows whether that was too
+// left unfinished in its files: nothing is written here. Bytes that such a crash
+// cut off do not count, as in raft-wal; the log's tail shows whether that was too
 // much.
 func (c *logChecker) examineWAL(path string) error {
 	meta := walMeta{dir: path}

@@ -13,7 +13,7 @@ import (
 // A failed fsync may have discarded the data: the kernel marks the pages clean, and a
 // second fsync succeeds. And a disk that hangs leaves a leader whose heartbeats still hold
 // back the other nodes. So nothing is retried: fatal is called once, and in production it
-// does not return. Where it returns (tests), every later call gets ErrStorageFailed.
+// does not return. If it returns, in tests, every later call gets ErrStorageFailed.
 //
 // One goroutine, started by newFailStop and waited for by close, watches all calls in
 // progress. A call hangs when that goroutine has seen it hangingLooks times. So time in

@@ -17,29 +17,9 @@ import (
 // IdentityFile is the name of the file that holds the identity.
 const IdentityFile = "identity.json"
 
-// The kinds of log store, as named by --log-store and Identity.LogStore.
-const (
-	KindBoltDB = "boltdb"
-	KindWAL    = "wal"
-)
-
-const (
-	// kindDefault is the kind for a new folder.
-	kindDefault = KindWAL
-	// storageFormat is the version of the contents of a new data folder: entries end in a
-	// CRC32C, as do the values of the stable store, and snapshots begin with their
-	// metadata. The version rises with the feature level of the node's cluster, as formatOf
-	// says, so that a binary that could not read the log does not start to.
-	storageFormat = 1
-	// firstFormatLevel is the highest feature level of that format.
-	firstFormatLevel = 4
-)
-
 // formatOf returns the format of the folder of a node whose cluster has reached the feature
-// level: each level after firstFormatLevel has its own.
-func formatOf(level uint32) int {
-	return storageFormat + int(max(level, firstFormatLevel)-firstFormatLevel)
-}
+// level. Each level has its own, so that a binary that could not read the log does not start to.
+func formatOf(level uint32) int { return fsm.Format + int(max(level, 1)-1) }
 
 // Identity says which node a data folder belongs to. It is written before anything else in
 // the folder except the node's key, and stays when addresses change.
@@ -47,7 +27,6 @@ type Identity struct {
 	NodeID    string    `json:"node_id"`    // the operator's name for the node
 	UUID      string    `json:"uuid"`       // the ServerID of Raft: nodekey.UUID of the key; a wiped folder gets a new one
 	ClusterID string    `json:"cluster_id"` // "" until the node has met its cluster; then fixed
-	LogStore  string    `json:"log_store"`  // kind of log store: "wal" or "boltdb"
 	Format    int       `json:"format"`     // version of the folder's files
 	CreatedAt time.Time `json:"created_at"` // by the node's wall clock; for humans
 	// StoresCreated is set once the log exists: from then on its absence is a loss.
@@ -69,12 +48,11 @@ type Introducer struct {
 	PeerAddr string `json:"peer_addr"`
 }
 
-func newIdentity(nodeID, logStore string, key ed25519.PublicKey) Identity {
+func newIdentity(nodeID string, key ed25519.PublicKey) Identity {
 	return Identity{
 		NodeID:    nodeID,
 		UUID:      nodekey.UUID(key),
-		LogStore:  logStore,
-		Format:    storageFormat,
+		Format:    fsm.Format,
 		CreatedAt: time.Now().UTC().Truncate(time.Millisecond),
 	}
 }
@@ -99,6 +77,10 @@ func ReadIdentity(dir string) (id Identity, ok bool, err error) {
 		return Identity{}, false, DirError(dir, err)
 	}
 	id, err = parseIdentity(b)
+	if 0 < id.Format && id.Format < fsm.Format {
+		return Identity{}, false, fmt.Errorf("%w: %s: %w: format %d, this one has %d: start with an empty folder",
+			ErrFormatMismatch, dir, fsm.ErrDevelopment, id.Format, fsm.Format)
+	}
 	if err != nil {
 		return Identity{}, false, corruptIdentity(path, err.Error())
 	}
@@ -111,10 +93,10 @@ func parseIdentity(b []byte) (id Identity, err error) {
 	}
 	crc, err := id.checksum()
 	if err != nil {
-		return Identity{}, err
+		return id, err
 	}
 	if crc != id.CRC {
-		return Identity{}, errors.New("checksum mismatch")
+		return id, errors.New("checksum mismatch")
 	}
 	return id, nil
 }
@@ -139,22 +121,15 @@ func writeIdentity(dir string, id Identity) error {
 }
 
 // check returns an error if the folder at dir, with identity id, must not be used by this
-// binary as node nodeID, with that kind of log store ("" = any).
-func (id Identity) check(dir, nodeID, logStore string) error {
+// binary as node nodeID.
+func (id Identity) check(dir, nodeID string) error {
 	if id.NodeID != nodeID {
-		return fmt.Errorf("%w: %s was made by node %q, not %q: start it with --node-id %s, or give node %q a folder of its own",
+		return fmt.Errorf("%w: %s was made by node %q, not %q: start it with --node-id %s, or give node %q another folder",
 			ErrNodeIDMismatch, dir, id.NodeID, nodeID, id.NodeID, nodeID)
 	}
-	if logStore == "" {
-		logStore = id.LogStore
-	}
-	if id.LogStore != logStore || logStore != KindWAL && logStore != KindBoltDB {
-		return fmt.Errorf("%w: %s was written by log store %q, this one is %q: use the version and settings that wrote it, "+
-			"or let the node join again with an empty folder", ErrLogStoreMismatch, dir, id.LogStore, logStore)
-	}
-	if known := formatOf(fsm.FeatureLevel); id.Format < storageFormat || id.Format > known {
+	if known := formatOf(fsm.FeatureLevel()); id.Format < fsm.Format || id.Format > known {
 		return fmt.Errorf("%w: %s has format %d, this version of claimq knows up to %d: use the version that wrote it, or a newer one; "+
-			"there is no way back after \"cluster upgrade --finalize\"", ErrLogStoreMismatch, dir, id.Format, known)
+			"there is no way back after \"cluster upgrade --finalize\"", ErrFormatMismatch, dir, id.Format, known)
 	}
 	return nil
 }

@@ -71,7 +71,7 @@ func keyOf(dir string, id Identity) (ed25519.PrivateKey, error) {
 	key, err := readNodeKey(dir)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return nil, corruptIdentity(path, "the file is missing beside "+IdentityFile)
+		return nil, corruptIdentity(path, "the file is missing, but there is "+IdentityFile)
 	case err != nil:
 		return nil, err
 	case nodekey.UUID(nodekey.Public(key)) != id.UUID:

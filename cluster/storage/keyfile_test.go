@@ -45,7 +45,7 @@ func TestDataDir_keepsItsKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err := OpenDir(path, "n1", "")
+		_, err := OpenDir(path, "n1")
 		wantError(t, err, ErrCorruptIdentity, nodeKeyFileName, what)
 		findings, err := Examine(path, 1)
 		if err != nil {

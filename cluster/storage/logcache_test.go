@@ -5,13 +5,15 @@ import (
 
 	"github.com/hashicorp/raft"
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/internal/proof"
 )
 
 // The cache against a map that forgets nothing but what was deleted: what the cache has was
 // stored last, and it never holds more than its bound.
 func TestLogCache_HoldsWhatWasStored(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	proof.Check(t, func(t *rapid.T) {
 		const bytesMax = 20 * logEntryOverhead
 		c := newLogCache(bytesMax)
 		stored := map[uint64]*raft.Log{}

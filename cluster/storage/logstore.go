@@ -18,19 +18,13 @@ import (
 	bbolterrors "go.etcd.io/bbolt/errors"
 )
 
-// boltDeleteStep is the number of entries that raft-boltdb deletes at once. 590,000 in one
-// transaction took 1.8 s, during which nothing is appended, and a log of small entries has
-// millions before a snapshot. A call that takes slowCallMaxDefault ends the process.
-const boltDeleteStep = 16_384
-
 // boltStore is the part of raft-boltdb that is used here. Tests substitute failing disks.
 type boltStore interface {
-	raft.LogStore
 	raft.StableStore
 	Close() error
 }
 
-// openBolt opens the log's bbolt file, which has passed checkLog.
+// openBolt opens the bbolt file of term and vote, which has passed checkVotes.
 func openBolt(path string) (boltStore, error) {
 	var bolt *raftboltdb.BoltStore
 	err := callGuarded("open "+path, func() (err error) {
@@ -49,7 +43,7 @@ func openBolt(path string) (boltStore, error) {
 	}
 }
 
-// createBolt creates an empty log at path, completely or not at all.
+// createBolt creates a file without term and vote at path atomically.
 func createBolt(path string) error {
 	tmp := path + ".tmp"
 	if err := os.RemoveAll(tmp); err != nil {
@@ -90,8 +84,7 @@ func boltOptions(path string) raftboltdb.Options {
 	}
 }
 
-// Log is the Raft log: raft-wal or raft-boltdb behind checksums, failStop and a cache of the
-// newest entries. It implements raft.MonotonicLogStore and is safe for concurrent use.
+// Log is the Raft log: raft-wal behind checksums, failStop and a cache of the newest entries. It implements raft.MonotonicLogStore and is safe for concurrent use.
 //
 // On disk, an entry's Extensions are followed by its CRC32C:
 //
@@ -102,16 +95,12 @@ func boltOptions(path string) raftboltdb.Options {
 //
 // Entries share Data and Extensions with the cache, so these must not be changed.
 type Log struct {
-	path    string // of the bbolt file or raft-wal's folder, for errors
+	path    string // of raft-wal's folder, for errors
 	disk    raft.LogStore
 	guard   *failStop
 	tail    *tailFile
 	cache   *logCache
 	observe func(time.Duration)
-
-	// deleteStep bounds the entries at the front of the log that are deleted at once; 0 = no
-	// bound.
-	deleteStep uint64
 
 	unstored *unstored
 	// leads reports whether the appending Raft leads; nil: unknown.
@@ -265,11 +254,11 @@ func (l *Log) StoreLogs(logs []*raft.Log) error {
 // already reflects. Raft never sends such an entry to a sound node whose log has entries,
 // because what is applied is in the log of every later leader. But it does not check that an
 // empty log continues after the snapshot: a node with a state that no majority had would take
-// the leader's log from its first entry on as the rest of its own, and apply what is above its
+// the leader's log from its first entry on as the rest of its log, and apply what is above its
 // snapshot to a different state.
 //
-// A leader whose snapshot was installed in this term knows that state. An entry of its own with
-// such an index was sent before the snapshot and arrived late: it is refused, which changes
+// A leader whose snapshot was installed in this term knows that state. Its entry with such
+// an index was sent before the snapshot and arrived late: it is refused, which changes
 // nothing.
 func (l *Log) checkFollows(index uint64) error {
 	applied := l.applied.Load()
@@ -347,7 +336,7 @@ func (l *Log) DeleteRange(lo, hi uint64) error {
 	}
 	// Readers must not find in the cache what is deleted from the disk.
 	l.cache.deleteRange(lo, hi)
-	first, last, err := l.deleteInSteps(lo, hi)
+	first, last, err := l.deleteFromDisk(lo, hi)
 	if err != nil {
 		return err
 	}
@@ -359,23 +348,6 @@ func (l *Log) DeleteRange(lo, hi uint64) error {
 	}
 	l.sizes.deleteRange(l.first, l.last)
 	return nil
-}
-
-// deleteInSteps deletes [lo, hi] from the disk, at the front of the log in steps, so that
-// appends can come in between; a crash may interrupt it anywhere. It returns the bounds of what
-// is left on disk.
-func (l *Log) deleteInSteps(lo, hi uint64) (first, last uint64, err error) {
-	if first, err = l.FirstIndex(); err != nil {
-		return 0, 0, err
-	}
-	if lo <= first && l.deleteStep > 0 {
-		for lo = first; lo+l.deleteStep <= hi; lo += l.deleteStep {
-			if _, _, err := l.deleteFromDisk(lo, lo+l.deleteStep-1); err != nil {
-				return 0, 0, err
-			}
-		}
-	}
-	return l.deleteFromDisk(lo, hi)
 }
 
 // deleteFromDisk deletes [lo, hi] from the disk and returns the bounds of what is left.

@@ -1,15 +1,19 @@
 package storage
 
-import "testing"
+import (
+	"testing"
 
-// appendingBolt appends an entry while a caller looks for the end of the log.
-type appendingBolt struct {
-	boltStore
+	"github.com/hashicorp/raft"
+)
+
+// appendingLog appends an entry while a caller looks for the end of the log.
+type appendingLog struct {
+	raft.LogStore
 	appends func()
 }
 
-func (b *appendingBolt) LastIndex() (uint64, error) {
-	last, err := b.boltStore.LastIndex()
+func (b *appendingLog) LastIndex() (uint64, error) {
+	last, err := b.LogStore.LastIndex()
 	if appends := b.appends; appends != nil {
 		b.appends = nil
 		appends()
@@ -23,7 +27,7 @@ func TestLogStore_AppendsWhileItIsCompacted(t *testing.T) {
 	t.Parallel()
 	b := newFaultBench(t)
 	mustStore(t, b.log, testEntries(1, 10)...)
-	b.log.disk = &appendingBolt{b.bolt, func() { mustStore(t, b.log, testEntry(11)) }}
+	b.log.disk = &appendingLog{b.bolt, func() { mustStore(t, b.log, testEntry(11)) }}
 	if err := b.log.DeleteRange(1, 5); err != nil {
 		t.Fatal(err)
 	}

@@ -25,10 +25,8 @@ type logTail struct {
 
 // tailFile stores the log's tail outside the log.
 //
-// Pages of a bbolt file have no checksums: a flipped bit in a page number can bring back an
-// older version of a page, in which every entry is intact and the newest are missing. So
-// the newest entry's index and checksum are recorded here after each append, without an
-// fsync: a crash of the process keeps the record, and a loss of power may restore an older
+// raft-wal takes a damaged newest append for one that a crash interrupted, and leaves it out. So
+// the newest entry's index and checksum are recorded here after each append, without an fsync: a crash of the process keeps the record, and a loss of power may restore an older
 // one, which requires less. It is fsynced before the log is truncated, so it never requires
 // what was deleted.
 //

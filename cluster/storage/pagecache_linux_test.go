@@ -50,7 +50,7 @@ func TestReadFromDisk_dropsWhatIsInMemory(t *testing.T) {
 	if n := residentPages(t, path); n == 0 {
 		t.Fatal("nothing is in memory after a write: the test shows nothing")
 	}
-	if err := readFromDisk(dir); err != nil {
+	if err := ReadFromDisk(dir); err != nil {
 		t.Fatal(err)
 	}
 	var system unix.Statfs_t

@@ -57,7 +57,7 @@ func readSnapshotHeader(r io.Reader, meta *raft.SnapshotMeta) (size int64, err e
 	if crc32.Checksum(body, castagnoli()) != binary.BigEndian.Uint32(head[12:]) {
 		return 0, errors.New("header: checksum mismatch")
 	}
-	// The body is as it was written, so this does not panic.
+	// The body is intact, so this does not panic.
 	configuration := raft.DecodeConfiguration(body[snapshotBodyFixedSize:])
 	if binary.BigEndian.Uint64(body) != uint64(meta.Version) ||
 		binary.BigEndian.Uint64(body[8:]) != meta.Index ||

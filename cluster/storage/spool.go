@@ -19,7 +19,7 @@ const spoolPattern = "restore-*.tmp"
 const spoolStep = 4 << 20
 
 // Spool is a nameless file on the data folder's disk, which is removed with the process,
-// however that ends. What is written to it goes to disk in small steps, to save memory and
+// however that ends. Writes go to disk in small steps, to save memory and
 // avoid a burst of writes at the end.
 type Spool struct {
 	file *os.File

@@ -1,3 +1,29 @@
+// Package storage manages a node's data folder: the node's identity, Raft's log, term and
+// vote, snapshots, and the checks that keep all of it trustworthy. It knows nothing of a
+// running node, of peers or of the contents of entries; package cluster opens it and hands
+// its stores to Raft. Nothing else writes into the folder.
+//
+// A data folder ([Dir]) belongs to one node of one cluster and to one process at a time
+// ([ErrDataDirInUse]). It contains
+//
+//	LOCK           locked while a process uses the folder; holds its pid
+//	node.key       the node's key, written before anything else
+//	identity.json  the node's identity
+//	starts.json    the starts of other nodes that it was told of ([Starts])
+//	raft.db        Raft's term and vote: a bbolt file
+//	wal/           the log: raft-wal's segments and segments.json
+//	raft.tail      how far the log must reach at least
+//	snapshots/     the newest two snapshots
+//
+// docs/formats.md describes each of them byte for byte. Invariants:
+//
+//   - Everything that is relied on was read from the disk completely and is intact: each file and each entry has a
+//     checksum. [Open] refuses damaged data ([ErrCorruptLog], [ErrCorruptSnapshot], [ErrCorruptIdentity]), and a node whose folder it refuses has to join again as a new member. Acknowledged data is on the disks of a majority of the others; a node
+//     that had lost a part of it, or its vote, could lead a majority that never saw it.
+//   - An append has returned only when it is on disk, except for a leader's commands: those are under way, and [Log.AwaitStored] and [Log.Stored] tell when they are on disk.
+//   - A term is never on disk with the candidate of an earlier one.
+//   - Nothing is retried: the first call that fails or hangs ends the process (Config.Fatal).
+//   - Large files are written and removed in small steps, because the log's next sync waits for them.
 package storage
 
 import (
@@ -20,18 +46,17 @@ var (
 	ErrDataDirInUse = errors.New("data folder in use")
 	// ErrNodeIDMismatch is returned when the data folder belongs to a node of another name.
 	ErrNodeIDMismatch = errors.New("data folder belongs to another node")
-	// ErrLogStoreMismatch is returned when the data folder's log was written by another
-	// kind of log store, or in a newer format.
-	ErrLogStoreMismatch = errors.New("log kept in another format")
+	// ErrFormatMismatch is returned when the data folder is in another format.
+	ErrFormatMismatch = errors.New("log kept in another format")
 	// ErrClusterIDMismatch is returned when a data folder of one cluster is assigned to
 	// another.
 	ErrClusterIDMismatch = errors.New("data folder belongs to another cluster")
-	// ErrCorruptIdentity is returned when identity.json is not as it was written.
+	// ErrCorruptIdentity is returned when identity.json is damaged.
 	ErrCorruptIdentity = errors.New("identity damaged")
-	// ErrCorruptLog is returned when the log, or Raft's term and vote, are not as they were
-	// written.
+	// ErrCorruptLog is returned when the log, or Raft's term and vote, are
+	// damaged.
 	ErrCorruptLog = errors.New("log damaged")
-	// ErrCorruptSnapshot is returned when the newest snapshot is not as it was written.
+	// ErrCorruptSnapshot is returned when the newest snapshot is damaged.
 	ErrCorruptSnapshot = errors.New("snapshot damaged")
 	// ErrOtherHistory is returned when this node's state comes from another log than the
 	// cluster's.
@@ -70,7 +95,7 @@ type Config struct {
 	ObserveFsync func(time.Duration)
 	// SegmentBytes is the size of raft-wal's segments; 0 means 16 MiB.
 	SegmentBytes int
-	// ReadFromDisk, if not nil, replaces readFromDisk in tests.
+	// ReadFromDisk, if not nil, replaces the function of that name in tests.
 	ReadFromDisk func(dir string) error
 	// WrapLog and WrapStable, if not nil, wrap the disk's entries, and Raft's term and
 	// vote, once the stores are open. Tests use them for slow and failing disks.
@@ -89,7 +114,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Logger = hclog.NewNullLogger()
 	}
 	if c.ReadFromDisk == nil {
-		c.ReadFromDisk = readFromDisk
+		c.ReadFromDisk = ReadFromDisk
 	}
 	if c.CacheBytesMax == 0 {
 		c.CacheBytesMax = cacheBytesDefault
@@ -111,13 +136,13 @@ type Stores struct {
 	Snapshots *Snapshots
 
 	guard *failStop
-	bolt  boltStore  // Raft's term and vote; also the log, unless that is in raft-wal
-	log   logBackend // the log's own: bolt or a *walStore
+	bolt  boltStore // Raft's term and vote
+	log   *walStore
 	tail  *tailFile
 }
 
-// Open opens the stores of d, or creates them if d is new, after checking every byte that
-// Raft will rely on, as it is on disk: ErrCorruptLog, ErrCorruptSnapshot. The caller must
+// Open opens the stores of d, or creates them if d is new, after checking every byte
+// on disk that Raft will rely on: ErrCorruptLog, ErrCorruptSnapshot. The caller must
 // close them before d and after Raft.
 func Open(d *Dir, cfg Config) (*Stores, error) {
 	cfg, err := cfg.withDefaults()
@@ -162,38 +187,42 @@ func openBesideSnapshots(d *Dir, cfg Config, guard *failStop, snapshots *Snapsho
 	if err != nil {
 		return nil, err
 	}
-	open := openBoltLog
-	if d.Identity().LogStore == KindWAL {
-		open = openWALLog
-	}
-	l, err := open(d.path, snapshotIndex, tail.value, cfg)
+	s, summary, err := openLogAndVote(d.path, snapshotIndex, tail, cfg, guard)
 	if err != nil {
 		return nil, errors.Join(err, tail.close())
 	}
-	stable := &stableStore{bolt: l.bolt, guard: guard, path: filepath.Join(d.path, logFileName)}
-	s := &Stores{
-		Stable:    stable,
-		Snapshots: snapshots,
-		Log:       newLog(l.path, l.log, tail, guard, l.summary, cfg),
-		guard:     guard,
-		bolt:      l.bolt,
-		log:       l.log,
-		tail:      tail,
-	}
-	s.Log.term = stable.currentTerm
-	if d.Identity().LogStore == KindBoltDB {
-		s.Log.deleteStep = boltDeleteStep
-	}
-	if err := s.dropReplaced(l.summary, snapshotIndex, snapshotTerm); err != nil {
+	s.Snapshots = snapshots
+	if err := s.dropReplaced(summary, snapshotIndex, snapshotTerm); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	if cfg.WrapLog != nil {
 		s.Log.disk = cfg.WrapLog(s.Log.disk)
 	}
-	if cfg.WrapStable != nil {
+	if stable := s.Stable.(*stableStore); cfg.WrapStable != nil {
 		stable.bolt = cfg.WrapStable(stable.bolt)
 	}
 	return s, nil
+}
+
+// openLogAndVote opens the log, and Raft's term and vote.
+func openLogAndVote(dir string, snapshotIndex uint64, tail *tailFile, cfg Config, guard *failStop) (*Stores, logSummary, error) {
+	votes := filepath.Join(dir, logFileName)
+	if err := checkVotes(votes); err != nil {
+		return nil, logSummary{}, err
+	}
+	bolt, err := openBolt(votes)
+	if err != nil {
+		return nil, logSummary{}, err
+	}
+	path := filepath.Join(dir, walDirName)
+	w, summary, err := openCheckedWAL(path, cfg.SegmentBytes, snapshotIndex, tail.value, cfg.Logger.Named("wal"))
+	if err != nil {
+		return nil, logSummary{}, errors.Join(err, bolt.Close())
+	}
+	stable := &stableStore{bolt: bolt, guard: guard, path: votes}
+	s := &Stores{Log: newLog(path, w, tail, guard, summary, cfg), Stable: stable, guard: guard, bolt: bolt, log: w, tail: tail}
+	s.Log.term = stable.currentTerm
+	return s, summary, nil
 }
 
 // dropReplaced deletes what the newest snapshot, whose last entry has snapshotTerm, has
@@ -229,8 +258,7 @@ func (s *Stores) dropReplaced(log logSummary, snapshotIndex, snapshotTerm uint64
 	return nil
 }
 
-// termAt returns the term of the log's entry at index. ok is false if the log lacks it:
-// raft-boltdb's may have a gap.
+// termAt returns the term of the log's entry at index. ok is false if the log lacks it.
 func (s *Stores) termAt(index uint64) (term uint64, ok bool, err error) {
 	var entry raft.Log
 	err = s.Log.GetLog(index, &entry)
@@ -238,50 +266,6 @@ func (s *Stores) termAt(index uint64) (term uint64, ok bool, err error) {
 		return 0, false, nil
 	}
 	return entry.Term, err == nil, err
-}
-
-// openedLog is a log that was checked and opened.
-type openedLog struct {
-	path    string // for errors
-	bolt    boltStore
-	log     logBackend
-	summary logSummary
-}
-
-// openBoltLog opens a log in raft-boltdb, in the data folder dir.
-func openBoltLog(dir string, snapshotIndex uint64, tail logTail, _ Config) (openedLog, error) {
-	path := filepath.Join(dir, logFileName)
-	summary, err := checkLog(path, snapshotIndex, tail)
-	if err != nil {
-		return openedLog{}, err
-	}
-	bolt, err := openBolt(path)
-	if err != nil {
-		return openedLog{}, err
-	}
-	return openedLog{path: path, bolt: bolt, log: bolt, summary: summary}, nil
-}
-
-// openWALLog opens a log in raft-wal, and Raft's term and vote.
-func openWALLog(dir string, snapshotIndex uint64, tail logTail, cfg Config) (openedLog, error) {
-	stable := filepath.Join(dir, logFileName)
-	empty, err := checkLog(stable, 0, logTail{})
-	if err != nil {
-		return openedLog{}, err
-	}
-	if empty.last != 0 {
-		return openedLog{}, corruptLog(stable, "it has entries, which belong into "+walDirName)
-	}
-	bolt, err := openBolt(stable)
-	if err != nil {
-		return openedLog{}, err
-	}
-	path := filepath.Join(dir, walDirName)
-	w, summary, err := openCheckedWAL(path, cfg.SegmentBytes, snapshotIndex, tail, cfg.Logger.Named("wal"))
-	if err != nil {
-		return openedLog{}, errors.Join(err, bolt.Close())
-	}
-	return openedLog{path: path, bolt: bolt, log: w, summary: summary}, nil
 }
 
 // createStores creates the log of a new data folder, in steps that a crash may interrupt
@@ -307,10 +291,8 @@ func createStores(d *Dir) error {
 			return storageError(d.path, "create "+logFileName, err)
 		}
 	}
-	if d.Identity().LogStore == KindWAL {
-		if err := createWAL(filepath.Join(d.path, walDirName)); err != nil {
-			return storageError(d.path, "create "+walDirName, err)
-		}
+	if err := createWAL(filepath.Join(d.path, walDirName)); err != nil {
+		return storageError(d.path, "create "+walDirName, err)
 	}
 	return d.setStoresCreated()
 }
@@ -364,11 +346,7 @@ func (s *Stores) Close() error {
 		return nil
 	}
 	s.Snapshots.close()
-	errs := []error{s.tail.close(), s.bolt.Close()}
-	if w, ok := s.log.(*walStore); ok {
-		errs = append(errs, w.Close())
-	}
-	return errors.Join(errs...)
+	return errors.Join(s.tail.close(), s.bolt.Close(), s.log.Close())
 }
 
 // corruptLog returns an ErrCorruptLog with what is wrong with the file at path, and advice.

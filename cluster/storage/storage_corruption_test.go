@@ -2,185 +2,131 @@ package storage
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/cluster/storage/disktest"
+	"github.com/claimq/claimq/internal/proof"
 )
 
-// corruptibleLog is a real log whose contents lead to pages of every kind: long and short
-// entries, many of them, a deleted front, a rewritten end, term and vote.
-type corruptibleLog struct {
+// corruptibleVotes is a folder whose term and vote were written several times.
+type corruptibleVotes struct {
 	path  string // data folder
 	bytes []byte // raft.db
-	tail  logTail
-	want  []*raft.Log
 }
 
-func newCorruptibleLog(t *testing.T) corruptibleLog {
+const votedFor = "0198c0de-0000-7000-8000-000000000001"
+
+func newCorruptibleVotes(t *testing.T) corruptibleVotes {
 	t.Helper()
-	path := t.TempDir()
-	b := openBoltStores(t, path, Config{})
-	if err := b.Stable.SetUint64([]byte("CurrentTerm"), 7); err != nil {
-		t.Fatal(err)
+	path := disktest.MemoryDir(t)
+	b := openTestStores(t, path, Config{})
+	for term := uint64(5); term <= 7; term++ {
+		if err := errors.Join(b.Stable.SetUint64([]byte("CurrentTerm"), term), b.Stable.SetUint64([]byte("LastVoteTerm"), term), b.Stable.Set([]byte("LastVoteCand"), []byte(votedFor))); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := b.Stable.Set([]byte("LastVoteCand"), []byte("0198c0de-0000-7000-8000-000000000001")); err != nil {
-		t.Fatal(err)
-	}
-	for i := uint64(1); i <= 100; i += 20 {
-		mustStore(t, b.Log, testEntries(i, i+19)...)
-	}
-	long := testEntry(101)
-	long.Data = make([]byte, 20_000)
-	mustStore(t, b.Log, long)
-	if err := b.Log.DeleteRange(91, 101); err != nil {
-		t.Fatal(err)
-	}
-	for i := uint64(91); i <= 100; i++ {
-		mustStore(t, b.Log, testEntry(i))
-	}
-	mustStore(t, b.Log, long)
-	tail := b.tail.value
 	b.close(t)
-	return corruptibleLog{
-		path:  path,
-		tail:  tail,
-		bytes: mustRead(t, filepath.Join(path, logFileName)),
-		want:  append(testEntries(1, 100), long),
-	}
+	return corruptibleVotes{path: path, bytes: mustRead(t, filepath.Join(path, logFileName))}
 }
 
-// open opens the stores of l over content instead of raft.db.
-func (l corruptibleLog) open(t *testing.T, d *Dir, content []byte) (*Stores, error) {
+// open opens the stores over content instead of raft.db.
+func (v corruptibleVotes) open(t *testing.T, d *Dir, content []byte) (*Stores, error) {
 	t.Helper()
-	mustWrite(t, filepath.Join(l.path, logFileName), content)
+	mustWrite(t, filepath.Join(v.path, logFileName), content)
 	return Open(d, Config{Fatal: testFatal(t)})
 }
 
-// wantIntact checks that s reads back what was written.
-func (l corruptibleLog) wantIntact(t *testing.T, s *Stores) {
-	t.Helper()
-	wantLog(t, s.Log, l.want)
-	term, err := s.Stable.GetUint64([]byte("CurrentTerm"))
-	if err != nil || term != 7 {
-		t.Errorf("term: %d, %v", term, err)
-	}
-	vote, err := s.Stable.Get([]byte("LastVoteCand"))
-	if err != nil || string(vote) != "0198c0de-0000-7000-8000-000000000001" {
-		t.Errorf("vote: %q, %v", vote, err)
-	}
-}
-
-// readAll checks all used parts of the file and returns it.
-func (l corruptibleLog) readAll(t *testing.T) *boltFile {
-	t.Helper()
-	file, err := readBoltFile(bytes.NewReader(l.bytes), int64(len(l.bytes)))
+// One flipped bit anywhere either prevents the node from starting, or changes nothing: all bits
+// of the meta pages, and of what they lead to, are noticed.
+func TestVotes_NoticeFlippedBits(t *testing.T) {
+	t.Parallel()
+	v := newCorruptibleVotes(t)
+	check := func(content []byte) error { return checkVotesIn(bytes.NewReader(content), int64(len(content))) }
+	root, err := readBoltRoot(bytes.NewReader(v.bytes), int64(len(v.bytes)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	checker := logChecker{tail: l.tail}
-	if err := checker.run(file); err != nil {
+	used, err := boltElements(root, boltBucketElement, func(_, _ []byte) error { return nil })
+	if err != nil {
 		t.Fatal(err)
 	}
-	return file
-}
-
-// One flipped bit anywhere either prevents the node from starting, or changes nothing.
-func TestLog_NoticesFlippedBits(t *testing.T) {
-	t.Parallel()
-	l := newCorruptibleLog(t)
-	d := mustOpenDataDir(t, l.path)
-	seen := append(l.readAll(t).seen, make([]bool, len(l.bytes)/os.Getpagesize())...)
-	refused, intact, step := 0, 0, 97
-	if testing.Short() {
-		step *= 4
-	}
-	for at := 0; at < len(l.bytes); at += step {
-		content := flipBit(l.bytes, at*8+at%8)
-		if _, err := checkLogIn(bytes.NewReader(content), int64(len(content)), 0, l.tail); err != nil {
+	at, page := bytes.Index(v.bytes, root), len(root)
+	refused, intact := 0, 0
+	content := bytes.Clone(v.bytes)
+	each := proof.Count(15, 1) // of the bits that do not matter
+	for bit := range len(content) * 8 {
+		matters := bit/8%page < boltHeaderSize+boltMetaSize && bit/8 < 2*page || at <= bit/8 && bit/8 < at+used
+		if !matters && bit%each > 0 {
+			continue
+		}
+		content[bit/8] ^= 1 << (bit % 8)
+		switch err := check(content); {
+		case err != nil:
 			refused++
-			continue
+		case matters:
+			t.Errorf("byte %d, bit %d: not noticed", bit/8, bit%8)
+		default:
+			intact++
 		}
-		intact++
-		// Some of the pages that are never read represent all of them.
-		if !seen[at/os.Getpagesize()] && intact%20 != 0 {
-			continue
-		}
-		s, err := l.open(t, d, content)
-		if err != nil {
-			t.Fatalf("at byte %d, bit %d: %v", at, at%8, err)
-		}
-		l.wantIntact(t, s)
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-		if t.Failed() {
-			t.Fatalf("at byte %d, bit %d", at, at%8)
-		}
+		content[bit/8] ^= 1 << (bit % 8)
 	}
-	if refused == 0 || intact == 0 {
-		t.Errorf("%d refused, %d without effect: the test does not look at both", refused, intact)
+	if err := check(content); err != nil || refused == 0 || intact == 0 {
+		t.Errorf("%d flips are refused, %d without effect; intact again: %v", refused, intact, err)
 	}
-	t.Logf("%d bytes: %d flips refused, %d without effect", len(l.bytes), refused, intact)
-}
-
-// The page headers and element tables have no checksum, but every bit of them is
-// determined.
-func TestLog_NoticesEachFlippedBitOfItsStructure(t *testing.T) {
-	t.Parallel()
-	l := newCorruptibleLog(t)
-	check := func(content []byte) error {
-		_, err := checkLogIn(bytes.NewReader(content), int64(len(content)), 0, l.tail)
-		return err
+	d := mustOpenDataDir(t, v.path)
+	free := len(content) - 1 // of a page that nothing leads to
+	s, err := v.open(t, d, flipBit(content, free*8))
+	if err != nil {
+		t.Fatal(err)
 	}
-	file := l.readAll(t)
-	flips := 0
-	content := bytes.Clone(l.bytes)
-	for page, used := range file.seen {
-		start := page * int(file.pageSize)
-		if page > 1 && (!used || binary.NativeEndian.Uint64(l.bytes[start:]) != uint64(page)) {
-			continue // a free page, or the overflow of one
-		}
-		table := 80 // of a meta page: all of it
-		if page > 1 {
-			table = min(80, boltHeaderSize+boltElementSize*int(binary.NativeEndian.Uint16(content[start+10:])))
-		}
-		for bit := start * 8; bit < (start+table)*8; bit += 11 {
-			content[bit/8] ^= 1 << (bit % 8)
-			if err := check(content); err == nil {
-				t.Errorf("page %d, bit %d: not noticed", page, bit-start*8)
-			}
-			content[bit/8] ^= 1 << (bit % 8)
-			flips++
-		}
-	}
-	if err := check(content); err != nil || flips < 300 {
-		t.Errorf("%d flips; intact again: %v", flips, err)
+	defer s.Close()
+	term, termErr := s.Stable.GetUint64([]byte("CurrentTerm"))
+	vote, voteErr := s.Stable.Get([]byte("LastVoteCand"))
+	if termErr != nil || voteErr != nil || term != 7 || string(vote) != votedFor {
+		t.Errorf("term %d, %v; vote %q, %v", term, termErr, vote, voteErr)
 	}
 }
 
 // If bbolt's newest meta page is damaged, bbolt alone continues with the previous
-// transaction, and the latest acknowledged entries are gone.
-func TestLog_DoesNotFallBackToAnOlderTransaction(t *testing.T) {
+// transaction, and the latest vote is gone.
+func TestVotes_DoNotFallBackToAnOlderTransaction(t *testing.T) {
 	t.Parallel()
-	l := newCorruptibleLog(t)
-	d := mustOpenDataDir(t, l.path)
+	v := newCorruptibleVotes(t)
+	d := mustOpenDataDir(t, v.path)
 	for _, at := range []int{16 + 8, 16 + 60, os.Getpagesize() + 16 + 8, os.Getpagesize() + 16 + 60} {
-		_, err := l.open(t, d, flipBit(l.bytes, at*8))
-		wantError(t, err, ErrCorruptLog, "meta page", "claimq cluster remove", l.path)
+		_, err := v.open(t, d, flipBit(v.bytes, at*8))
+		wantError(t, err, ErrCorruptLog, "meta page", "claimq cluster remove", v.path)
 	}
 }
 
-func TestLog_NoticesThatItIsCutOff(t *testing.T) {
+func TestVotes_NoticeThatTheirFileIsCutOff(t *testing.T) {
 	t.Parallel()
-	l := newCorruptibleLog(t)
-	d := mustOpenDataDir(t, l.path)
-	for _, size := range []int{0, 1, 4096, 8192, 8192 + 17, len(l.bytes) / 2} {
-		_, err := l.open(t, d, l.bytes[:size])
+	v := newCorruptibleVotes(t)
+	d := mustOpenDataDir(t, v.path)
+	for _, size := range []int{0, 1, 4096, 8192, 8192 + 17, len(v.bytes) / 2} {
+		_, err := v.open(t, d, v.bytes[:size])
 		wantError(t, err, ErrCorruptLog, logFileName)
+	}
+}
+
+// A candidate as long as an address can be is still where the check looks for it.
+func TestVotes_LongCandidate(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir()
+	b := openTestStores(t, path, Config{})
+	candidate := bytes.Repeat([]byte("a"), 253+6)
+	if err := errors.Join(b.Stable.SetUint64([]byte("LastVoteTerm"), 7), b.Stable.Set([]byte("LastVoteCand"), candidate)); err != nil {
+		t.Fatal(err)
+	}
+	b.close(t)
+	b = openTestStores(t, path, Config{})
+	if got, err := b.Stable.Get([]byte("LastVoteCand")); err != nil || !bytes.Equal(got, candidate) {
+		t.Errorf("vote %q, %v", got, err)
 	}
 }
 
@@ -188,37 +134,46 @@ func TestLog_NoticesThatItIsCutOff(t *testing.T) {
 func TestLog_NoticesThatItIsAnOlderOne(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()
-	b := openBoltStores(t, path, Config{})
-	mustStore(t, b.Log, testEntries(1, 10)...)
-	b.close(t)
-	file := filepath.Join(path, logFileName)
-	old := mustRead(t, file)
-
-	b = openBoltStores(t, path, Config{})
-	mustStore(t, b.Log, testEntry(11))
-	b.close(t)
-	newer := mustRead(t, file)
-	mustWrite(t, file, old)
+	wal := filepath.Join(path, walDirName)
+	write := func(do func(b storageBench)) (kept string) {
+		b := openTestStores(t, path, Config{})
+		do(b)
+		b.close(t)
+		kept = filepath.Join(t.TempDir(), "kept")
+		if err := os.CopyFS(kept, os.DirFS(wal)); err != nil {
+			t.Fatal(err)
+		}
+		return kept
+	}
+	putBack := func(kept string) {
+		if err := errors.Join(os.RemoveAll(wal), os.CopyFS(wal, os.DirFS(kept))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	old := write(func(b storageBench) { mustStore(t, b.Log, testEntries(1, 10)...) })
+	newer := write(func(b storageBench) { mustStore(t, b.Log, testEntry(11)) })
+	putBack(old)
 	wantError(t, reopenError(t, path), ErrCorruptLog, "ends at entry 10", "11 had been written")
 
 	// The same length, but the last entry has another term.
-	mustWrite(t, file, newer)
-	b = openBoltStores(t, path, Config{})
-	if err := b.Log.DeleteRange(11, 11); err != nil {
-		t.Fatal(err)
-	}
-	replaced := testEntry(11)
-	replaced.Term++
-	mustStore(t, b.Log, replaced)
-	b.close(t)
-	mustWrite(t, file, newer)
+	putBack(newer)
+	write(func(b storageBench) {
+		mustDelete(t, b.Log, 11, 11)
+		replaced := testEntry(11)
+		replaced.Term++
+		mustStore(t, b.Log, replaced)
+	})
+	putBack(newer)
 	wantError(t, reopenError(t, path), ErrCorruptLog, "entry 11 is an older one")
 }
 
 func TestLog_NoticesEachFlippedBitOfItsTail(t *testing.T) {
 	t.Parallel()
-	l := newCorruptibleLog(t)
-	file := filepath.Join(l.path, tailFileName)
+	path := t.TempDir()
+	b := openTestStores(t, path, Config{})
+	mustStore(t, b.Log, testEntries(1, 10)...)
+	b.close(t)
+	file := filepath.Join(path, tailFileName)
 	intact := mustRead(t, file)
 	for bit := range len(intact) * 8 {
 		if tail, err := readTail(bytes.NewReader(flipBit(intact, bit))); err == nil {
@@ -226,42 +181,51 @@ func TestLog_NoticesEachFlippedBitOfItsTail(t *testing.T) {
 		}
 	}
 	mustWrite(t, file, flipBit(intact, 100))
-	wantError(t, reopenError(t, l.path), ErrCorruptLog, tailFileName)
+	wantError(t, reopenError(t, path), ErrCorruptLog, tailFileName)
 }
 
-// A page that rots while the process runs ends the process at the next read.
+// An entry that rots while the process runs ends the process at the next read.
 func TestLog_EndsTheProcessOnDamageWhileRunning(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()
 	var fatal error
-	b := openBoltStores(t, path, Config{CacheBytesMax: 1, Fatal: func(err error) { fatal = err }})
+	b := openTestStores(t, path, Config{CacheBytesMax: 1, Fatal: func(err error) { fatal = err }})
 	mustStore(t, b.Log, testEntries(1, 5)...)
-	rot(t, b, 3)
+	rot(t, path, testEntry(3).Data)
 	err := b.Log.GetLog(3, new(raft.Log))
-	wantError(t, err, ErrCorruptLog, "entry 3", "checksum", logFileName)
+	wantError(t, err, ErrCorruptLog, "entry 3", "checksum", walDirName)
 	if !errors.Is(fatal, ErrCorruptLog) {
 		t.Errorf("fatal got %v", fatal)
 	}
 	wantError(t, b.Log.StoreLogs(testEntries(6, 6)), ErrStorageFailed)
 }
 
-// rot changes the entry at index below the checksums.
-func rot(t *testing.T, b storageBench, index uint64) {
+// rot flips a bit of data where the log has it on disk.
+func rot(t *testing.T, path string, data []byte) {
 	t.Helper()
-	var log raft.Log
-	if err := b.bolt.GetLog(index, &log); err != nil {
+	files, err := filepath.Glob(filepath.Join(path, walDirName, "*.wal"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	log.Data[0] ^= 1
-	if err := b.bolt.StoreLog(&log); err != nil {
-		t.Fatal(err)
+	for _, file := range files {
+		if at := bytes.Index(mustRead(t, file), data); at >= 0 {
+			f, err := os.OpenFile(file, os.O_RDWR, dataFileMode)
+			if err == nil {
+				_, err = f.WriteAt([]byte{data[0] ^ 1}, int64(at))
+			}
+			if err := errors.Join(err, f.Close()); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
 	}
+	t.Fatalf("no file has %q", data)
 }
 
 func TestStable_NoticesDamage(t *testing.T) {
 	t.Parallel()
 	var fatal error
-	b := openBoltStores(t, t.TempDir(), Config{Fatal: func(err error) { fatal = err }})
+	b := openTestStores(t, t.TempDir(), Config{Fatal: func(err error) { fatal = err }})
 	if err := b.Stable.SetUint64([]byte("CurrentTerm"), 7); err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -25,20 +26,13 @@ type storageBench struct {
 	path string
 }
 
+// testSegmentBytes is the size of the log's segments in tests, which would spend most of their time on filling larger
+// ones with zeros.
+const testSegmentBytes = 1 << 20
+
 func openTestStores(t *testing.T, path string, cfg Config) storageBench {
 	t.Helper()
 	return openStoresIn(t, mustOpenDataDir(t, path), cfg)
-}
-
-// openBoltStores is openTestStores with a log in raft-boltdb.
-func openBoltStores(t *testing.T, path string, cfg Config) storageBench {
-	t.Helper()
-	d, err := OpenDir(path, "n1", KindBoltDB)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = d.Close() })
-	return openStoresIn(t, d, cfg)
 }
 
 func openStoresIn(t *testing.T, d *Dir, cfg Config) storageBench {
@@ -46,6 +40,7 @@ func openStoresIn(t *testing.T, d *Dir, cfg Config) storageBench {
 	if cfg.Fatal == nil {
 		cfg.Fatal = testFatal(t)
 	}
+	cfg.SegmentBytes = cmp.Or(cfg.SegmentBytes, testSegmentBytes)
 	s, err := Open(d, cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -186,30 +181,23 @@ func TestStores_KeepWhatWasAcknowledged(t *testing.T) {
 // log that ends before the snapshot: the node starts, and its log continues after the snapshot.
 func TestStores_GoOnBehindASnapshotAheadOfTheLog(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(*testing.T, string, Config) storageBench{
-		KindWAL: openTestStores, KindBoltDB: openBoltStores,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			path := t.TempDir()
-			b := open(t, path, Config{})
-			mustStore(t, b.Log, testEntries(1, 10)...)
-			takeSnapshot(t, b, 100, "the state")
-			b.close(t)
-			b = open(t, path, Config{})
-			wantLog(t, b.Log, nil)
-			mustStore(t, b.Log, testEntries(101, 103)...)
-			b.close(t)
-			b = open(t, path, Config{})
-			wantLog(t, b.Log, testEntries(101, 103))
-			// Entries after a snapshot stay.
-			takeSnapshot(t, b, 103, "the state")
-			b.close(t)
-			b = open(t, path, Config{})
-			wantLog(t, b.Log, testEntries(101, 103))
-			b.close(t)
-		})
-	}
+	path := t.TempDir()
+	b := openTestStores(t, path, Config{})
+	mustStore(t, b.Log, testEntries(1, 10)...)
+	takeSnapshot(t, b, 100, "the state")
+	b.close(t)
+	b = openTestStores(t, path, Config{})
+	wantLog(t, b.Log, nil)
+	mustStore(t, b.Log, testEntries(101, 103)...)
+	b.close(t)
+	b = openTestStores(t, path, Config{})
+	wantLog(t, b.Log, testEntries(101, 103))
+	// Entries after a snapshot stay.
+	takeSnapshot(t, b, 103, "the state")
+	b.close(t)
+	b = openTestStores(t, path, Config{})
+	wantLog(t, b.Log, testEntries(101, 103))
+	b.close(t)
 }
 
 // Where a snapshot replaces entries of another history, those above it stay until the leader
@@ -217,45 +205,38 @@ func TestStores_GoOnBehindASnapshotAheadOfTheLog(t *testing.T) {
 // after a crash.
 func TestStores_KeepWhatLiesAboveASnapshot(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(*testing.T, string, Config) storageBench{
-		KindWAL: openTestStores, KindBoltDB: openBoltStores,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			path := t.TempDir()
-			b := open(t, path, Config{})
-			snapshot := uint64(0)
-			b.Log.SnapshotAt(func() uint64 { return snapshot })
-			mustStore(t, b.Log, testEntries(1, 20)...)
+	path := t.TempDir()
+	b := openTestStores(t, path, Config{})
+	snapshot := uint64(0)
+	b.Log.SnapshotAt(func() uint64 { return snapshot })
+	mustStore(t, b.Log, testEntries(1, 20)...)
 
-			snapshot = 5
-			if !b.Log.IsMonotonic() {
-				t.Fatal("the log does not say that it is monotonic")
-			}
-			mustDelete(t, b.Log, 1, 3) // an intermediate compaction
-			mustDelete(t, b.Log, 4, 20)
-			wantLog(t, b.Log, testEntries(6, 20))
-			if !b.Log.IsMonotonic() {
-				t.Fatal("the log does not say that it is monotonic")
-			}
-			mustDelete(t, b.Log, 6, 20) // the same snapshot again
-			wantLog(t, b.Log, testEntries(6, 20))
-			mustDelete(t, b.Log, 11, 20) // entries that the leader lacks
-			mustDelete(t, b.Log, 6, 10)
-			wantLog(t, b.Log, nil)
-			others := testEntries(6, 30)
-			for _, log := range others {
-				log.Term++
-			}
-			mustStore(t, b.Log, others...)
-
-			takeSnapshot(t, b, 10, "the state")
-			b.close(t)
-			b = open(t, path, Config{})
-			wantLog(t, b.Log, others[5:])
-			b.close(t)
-		})
+	snapshot = 5
+	if !b.Log.IsMonotonic() {
+		t.Fatal("the log does not say that it is monotonic")
 	}
+	mustDelete(t, b.Log, 1, 3) // an intermediate compaction
+	mustDelete(t, b.Log, 4, 20)
+	wantLog(t, b.Log, testEntries(6, 20))
+	if !b.Log.IsMonotonic() {
+		t.Fatal("the log does not say that it is monotonic")
+	}
+	mustDelete(t, b.Log, 6, 20) // the same snapshot again
+	wantLog(t, b.Log, testEntries(6, 20))
+	mustDelete(t, b.Log, 11, 20) // entries that the leader lacks
+	mustDelete(t, b.Log, 6, 10)
+	wantLog(t, b.Log, nil)
+	others := testEntries(6, 30)
+	for _, log := range others {
+		log.Term++
+	}
+	mustStore(t, b.Log, others...)
+
+	takeSnapshot(t, b, 10, "the state")
+	b.close(t)
+	b = openTestStores(t, path, Config{})
+	wantLog(t, b.Log, others[5:])
+	b.close(t)
 }
 
 // Entries that a crash left above a snapshot of a later term were never committed, and are
@@ -263,33 +244,29 @@ func TestStores_KeepWhatLiesAboveASnapshot(t *testing.T) {
 // folder.
 func TestStores_DropWhatDoesNotFollowTheSnapshot(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(*testing.T, string, Config) storageBench{
-		KindWAL: openTestStores, KindBoltDB: openBoltStores,
-	} {
-		for first := uint64(1); first <= 11; first += 5 { // the crash came before the deletion, or after it
-			t.Run(fmt.Sprint(name, " from ", first), func(t *testing.T) {
-				t.Parallel()
-				path := t.TempDir()
-				b := open(t, path, Config{})
-				entries := testEntries(1, 20)
-				for _, log := range entries {
-					log.Term = 1
-				}
-				mustStore(t, b.Log, entries...)
-				if first > 1 {
-					mustDelete(t, b.Log, 1, first-1)
-				}
-				takeSnapshot(t, b, 10, "the state")
-				b.close(t)
-				b = open(t, path, Config{})
-				wantLog(t, b.Log, nil)
-				mustStore(t, b.Log, testEntries(11, 12)...)
-				b.close(t)
-				b = open(t, path, Config{})
-				wantLog(t, b.Log, testEntries(11, 12))
-				b.close(t)
-			})
-		}
+	for first := uint64(1); first <= 11; first += 5 { // the crash came before the deletion, or after it
+		t.Run(fmt.Sprint("from ", first), func(t *testing.T) {
+			t.Parallel()
+			path := t.TempDir()
+			b := openTestStores(t, path, Config{})
+			entries := testEntries(1, 20)
+			for _, log := range entries {
+				log.Term = 1
+			}
+			mustStore(t, b.Log, entries...)
+			if first > 1 {
+				mustDelete(t, b.Log, 1, first-1)
+			}
+			takeSnapshot(t, b, 10, "the state")
+			b.close(t)
+			b = openTestStores(t, path, Config{})
+			wantLog(t, b.Log, nil)
+			mustStore(t, b.Log, testEntries(11, 12)...)
+			b.close(t)
+			b = openTestStores(t, path, Config{})
+			wantLog(t, b.Log, testEntries(11, 12))
+			b.close(t)
+		})
 	}
 }
 
@@ -384,50 +361,44 @@ func TestCheckFreeSpace(t *testing.T) {
 // noticed.
 func TestOpenStores_relyOnTheDiskAlone(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []string{KindWAL, KindBoltDB} {
-		for name, want := range map[string]error{
-			filepath.Join("wal", "*.wal"): ErrCorruptLog, logFileName: ErrCorruptLog, tailFileName: ErrCorruptLog,
-			filepath.Join(snapshotsFolder, "*", snapshotDataFile): ErrCorruptSnapshot,
-		} {
-			t.Run(kind+" "+name, func(t *testing.T) {
-				t.Parallel()
-				path := t.TempDir()
-				d, err := OpenDir(path, "n1", kind)
-				if err != nil {
-					t.Fatal(err)
-				}
-				b := openStoresIn(t, d, Config{})
-				mustStore(t, b.Log, testEntries(1, 50)...)
-				takeSnapshot(t, b, 20, "state")
-				b.close(t)
+	for name, want := range map[string]error{
+		filepath.Join("wal", "*.wal"): ErrCorruptLog, logFileName: ErrCorruptLog, tailFileName: ErrCorruptLog,
+		filepath.Join(snapshotsFolder, "*", snapshotDataFile): ErrCorruptSnapshot,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := t.TempDir()
+			b := openTestStores(t, path, Config{})
+			mustStore(t, b.Log, testEntries(1, 50)...)
+			takeSnapshot(t, b, 20, "state")
+			b.close(t)
 
-				d = mustOpenDataDir(t, path)
-				defer d.Close()
-				s, err := Open(d, Config{Fatal: testFatal(t), ReadFromDisk: func(dir string) error {
-					files, err := filepath.Glob(filepath.Join(dir, name))
-					for _, file := range files {
-						text, err := os.ReadFile(file)
-						if err != nil {
-							return err
-						}
-						clear(text) // the disk has nothing of it
-						if err := os.WriteFile(file, text, dataFileMode); err != nil {
-							return err
-						}
+			d := mustOpenDataDir(t, path)
+			defer d.Close()
+			s, err := Open(d, Config{Fatal: testFatal(t), ReadFromDisk: func(dir string) error {
+				files, err := filepath.Glob(filepath.Join(dir, name))
+				for _, file := range files {
+					text, err := os.ReadFile(file)
+					if err != nil {
+						return err
 					}
-					if len(files) == 0 { // of a log in one file
-						want = nil
+					clear(text) // the disk has nothing of it
+					if err := os.WriteFile(file, text, dataFileMode); err != nil {
+						return err
 					}
-					return err
-				}})
-				if err == nil {
-					err = s.Close()
 				}
-				if !errors.Is(err, want) {
-					t.Errorf("%v, want %v", err, want)
+				if len(files) == 0 {
+					t.Errorf("no file is called %s", name)
 				}
-			})
-		}
+				return err
+			}})
+			if err == nil {
+				err = s.Close()
+			}
+			if !errors.Is(err, want) {
+				t.Errorf("%v, want %v", err, want)
+			}
+		})
 	}
 	d := mustOpenDataDir(t, t.TempDir())
 	defer d.Close()

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // syncData puts the file's data on disk, and the metadata needed to read them back.
@@ -49,4 +51,14 @@ func syncFileRange(f *os.File, off, n int64, flags int) error {
 			return err
 		}
 	}
+}
+
+// dropCached drops the pages of the file that are on disk from the page cache. It ignores
+// file systems without such a call.
+func dropCached(f *os.File) error {
+	err := unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED)
+	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EINVAL) {
+		return nil
+	}
+	return err
 }

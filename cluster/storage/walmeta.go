@@ -16,7 +16,7 @@ import (
 
 const walMetaFileName = "segments.json"
 
-// walMeta keeps raft-wal's list of segments in a file of its own, which is replaced as a
+// walMeta keeps raft-wal's list of segments in a separate file, which is replaced as a
 // whole and has a checksum, so that damage is detected. It implements types.MetaStore for
 // one goroutine at a time, as raft-wal uses it.
 //

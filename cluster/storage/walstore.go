@@ -27,12 +27,6 @@ const (
 	walReadTriesMax = 100
 )
 
-// logBackend keeps the log's entries on disk.
-type logBackend interface {
-	raft.LogStore
-	Close() error
-}
-
 // walStore is the log in raft-wal: segments that are written once from start to end, so that an
 // append is one write and one sync of data.
 type walStore struct {
@@ -119,7 +113,7 @@ func (s *walStore) StoreLog(log *raft.Log) error { return s.StoreLogs([]*raft.Lo
 func (s *walStore) Close() error { return errors.Join(s.WAL.Close(), s.files.close()) }
 
 // openCheckedWAL opens the log in the folder at path and reads all of it. ErrCorruptLog unless
-// every entry is as it was written, there is no gap above snapshotIndex, and the log reaches
+// every entry is intact, there is no gap above snapshotIndex, and the log reaches
 // tail. raft-wal itself would take a damaged newest batch for torn, and checks no other. Errors
 // of writes: those of openWAL; they do not mean damage.
 func openCheckedWAL(path string, segmentBytes int, snapshotIndex uint64, tail logTail, logger hclog.Logger) (*walStore, logSummary, error) {

@@ -17,6 +17,8 @@ import (
 	"github.com/hashicorp/raft-wal/segment"
 	"github.com/hashicorp/raft-wal/types"
 
+	"github.com/claimq/claimq/cluster/storage/disktest"
+	"github.com/claimq/claimq/internal/proof"
 	"github.com/claimq/claimq/internal/testwait"
 )
 
@@ -109,8 +111,8 @@ type walFolder struct {
 
 func newWALFolder(t *testing.T) walFolder {
 	t.Helper()
-	f := walFolder{path: t.TempDir(), files: map[string][]byte{}}
-	d, err := OpenDir(f.path, "n1", KindWAL)
+	f := walFolder{path: disktest.MemoryDir(t), files: map[string][]byte{}}
+	d, err := OpenDir(f.path, "n1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,6 +132,11 @@ func newWALFolder(t *testing.T) walFolder {
 	mustStore(t, s.Log, testEntries(79, 80)...)
 	mustStore(t, s.Log, long)
 	mustStore(t, s.Log, testEntries(82, 84)...)
+	testwait.Until(t, "what was dropped to go", func() bool {
+		list, errList := (&walMeta{dir: filepath.Join(f.path, walDirName)}).read()
+		segments, err := filepath.Glob(filepath.Join(f.path, walDirName, "*.wal"))
+		return errors.Join(err, errList) == nil && len(segments) == len(list.Segments)
+	})
 	if err := errors.Join(s.Close(), d.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +169,7 @@ func (f walFolder) tryWith(t *testing.T, name string, content []byte) (refused b
 			mustWrite(t, filepath.Join(dir, n), content)
 		}
 	}
-	d, err := OpenDir(f.path, "n1", "")
+	d, err := OpenDir(f.path, "n1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,10 +194,7 @@ func TestWAL_NoticesDamage(t *testing.T) {
 	if f.tryWith(t, "", nil) {
 		t.Fatal("the log is refused as it is")
 	}
-	refused, intact, times := 0, 0, 1
-	if testing.Short() {
-		times = 4
-	}
+	refused, intact, times := 0, 0, proof.Count(4, 1)
 	count := func(no bool) {
 		if no {
 			refused++
@@ -302,7 +306,7 @@ func TestWAL_TellsWhyItCannotGoOn(t *testing.T) {
 // never an error, which would end the node.
 func TestWAL_ReadWhileTheFrontIsDeleted(t *testing.T) {
 	t.Parallel()
-	path := t.TempDir()
+	path := disktest.MemoryDir(t)
 	if err := createWAL(path); err != nil {
 		t.Fatal(err)
 	}
@@ -377,7 +381,7 @@ func (f *cutFile) ReadAt(b []byte, at int64) (int, error) {
 // truncated but was not dropped is an error.
 func TestWAL_ReadWhileASegmentIsCut(t *testing.T) {
 	t.Parallel()
-	path := t.TempDir()
+	path := disktest.MemoryDir(t)
 	if err := createWAL(path); err != nil {
 		t.Fatal(err)
 	}
@@ -472,31 +476,4 @@ func TestWAL_SegmentsGoBitByBit(t *testing.T) {
 	defer w.Close()
 	check(w)
 	testwait.Until(t, "it to go", func() bool { return sizeOf(t, oldest) == -1 })
-}
-
-// A data folder keeps its kind of log store.
-func TestDataDir_KeepsItsLogStore(t *testing.T) {
-	t.Parallel()
-	for had, other := range map[string]string{KindWAL: KindBoltDB, KindBoltDB: KindWAL} {
-		path := t.TempDir()
-		d, err := OpenDir(path, "n1", had)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := d.Close(); err != nil {
-			t.Fatal(err)
-		}
-		_, err = OpenDir(path, "n1", other)
-		wantError(t, err, ErrLogStoreMismatch, had, other, path)
-		d, err = OpenDir(path, "n1", "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := d.Identity().LogStore; got != had {
-			t.Errorf("the log store is %s, want %s", got, had)
-		}
-		if err := d.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
 }

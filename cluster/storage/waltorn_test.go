@@ -10,6 +10,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/cluster/storage/disktest"
 )
 
 // tornUnit is the unit in which a loss of power keeps or loses parts of a write.
@@ -77,7 +79,7 @@ func (c walCrash) torn() (name string, contents [][]byte) {
 // there, and more can be appended, twice.
 func (c walCrash) check(t *testing.T, name string, content []byte) error {
 	t.Helper()
-	path := t.TempDir()
+	path := disktest.MemoryDir(t)
 	for n, b := range c.before {
 		if n == name {
 			b = content
@@ -121,7 +123,7 @@ func tornEntries(lo, hi uint64) []*raft.Log {
 // log continues, even if the append ends a segment.
 func TestWAL_PowerLostDuringAppend(t *testing.T) {
 	t.Parallel()
-	path := t.TempDir()
+	path := disktest.MemoryDir(t)
 	if err := createWAL(path); err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +158,7 @@ func TestWAL_PowerLostDuringAppend(t *testing.T) {
 // The same for the end of a segment that is written when the log's end is cut off.
 func TestWAL_PowerLostDuringDelete(t *testing.T) {
 	t.Parallel()
-	path := t.TempDir()
+	path := disktest.MemoryDir(t)
 	if err := createWAL(path); err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +193,7 @@ func TestWAL_PowerLostDuringDelete(t *testing.T) {
 // must not be told to throw its data away.
 func TestWAL_DiskThatTakesNoWriteIsNoDamage(t *testing.T) {
 	t.Parallel()
-	path := t.TempDir()
+	path := disktest.MemoryDir(t)
 	if err := createWAL(path); err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func newWriteBack(f *os.File) writeBack {
 }
 
 // wrote records that the file was given n more bytes, the last slack of which may not be in
-// it yet. Errors are those of the disk.
+// it yet. It returns errors of the disk.
 func (w *writeBack) wrote(n, slack int) error {
 	w.written += int64(n)
 	for w.written-int64(slack)-w.sent >= WriteBackStep {

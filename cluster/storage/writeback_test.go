@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/internal/proof"
 )
 
 // However a file is written, all of it but the end is sent to disk, in steps that are
@@ -14,7 +16,7 @@ import (
 // the bound.
 func TestWriteBack_isBounded(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	proof.Check(t, func(t *rapid.T) {
 		slack := rapid.IntRange(0, 8192).Draw(t, "slack")
 		var written, sent, waited int64
 		var w writeBack

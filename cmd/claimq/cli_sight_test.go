@@ -89,7 +89,7 @@ func sightCases() []cliCase {
 		{name: "schedule set", args: []string{"schedule", "set", "nightly", "report", `{ "all": true }`, "--cron", "30 2 * * *", "--timezone", "Europe/Prague", "--priority", "5"}, answers: one("PUT /api/schedules/nightly", `201 {"success":true,"schedule":`+cliSchedule+`}`)},
 		{name: "schedule set every", args: []string{"schedule", "set", "poll", "fetch", "--every", "30s", "--overlap", "allow", "--catch-up", "skip", "--paused"}, answers: one("PUT /api/schedules/poll", `200 {"success":true,"schedule":`+cliPaused+`}`)},
 		{name: "schedule set never", args: []string{"schedule", "set", "poll", "fetch"}, want: 2},
-		{name: "schedule set refused", args: []string{"schedule", "set", "poll", "fetch", "--cron", "x"}, want: 1, answers: one("PUT /api/schedules/poll", `400 {"success":false,"error":"Invalid cron","code":"invalid_request","message":"Five fields are allowed","field":"cron","request_id":"r1"}`)},
+		{name: "schedule set refused", args: []string{"schedule", "set", "poll", "fetch", "--cron", "x"}, want: 2, answers: one("PUT /api/schedules/poll", `400 {"success":false,"error":"Invalid cron","code":"invalid_request","message":"Five fields are allowed","field":"cron","request_id":"r1"}`)},
 		{name: "schedule list", args: []string{"schedule", "list"}, answers: one("GET /api/schedules", `200 {"success":true,"schedules":[`+cliSchedule+`,`+cliPaused+`]}`)},
 		{name: "schedule list pages", args: []string{"schedule", "list"}, answers: map[string]string{
 			"GET /api/schedules": `200 {"success":true,"schedules":[` + cliSchedule + `],"next":"nightly"}`, "GET /api/schedules?after=nightly": `200 {"success":true,"schedules":[` + cliPaused + `],"next":null}`,

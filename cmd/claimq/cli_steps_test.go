@@ -54,7 +54,7 @@ func stepsCases() []cliCase {
 			answers: map[string]string{"POST /api/tasks": `201 {"success":true,"created":true,"task":` + cliParent + `}`, "GET /api/tasks/30?wait_ms=6000": `200 {"success":true,"task":` + cliFailedParent + `}`},
 		},
 		{
-			name: "submit steps refused", args: []string{"submit", "report", "--steps", "-"}, stdin: `[{"step":"a","params":1,"depends_on":["a"]}]`, want: 1,
+			name: "submit steps refused", args: []string{"submit", "report", "--steps", "-"}, stdin: `[{"step":"a","params":1,"depends_on":["a"]}]`, want: 2,
 			answers: one("POST /api/tasks", `400 {"success":false,"error":"steps[0].depends_on: a step depends on itself","code":"invalid_task","message":"Correct the task","field":"steps[0].depends_on","request_id":"r1"}`),
 		},
 		{name: "submit steps of a whole task", args: []string{"submit", "report", "--steps", "-"}, stdin: `{"task_type":"report","steps":[]}`, want: 2},

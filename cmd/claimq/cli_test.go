@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -29,7 +30,7 @@ func cliNode(id, suffrage, state string, healthy bool, problem string) string {
 		id, suffrage, state, healthy, problem)
 }
 
-var updateGolden = flag.Bool("update", false, "write the golden files again")
+var updateGolden = flag.Bool("update", false, "write the golden file again")
 
 // fakeAPI answers by method and path, and records the requests.
 type fakeAPI struct {
@@ -131,7 +132,7 @@ func cliCases() []cliCase {
 		},
 		{
 			name: "submit file refused", args: []string{"submit", "--file", "-"}, stdin: "\n{\"params\":1}\n{\"params\":{\"a\":1,\"a\":2}}\n",
-			answers: one(submit, `400 {"success":false,"error":"Duplicate field: tasks[1].params.a","code":"invalid_request","message":"Send each field once","field":"tasks[1].params.a"}`), want: 1,
+			answers: one(submit, `400 {"success":false,"error":"Duplicate field: tasks[1].params.a","code":"invalid_request","message":"Send each field once","field":"tasks[1].params.a"}`), want: 2,
 		},
 		{
 			name: "submit file with a byte order mark", args: []string{"submit", "mail", "--file", "-"}, stdin: "\ufeff{\"params\":1}\n{\"params\":\"\ufeff\"}\n",
@@ -182,6 +183,9 @@ func cliCases() []cliCase {
 		{name: "get no leader", args: []string{"get", "17", "--timeout", "400ms"}, answers: one("GET /api/tasks/17", `503 {"success":false,"error":"No leader","code":"no_leader","message":"Wait for an election"}`), want: 3},
 		{name: "get overloaded", args: []string{"get", "17", "--timeout", "400ms"}, answers: one("GET /api/tasks/17", `503 {"success":false,"error":"Overloaded","code":"overloaded","message":"Slow down"}`), want: 1},
 		{name: "get by key", args: []string{"get", "--key", "a/b ?"}, answers: one("GET /api/tasks/by-key/a%2Fb%20%3F", `200 {"success":true,"task":`+cliTask+`}`)},
+		{name: "get and wait", args: []string{"get", "17", "--wait", "1d00h"}, answers: one("GET /api/tasks/17?wait_ms=6000", `200 {"success":true,"task":`+cliDone+`}`), want: 1},
+		{name: "get by key and wait", args: []string{"get", "--key", "k", "--wait", "90m", "--output", "json"}, answers: one("GET /api/tasks/by-key/k?wait_ms=6000", `200 {"success":true,"task":`+cliDone+`}`), want: 1},
+		{name: "get and wait for none", args: []string{"get", "17", "--wait", "1m"}, answers: one("GET /api/tasks/17?wait_ms=6000", cliNotFound), want: 4},
 		{name: "get by key and id", args: []string{"get", "17", "--key", "k"}, want: 2},
 		{name: "get nothing", args: []string{"get"}, want: 2},
 		{name: "get no id", args: []string{"get", "seventeen"}, want: 2},
@@ -203,6 +207,10 @@ func cliCases() []cliCase {
 		{name: "submit file with a delay", args: []string{"submit", "mail", "--file", "-", "--delay", "1s"}, want: 2},
 		{name: "get scheduled", args: []string{"get", "18"}, answers: one("GET /api/tasks/18", `200 {"success":true,"task":`+cliLater+`}`)},
 		{name: "get cancel asked", args: []string{"get", "17"}, answers: one("GET /api/tasks/17", `200 {"success":true,"task":`+cliAsked+`}`)},
+		{
+			name: "list with the variables of a worker", args: []string{"list"}, environ: []string{"CLAIMQ_WORKER=w2", "CLAIMQ_TYPE=sms", "CLAIMQ_TASK_ID=7"},
+			answers: one("GET /api/tasks?limit=100", `200 {"success":true,"tasks":[`+cliTask+`],"next_cursor":null}`),
+		},
 		{name: "list of all kinds", args: []string{"list"}, answers: one("GET /api/tasks?limit=100", `200 {"success":true,"tasks":[`+cliLater+`,`+cliAsked+`,`+cliDone+`],"next_cursor":null}`)},
 		{
 			name: "claim with all", args: []string{"claim", "--worker", "w1", "--type", "mail", "--sort-by", "random", "--sort-order", "ASC", "--max-attempts-remaining", "2", "--limit", "2"},
@@ -230,12 +238,13 @@ func cliCases() []cliCase {
 		{name: "cancel completed", args: []string{"cancel", "17"}, want: 1, answers: one("POST /api/tasks/17/cancel", `409 {"success":false,"error":"Task is already completed","code":"task_completed","message":"Nothing is left to do","request_id":"r1"}`)},
 		{name: "update", args: []string{"update", "18", "--priority", "0", "--run-at", "2026-01-02T04:04:05.75Z", "--label", "tier=gold"}, environ: []string{"CLAIMQ_PRIORITY=7"}, answers: one("PATCH /api/tasks/18", `200 {"success":true,"task":`+cliLater+`}`)},
 		{name: "update clears", args: []string{"update", "17", "--run-at", "now", "--no-labels"}, answers: one("PATCH /api/tasks/17", `200 {"success":true,"task":`+cliTask+`}`)},
+		{name: "update a delay", args: []string{"update", "17", "--delay", "1d12h"}, answers: one("PATCH /api/tasks/17", `200 {"success":true,"task":`+cliTask+`}`)},
 		{name: "update nothing", args: []string{"update", "17"}, environ: []string{"CLAIMQ_PRIORITY=7"}, want: 2},
 		{name: "update labels both ways", args: []string{"update", "17", "--no-labels", "--label", "a=b"}, want: 2},
 		{name: "types", args: []string{"types"}, answers: one("GET /api/types", `200 {"success":true,"types":[`+cliType+`,{"task_type":"sms","counts":{"pending":0},"paused":false,"max_claimed":null,"rate_limit":null,"lease_ms":null,"max_attempts":null,"backoff":null,"retention_ms":null}]}`)},
 		{name: "types to look at", args: []string{"types", "--attention", "--order", "oldest", "--limit", "1", "--name", "ai"}, answers: one("GET /api/types?attention=true&limit=1&name=ai&order=oldest", `200 {"success":true,"types":[`+cliType+`],"total":9,"matched":4}`)},
 		{name: "types none", args: []string{"types", "--limit", "0"}, want: 2},
-		{name: "types of an order that is not", args: []string{"types", "--order", "speed"}, want: 1, answers: one("GET /api/types?order=speed", `400 {"success":false,"error":"Invalid order: name is allowed","code":"invalid_request","message":"Correct order","request_id":"r1","field":"order"}`)},
+		{name: "types of an order that is not", args: []string{"types", "--order", "speed"}, want: 2, answers: one("GET /api/types?order=speed", `400 {"success":false,"error":"Invalid order: name is allowed","code":"invalid_request","message":"Correct order","request_id":"r1","field":"order"}`)},
 		{name: "types of one that is not", args: []string{"types", "--type", "fax"}, answers: one("GET /api/types?name=fax", `200 {"success":true,"types":[`+cliType+`]}`)},
 		{name: "type show", args: []string{"type", "show", "mail"}, answers: one("GET /api/types/mail", `200 {"success":true,"type":`+cliType+`}`)},
 		{name: "type set", args: []string{"type", "set", "mail", "--pause", "--max-claimed", "10", "--rate-limit", "2.5", "--lease", "2m", "--max-attempts", "0", "--backoff", "1s,10m,2,0.2", "--retention", "0"}, answers: one("PATCH /api/types/mail", `200 {"success":true,"type":`+cliType+`}`)},
@@ -243,6 +252,12 @@ func cliCases() []cliCase {
 			name: "type set clears", args: []string{"type", "set", "a/b", "--resume", "--max-claimed", "none", "--rate-limit", "none", "--lease", "none", "--max-attempts", "none", "--backoff", "none", "--retention", "none"},
 			answers: one("PATCH /api/types/a%2Fb", `200 {"success":true,"type":{"task_type":"a/b","counts":{},"paused":false}}`),
 		},
+		{
+			name: "type set delay and dead letter", args: []string{"type", "set", "mail", "--delay", "2m", "--dead-letter", "mail-dead,5"},
+			answers: one("PATCH /api/types/mail", `200 {"success":true,"type":{"task_type":"mail","counts":{},"delay_ms":120000,"dead_letter":{"task_type":"mail-dead","max_attempts":5}}}`),
+		},
+		{name: "type set bad dead letter", args: []string{"type", "set", "mail", "--dead-letter", "mail-dead,0"}, want: 2},
+		{name: "type set bad delay", args: []string{"type", "set", "mail", "--delay", "soon"}, want: 2},
 		{name: "type set nothing", args: []string{"type", "set", "mail"}, environ: []string{"CLAIMQ_LEASE=2m"}, want: 2},
 		{name: "type set bad rate", args: []string{"type", "set", "mail", "--rate-limit", "NaN"}, want: 2},
 		{name: "get by default", args: []string{"get", "17"}, answers: one("GET /api/tasks/17", `200 {"success":true,"task":{"id":17,"task_type":"mail","status":"pending","max_attempts":3,"in_force":{"lease_ms":30000,"backoff":null,"retention_ms":86400000}}}`)},
@@ -298,7 +313,7 @@ func cliCases() []cliCase {
 			cliNode("n1", "voter", "leader", true, "")+","+cliNode("n2", "voter", "follower", true, "")+","+cliNode("n3", "voter", "follower", true, "")+`]}`)},
 		{name: "cluster status zones", args: []string{"cluster", "status"}, answers: one("GET /api/cluster", `200 {"success":true,"leader":"n1","term":7,"feature_level":5,"nodes":[`+
 			strings.ReplaceAll(cliNode("n1", "voter", "leader", true, ""), `"version"`, `"time_zones":{"version":"2026f","sum":"0a"},"version"`)+","+cliNode("n2", "voter", "unknown", false, "it does not answer")+","+
-			strings.ReplaceAll(cliNode("n3", "voter", "follower", true, "its time zones are those of 2026e"), `"version"`, `"time_zones":{"version":"2026e","sum":"0b"},"version"`)+`]}`)},
+			strings.ReplaceAll(cliNode("n3", "voter", "follower", true, "it has the time zones of 2026e"), `"version"`, `"time_zones":{"version":"2026e","sum":"0b"},"version"`)+`]}`)},
 		{name: "cluster status warnings", args: []string{"cluster", "status"}, answers: one("GET /api/cluster", `200 {"success":true,"leader":"n1","term":7,"feature_level":5,"nodes":[`+
 			cliNode("n1", "voter", "leader", true, "")+","+cliNode("n2", "voter", "follower", true, "its wall clock is 2s ahead of that of n1")+","+
 			strings.ReplaceAll(cliNode("n3", "voter", "follower", true, ""), `"v1"`, `"v2"`)+","+cliNode("n4", "voter", "follower", true, "")+","+cliNode("n5", "nonvoter", "follower", true, "it is catching up")+`]}`)},
@@ -360,7 +375,9 @@ var random = regexp.MustCompile(`[A-Z2-7]{26}`)
 
 func TestRun(t *testing.T) {
 	t.Parallel()
-	for _, test := range slices.Concat(cliCases(), sightCases(), stepsCases(), terminalCases()) {
+	cases := slices.Concat(cliCases(), sightCases(), stepsCases(), terminalCases(), watchCases())
+	want := readGoldens(t, cases)
+	for _, test := range cases {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			api := &fakeAPI{answers: test.answers}
@@ -379,16 +396,16 @@ func TestRun(t *testing.T) {
 			if code != test.want {
 				t.Errorf("exit code %d, want %d", code, test.want)
 			}
-			golden(t, test.name, transcript(test, code, stdout.String(), stderr.String(), api.requests(), server.URL))
+			want.check(t, test.name, transcript(test, code, stdout.String(), stderr.String(), api.requests(), server.URL))
 		})
 	}
 }
 
-// transcript returns the content for a golden file.
+// transcript returns what a case sent and printed.
 func transcript(test cliCase, code int, stdout, stderr string, requests []string, url string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "$ claimq %s\n", strings.ReplaceAll(strings.Join(test.args, " "), "\x1b", "<ESC>"))
-	// How often a call is repeated within its time does not matter here.
+	// The number of repeats of a call does not matter here.
 	for _, r := range slices.Compact(requests) {
 		fmt.Fprintf(&b, "> %s\n", r)
 	}
@@ -399,23 +416,65 @@ func transcript(test cliCase, code int, stdout, stderr string, requests []string
 	return random.ReplaceAllString(out, "RANDOM")
 }
 
-func golden(t *testing.T, name, got string) {
+// goldenFile has the transcript of each case, below a line with its name.
+const goldenFile = "testdata/cli.txt"
+
+// goldenMark begins the line with the name of a case.
+const goldenMark = "=== "
+
+// goldens are the transcripts by case.
+type goldens struct {
+	mu   sync.Mutex
+	want map[string]string // guarded by mu
+}
+
+// readGoldens reads goldenFile. With -update the file is written again when the test ends.
+func readGoldens(t *testing.T, cases []cliCase) *goldens {
 	t.Helper()
-	path := filepath.Join("testdata", "cli", strings.ReplaceAll(name, " ", "_")+".golden")
-	if *updateGolden {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
+	text, err := os.ReadFile(goldenFile)
 	if err != nil {
-		t.Fatalf("%v (go test -update writes it)", err)
+		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
+	g := &goldens{want: map[string]string{}}
+	for section := range strings.SplitSeq(strings.TrimPrefix(string(text), goldenMark), "\n"+goldenMark) {
+		name, transcript, _ := strings.Cut(section, "\n")
+		if !slices.ContainsFunc(cases, func(c cliCase) bool { return c.name == name }) {
+			if !*updateGolden {
+				t.Errorf("%s has %q, which is no case (go test -update removes it)", goldenFile, name)
+			}
+			continue
+		}
+		g.want[name] = transcript
+	}
+	if *updateGolden {
+		t.Cleanup(func() { g.write(t) })
+	}
+	return g
+}
+
+// check compares the transcript of a case, or takes it over.
+func (g *goldens) check(t *testing.T, name, got string) {
+	t.Helper()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if *updateGolden {
+		g.want[name] = got
+	}
+	if diff := cmp.Diff(g.want[name], got); diff != "" {
+		t.Errorf("-want +got (go test -update writes it)\n%s", diff)
+	}
+}
+
+func (g *goldens) write(t *testing.T) {
+	t.Helper()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(g.want)) {
+		all = append(all, goldenMark+name+"\n"+g.want[name])
+	}
+	if err := os.WriteFile(goldenFile, []byte(strings.Join(all, "\n")), 0o644); err != nil {
+		t.Error(err)
 	}
 }
 

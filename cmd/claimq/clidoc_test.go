@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -58,10 +57,7 @@ func cliReference(root *cobra.Command) string {
 		panic(err)
 	}
 	term.EachCommand(root, func(cmd *cobra.Command, path string) {
-		if path == "" || !documented(cmd, path) {
-			return
-		}
-		if !term.OnlyLeads(cmd) {
+		if path != "" && cmd.IsAvailableCommand() && cmd.Name() != "help" && !term.IsGroup(cmd) {
 			fmt.Fprintf(&list, "| [%s](#claimq-%s) | %s |\n", path, strings.ReplaceAll(path, " ", "-"), cmd.Short)
 			writeCommand(&b, cmd, plain)
 		}
@@ -94,12 +90,32 @@ func flagLine(f *pflag.Flag) string {
 	return name + " " + usage
 }
 
+// flagText returns a flag with its argument, and its usage with its default.
+func flagText(f *pflag.Flag) (name, usage string) {
+	takes, usage := pflag.UnquoteUsage(f)
+	name = "--" + f.Name
+	if f.Shorthand != "" {
+		name = "-" + f.Shorthand + ", " + name
+	}
+	if takes != "" {
+		name += " " + takes
+	}
+	switch value := strings.Trim(f.DefValue, "[]"); value {
+	case "", "0", "0s", "false":
+	default:
+		if !strings.Contains(usage, "(default ") {
+			usage += " (default " + value + ")"
+		}
+	}
+	return name, usage
+}
+
 func writeCommand(b *strings.Builder, cmd, plain *cobra.Command) {
 	text := cmd.Long
 	if text == "" {
 		text = cmd.Short + "."
 	}
-	// Indented text is a block of its own already, and <...> would be taken for a tag.
+	// Indented text is a separate block already, and <...> would be taken for a tag.
 	text = strings.ReplaceAll(regexp.MustCompile(`(?m)^  `).ReplaceAllString(text, "    "), "<", "&lt;")
 	fmt.Fprintf(b, "\n### %s\n\n    %s\n\n%s\n", cmd.CommandPath(), cmd.UseLine(), text)
 	if lines := flagLines(cmd, plain); lines != "" {
@@ -233,58 +249,6 @@ func shellWords(text string) (words []string) {
 	}
 	end()
 	return words
-}
-
-// Man pages do not change when they are made again. man reads them without a complaint, and they are complete.
-func TestMan(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "made", "man1")
-	for range 2 {
-		a := &term.App{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: os.Stderr}
-		if code := run(t.Context(), a, []string{"man", dir}); code != term.ExitDone {
-			t.Fatalf("exit code %d", code)
-		}
-	}
-	pages, err := filepath.Glob(dir + "/*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	commands := 0
-	term.EachCommand(newTree(), func(cmd *cobra.Command, path string) {
-		if !documented(cmd, path) {
-			return
-		}
-		commands++
-		page, err := os.ReadFile(filepath.Join(dir, manName(cmd)+".1"))
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		for _, f := range term.FlagsOf(cmd) {
-			if !strings.Contains(string(page), ".B "+roff("--"+f.Name)) && !strings.Contains(string(page), ", "+roff("--"+f.Name)) {
-				t.Errorf("the page of claimq %s does not have --%s", path, f.Name)
-			}
-		}
-		for line := range strings.Lines(string(page)) {
-			if strings.HasPrefix(line, ".") && !regexp.MustCompile(`^\.(TH .*|SH [A-Z ]+|nh|ad l|PP|TP|B .+|BR .+|nf|fi)\n$`).MatchString(line) || strings.HasPrefix(line, "'") {
-				t.Errorf("claimq %s: the formatter may take %q for a command", path, line)
-			}
-		}
-	})
-	if len(pages) != commands {
-		t.Errorf("there are %d pages of %d commands", len(pages), commands)
-	}
-	page, err := os.ReadFile(filepath.Join(dir, "claimq-claim.1"))
-	if err != nil || !strings.Contains(string(page), `eval "$(claimq claim \-\-worker w1`) || !strings.HasPrefix(string(page), `.TH "CLAIMQ\-CLAIM" 1 "" "claimq dev"`) {
-		t.Errorf("the page of claim (%v) is\n%s", err, page)
-	}
-}
-
-func TestRoff(t *testing.T) {
-	t.Parallel()
-	if got, want := roff(".a\n'b' \\n -x\nc.d"), "\\&.a\n\\(aqb\\(aq \\en \\-x\nc.d"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
 }
 
 // The flags of commands that have --timeout also have variables, as the page says.

@@ -22,9 +22,9 @@ var commandGroups = [...]struct {
 	{"Workers", []string{"work", "claim", "complete", "fail", "extend", "release"}},
 	{"Steps", []string{"steps", "finalization", "finalize"}},
 	{"Types and schedules", []string{"type", "types", "defaults", "schedule"}},
-	{"See what goes on", []string{"stats", "history", "workers", "top"}},
+	{"Monitoring", []string{"stats", "history", "workers", "top"}},
 	{"Nodes", []string{"dev", "server", "cluster", "snapshot", "key", "config", "doctor", "health", "bench", "testserver"}},
-	{"Other", []string{"completion", "man", "version", "help"}},
+	{"Other", []string{"completion", "version", "help"}},
 }
 
 // suggestTopics makes help refuse an unknown command as the command line does, because cobra's own would show the
@@ -54,7 +54,7 @@ func suggestTopics(root *cobra.Command) {
 func showUsage(a *term.App, cmd *cobra.Command) error {
 	var b strings.Builder
 	b.WriteString("Usage:\n")
-	if !term.OnlyLeads(cmd) {
+	if !term.IsGroup(cmd) {
 		fmt.Fprintf(&b, "  %s\n", cmd.UseLine())
 	}
 	if cmd.HasAvailableSubCommands() {

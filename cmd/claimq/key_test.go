@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/claimq/claimq/api/keyring"
+	"github.com/claimq/claimq/api/door"
 	"github.com/claimq/claimq/cmd/claimq/server"
 	"github.com/claimq/claimq/cmd/claimq/term"
 	"github.com/claimq/claimq/config"
@@ -41,7 +41,7 @@ func TestKeyGenerate(t *testing.T) {
 	config.AddServerFlags(flags)
 	loaded, err := config.LoadServer(file, nil, flags)
 	keys := server.KeysOf(&loaded)
-	if err != nil || len(keys) != 1 || keyring.Check(keys) != nil {
+	if err != nil || len(keys) != 1 || door.CheckKeys(keys) != nil {
 		t.Fatalf("%v, %v, from:\n%s", keys, err, yaml)
 	}
 	sum := sha256.Sum256([]byte(key[1]))
@@ -108,7 +108,7 @@ func TestKeyGenerate_Usage(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		a := &term.App{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}
-		if code := run(t.Context(), a, append([]string{"key", "generate"}, args...)); code != term.ExitUsage || out.Len() > 0 || strings.Contains(errs.String(), keyring.Prefix) {
+		if code := run(t.Context(), a, append([]string{"key", "generate"}, args...)); code != term.ExitUsage || out.Len() > 0 || strings.Contains(errs.String(), door.KeyPrefix) {
 			t.Errorf("%v: %d %s%s", args, code, out.String(), errs.String())
 		}
 	}

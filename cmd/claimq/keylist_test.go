@@ -3,9 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -31,12 +29,12 @@ func TestKeyList(t *testing.T) {
 	app := generate(t, "--role", "producer", "--role", "worker", "--name", "app", "--type", "mail", "--address", "127.0.0.0/8", "--expires-at", "2999-01-31T12:00:00Z")
 	idle := generate(t, "--role", "reader", "--name", "idle")
 	c := startKeyed(t, ops, app, idle)
-	if status, answer, err := c.settled("POST", c.nodes[1].url+"/api/tasks", app.Key, `{"task_type":"mail","params":1}`); err != nil || status != http.StatusCreated {
+	if status, answer, err := c.settled("POST", c.nodes[1].URL()+"/api/tasks", app.Key, `{"task_type":"mail","params":1}`); err != nil || status != http.StatusCreated {
 		t.Fatalf("%d %s %v", status, answer, err)
 	}
 	var list operate.ListedKeys
 	c.eventually("list of all nodes", func() bool { // a busy machine may change leaders
-		code, out, _ := runWith(t, ops.Key, c.nodes[0].url, "key", "list", "--output", "json")
+		code, out, _ := runWith(t, ops.Key, c.nodes[0].URL(), "key", "list", "--output", "json")
 		list = operate.ListedKeys{}
 		return code == term.ExitDone && json.Unmarshal([]byte(out), &list) == nil
 	})
@@ -48,7 +46,7 @@ func TestKeyList(t *testing.T) {
 		strings.Join(k.Roles, " ") != "producer worker" || strings.Join(k.Addresses, " ") != "127.0.0.0/8" || k.ExpiresAt.Year() != 2999 || k.RateLimitPerMinute != 0 {
 		t.Errorf("%+v", k)
 	}
-	code, out, errs := runWith(t, ops.Key, c.nodes[2].url, "key", "list")
+	code, out, errs := runWith(t, ops.Key, c.nodes[2].URL(), "key", "list")
 	if code != term.ExitDone {
 		t.Fatalf("%d %s", code, errs)
 	}
@@ -62,26 +60,24 @@ func TestKeyList(t *testing.T) {
 			t.Errorf("it shows the key %s or its hash:\n%s", k.Name, out)
 		}
 	}
-	if code, _, errs := runWith(t, idle.Key, c.nodes[0].url, "key", "list"); code != term.ExitRefused || !strings.Contains(errs, "operator") {
+	if code, _, errs := runWith(t, idle.Key, c.nodes[0].URL(), "key", "list"); code != term.ExitRefused || !strings.Contains(errs, "operator") {
 		t.Errorf("with a reader's key: %d %s", code, errs)
 	}
 	// The keys of this node differ, and then it is stopped.
 	idle.Role = "worker"
 	c.nodes[1].setKeys(t, ops, idle)
-	if status, answer, err := ask(t.Context(), "POST", c.nodes[1].url+"/api/reload", ops.Key, ""); err != nil || status != http.StatusOK {
+	if status, answer, err := ask(t.Context(), "POST", c.nodes[1].URL()+"/api/reload", ops.Key, ""); err != nil || status != http.StatusOK {
 		t.Fatalf("%d %s %v", status, answer, err)
 	}
 	c.eventually("difference", func() bool {
-		_, out, _ := runWith(t, ops.Key, c.nodes[0].url, "key", "list")
+		_, out, _ := runWith(t, ops.Key, c.nodes[0].URL(), "key", "list")
 		return strings.Contains(out, "n1,n2,n3 (they differ)") && strings.Contains(out, "n1,n3")
 	})
 	gone := c.nodes[1]
-	if err := errors.Join(gone.cmd.Process.Signal(os.Interrupt), gone.cmd.Wait(), gone.log.Close()); err != nil {
-		t.Fatal(err)
-	}
+	c.ends(gone.Node)
 	c.nodes = []*keyedNode{c.nodes[0], c.nodes[2]}
 	c.eventually("list without a node", func() bool {
-		code, out, errs := runWith(t, ops.Key, c.nodes[0].url, "key", "list", "--timeout", "1s")
-		return code != term.ExitDone && strings.Contains(errs, "node n2 at http://") && strings.Contains(errs, "no node answered at "+gone.url+"\n") && strings.Contains(out, "app ")
+		code, out, errs := runWith(t, ops.Key, c.nodes[0].URL(), "key", "list", "--timeout", "1s")
+		return code != term.ExitDone && strings.Contains(errs, "node n2 at http://") && strings.Contains(errs, "no node answered at "+gone.URL()+"\n") && strings.Contains(out, "app ")
 	})
 }

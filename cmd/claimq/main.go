@@ -31,7 +31,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
 	a := &term.App{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Version: version, Stopped: ctx.Done(), RelaxTimers: server.SetTimerSlack}
-	a.Attended = term.IsTerminal(os.Stderr)
+	a.Interactive = term.IsTerminal(os.Stderr)
 	a.Width = term.WidthOf(os.Stdout, a.Getenv("COLUMNS"))
 	code := run(ctx, a, os.Args[1:])
 	stop()
@@ -46,15 +46,16 @@ func run(ctx context.Context, a *term.App, args []string) int {
 	root.SetArgs(args)
 	suggestTopics(root)
 	var err error
+	cmd := root
 	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
-		err = addCompletions(a, root)
+		err = addCompletions(root)
 	}
 	if err == nil {
-		err = root.ExecuteContext(ctx)
+		cmd, err = root.ExecuteContextC(ctx)
 	}
 	if err != nil {
 		cli.FailEval(a, args)
-		fmt.Fprintln(a.Stderr, "claimq: "+term.ErrorText(err))
+		fmt.Fprintln(a.Stderr, "claimq: "+term.ErrorText(cmd, err))
 	}
 	return term.ExitCode(err)
 }
@@ -65,11 +66,11 @@ func newRootCommand(a *term.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "claimq",
 		Short: "A replicated task queue",
-		Long: `claimq is a replicated task queue: tasks are submitted, workers claim them,
-and what was acknowledged is on the disks of most nodes.
+		Long: `claimq is a replicated task queue. Programs submit tasks, and workers claim them.
+Once a task is acknowledged, it is on the disks of a majority of the nodes.
 
-Exit codes: 0 done, 1 the server refused, 2 wrong usage, 3 no server or the
-outcome is unknown, 4 nothing to claim or not found.`,
+Exit codes: 0 done, 1 the server refused, 2 wrong usage, 3 no server or the outcome
+is unknown, 4 nothing to claim or not found, 5 apply --dry-run found differences.`,
 		Example: `  claimq dev
   claimq submit mail '{"to":"ada@example.org"}'
   claimq claim --worker w1 --type mail`,
@@ -117,9 +118,10 @@ outcome is unknown, 4 nothing to claim or not found.`,
 		cli.NewTypeCommand(a),
 		cli.NewDefaultsCommand(a),
 		cli.NewWorkersCommand(a),
-		operate.NewTopCommand(a),
+		newTopCommand(a),
 		cli.NewWorkCommand(a),
 		cli.NewScheduleCommand(a),
+		cli.NewApplyCommand(a),
 		operate.NewClusterCommand(a),
 		operate.NewSnapshotCommand(a),
 		operate.NewDoctorCommand(a),
@@ -127,7 +129,6 @@ outcome is unknown, 4 nothing to claim or not found.`,
 		operate.NewConfigCommand(a),
 		operate.NewKeyCommand(a),
 		newCompletionCommand(a),
-		newManCommand(a),
 		newVersionCommand(a),
 	)
 	term.EachCommand(root, func(cmd *cobra.Command, _ string) {

@@ -1,23 +1,24 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/cmd/claimq/claimqtest"
 	"github.com/claimq/claimq/cmd/claimq/term"
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
 // recoverFlag is the flag that allows cluster recover to change anything.
@@ -26,7 +27,8 @@ const recoverFlag = "--yes-i-know-this-may-lose-data"
 // processCluster is a cluster of real processes, with the commands against it.
 type processCluster struct {
 	*procs.Cluster
-	t *testing.T
+	t         *testing.T
+	submitted int
 }
 
 // newProcesses prepares nodes, the last of which join later. It starts none.
@@ -68,6 +70,23 @@ func (c *processCluster) start(nodes ...*procs.Node) {
 	}
 }
 
+// ends stops nodes, which must exit with code 0.
+func (c *processCluster) ends(nodes ...*procs.Node) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), claimqtest.Patience)
+	defer cancel()
+	for _, n := range nodes {
+		if err := n.Signal(syscall.SIGTERM); err != nil {
+			c.t.Error(err)
+		}
+	}
+	for _, n := range nodes {
+		if err := n.WaitExit(ctx); err != nil || n.ExitCode() != term.ExitDone {
+			c.t.Errorf("%s ended with exit code %d (%v)", n.ID, n.ExitCode(), err)
+		}
+	}
+}
+
 // run runs a client command against the running nodes. output has its output and its errors.
 func (c *processCluster) run(args ...string) (output string, code int) {
 	c.t.Helper()
@@ -79,30 +98,32 @@ func (c *processCluster) run(args ...string) (output string, code int) {
 	return runClaimq(c.t, args...)
 }
 
-// do runs a command that must succeed.
-func (c *processCluster) do(args ...string) string {
+// do runs a command until it has succeeded: on a busy machine there may be no leader for a moment, or a member that is
+// not healthy. A refusal is final, except of changes of the cluster.
+func (c *processCluster) do(args ...string) (output string) {
 	c.t.Helper()
-	output, code := c.run(args...)
-	if code != term.ExitDone {
-		c.t.Fatalf("claimq %s: exit code %d: %s", strings.Join(args, " "), code, output)
-	}
+	c.await("claimq "+strings.Join(args, " "), func() bool {
+		var code int
+		output, code = c.run(args...)
+		if code != term.ExitDone && code != term.ExitUnknown && args[0] != "cluster" {
+			c.t.Fatalf("claimq %s: exit code %d: %s", strings.Join(args, " "), code, output)
+		}
+		return code == term.ExitDone
+	}, &output)
 	return output
 }
 
-// remove removes a member. On a busy machine the outcome can be unknown, so it asks again, and the member may be gone
-// by then.
+// remove removes a member. It is gone as well if an earlier try, whose outcome is unknown, has removed it.
 func (c *processCluster) remove(id string) {
 	c.t.Helper()
-	asked := 0
+	unknown, output := false, ""
 	c.await(id+" to be removed", func() bool {
-		asked++
-		output, code := c.run("cluster", "remove", id)
-		gone := asked > 1 && code == term.ExitRefused && strings.Contains(output, "No member is named")
-		if code != term.ExitDone && code != term.ExitUnknown && !gone {
-			c.t.Fatalf("claimq cluster remove %s: exit code %d: %s", id, code, output)
-		}
-		return code != term.ExitUnknown
-	})
+		var code int
+		output, code = c.run("cluster", "remove", id)
+		gone := unknown && code == term.ExitRefused && strings.Contains(output, "No member is named")
+		unknown = unknown || code == term.ExitUnknown
+		return code == term.ExitDone || gone
+	}, &output)
 }
 
 // letIn makes a join token for the node.
@@ -117,19 +138,14 @@ func (c *processCluster) letIn(n *procs.Node) {
 	}
 }
 
+// runClaimq runs a command in this process, which costs less than a process each. It returns what it printed.
 func runClaimq(t *testing.T, args ...string) (output string, code int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), claimqtest.Patience)
 	defer cancel()
-	out, err := claimq(ctx, args...).CombinedOutput()
-	var exit *exec.ExitError
-	switch {
-	case errors.As(err, &exit):
-		return string(out), exit.ExitCode()
-	case err != nil:
-		t.Fatalf("claimq %s: %v", strings.Join(args, " "), err)
-	}
-	return string(out), term.ExitDone
+	var stdout, stderr bytes.Buffer
+	code = run(ctx, &term.App{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Environ: os.Environ(), Version: version}, args)
+	return stdout.String() + stderr.String(), code
 }
 
 // nodes returns the members by name, as the leader sees them.
@@ -147,11 +163,21 @@ func (c *processCluster) nodes() map[string]wire.Node {
 	return nodes
 }
 
-// await waits until the condition is true.
-func (c *processCluster) await(what string, condition func() bool) {
+// view is nodes once there is a leader.
+func (c *processCluster) view() (nodes map[string]wire.Node) {
+	c.t.Helper()
+	c.await("a leader's view", func() bool { nodes = c.nodes(); return len(nodes) > 0 })
+	return nodes
+}
+
+// await waits until the condition is true. If it does not come true, the last outputs are reported.
+func (c *processCluster) await(what string, condition func() bool, outputs ...*string) {
 	c.t.Helper()
 	for deadline := time.Now().Add(claimqtest.Patience); !condition(); <-time.After(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
+			for _, last := range outputs {
+				c.t.Log(*last)
+			}
 			c.t.Fatalf("waited %s for %s: %v", claimqtest.Patience, what, c.nodes())
 		}
 	}
@@ -174,8 +200,9 @@ func (c *processCluster) voters(ids ...string) {
 
 func (c *processCluster) submit(count int) {
 	c.t.Helper()
-	for i := range count {
-		c.do("submit", "mail", fmt.Sprint(i))
+	for range count {
+		c.submitted++
+		c.do("submit", "mail", "1", "--key", fmt.Sprint(c.submitted))
 	}
 }
 
@@ -224,7 +251,7 @@ func TestClusterRecover(t *testing.T) {
 		}
 	}
 	out, code := runClaimq(t, "cluster", "recover", "--data-dir", dir)
-	if code != term.ExitUsage || !strings.Contains(out, "is lost") || !strings.Contains(out, "nothing was changed") {
+	if code != term.ExitUsage || !strings.Contains(out, "are lost") || !strings.Contains(out, "nothing was changed") {
 		t.Errorf("recover without consent: exit code %d: %s", code, out)
 	}
 	out, code = runClaimq(t, "cluster", "recover", "--data-dir", dir, recoverFlag)
@@ -302,13 +329,18 @@ func TestClusterRecover_refused(t *testing.T) {
 	}
 }
 
-// refused checks that a command is refused with these words.
+// refused runs a command until it is refused with these words: before that there may be no leader, or a member that is
+// not healthy.
 func (c *processCluster) refused(words string, args ...string) {
 	c.t.Helper()
-	out, code := c.run(args...)
-	if code != term.ExitRefused || !strings.Contains(out, words) {
-		c.t.Errorf("claimq %s: exit code %d, want a refusal that says %q: %s", strings.Join(args, " "), code, words, out)
-	}
+	var output string
+	c.await(fmt.Sprintf("claimq %s to be refused with %q", strings.Join(args, " "), words), func() bool {
+		var code int
+		if output, code = c.run(args...); code == term.ExitDone {
+			c.t.Fatalf("claimq %s is done, want a refusal that says %q: %s", strings.Join(args, " "), words, output)
+		}
+		return code == term.ExitRefused && strings.Contains(output, words)
+	}, &output)
 }
 
 // logs waits until the node has logged the text.
@@ -359,8 +391,10 @@ func TestCluster_growsAndShrinks(t *testing.T) {
 	c.voters("n1", "n2", "n3", "n4", "n5")
 	c.pending(3)
 
-	c.do("cluster", "transfer", "n4")
-	c.await("n4 to lead", func() bool { return c.nodes()["n4"].State == "leader" })
+	c.await("n4 to lead", func() bool {
+		c.do("cluster", "transfer", "n4")
+		return c.nodes()["n4"].State == "leader"
+	})
 	c.submit(1)
 	c.do("cluster", "demote", "n4")
 	c.await("n4 to have no vote", func() bool { return c.nodes()["n4"].Suffrage == "nonvoter" })
@@ -371,7 +405,7 @@ func TestCluster_growsAndShrinks(t *testing.T) {
 	}
 	c.start(n4) // a restart does not make it a voter
 	c.do("cluster", "transfer")
-	if got := c.nodes()["n4"].Suffrage; got != "nonvoter" {
+	if got := c.view()["n4"].Suffrage; got != "nonvoter" {
 		t.Errorf("after a restart n4 is a %s", got)
 	}
 
@@ -392,7 +426,7 @@ func TestCluster_growsAndShrinks(t *testing.T) {
 	c.remove("n4")
 	c.logs(n4, "was removed from the cluster")
 	last := c.leader().ID
-	for id := range c.nodes() { // either of the two left may lead by now
+	for id := range c.view() { // either of the two left may lead by now
 		if id != last {
 			c.remove(id)
 		}
@@ -423,7 +457,7 @@ func (c *processCluster) joinByCall(kept, voter *procs.Node) {
 		c.t.Fatal(err)
 	}
 	c.await("n5 to vote", func() bool { return c.nodes()[voter.ID].Suffrage == "voter" })
-	if got := c.nodes()[kept.ID].Suffrage; got != "nonvoter" {
+	if got := c.view()[kept.ID].Suffrage; got != "nonvoter" {
 		c.t.Errorf("a node that joined without a vote is a %s", got)
 	}
 	c.refused("a voter", "cluster", "join", voter.ID, voter.PeerAddr, "--nonvoter")
@@ -513,7 +547,7 @@ func TestCluster_movedNode(t *testing.T) {
 	c.start(c.Nodes[0])
 	c.submit(1)
 	c.pending(2)
-	for _, n := range c.nodes() {
+	for _, n := range c.view() {
 		if n.PeerAddr == before {
 			t.Errorf("%s is still at %s", n.NodeID, before)
 		}

@@ -78,6 +78,7 @@ func TestOutputJSON(t *testing.T) {
 		{path: "defaults set", args: "--lease 1m"},
 		{path: "workers"},
 		{path: "top", args: "--once"},
+		{path: "apply", args: "- --dry-run", stdin: "types: {mail: {lease: 1m}}", want: term.ExitDiffers},
 		{path: "schedule set", args: "nightly report --every 1h"},
 		{path: "schedule get", args: "nightly"},
 		{path: "schedule list"},
@@ -127,12 +128,12 @@ func TestOutputJSON(t *testing.T) {
 	term.EachCommand(newTree(), func(cmd *cobra.Command, path string) {
 		has := cmd.Flags().Lookup("output") != nil
 		switch path {
-		case "server", "dev", "testserver", "work", "completion", "man", "":
+		case "server", "dev", "testserver", "work", "completion", "":
 			if has {
 				t.Errorf("claimq %s has --output after all: put it into this test", path)
 			}
 		default:
-			if !has && !term.OnlyLeads(cmd) {
+			if !has && !term.IsGroup(cmd) {
 				t.Errorf("claimq %s has no --output", path)
 			}
 			if has && !shown[path] {

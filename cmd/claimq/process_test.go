@@ -22,7 +22,8 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/bench"
 	"github.com/claimq/claimq/cmd/claimq/claimqtest"
 	"github.com/claimq/claimq/cmd/claimq/term"
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
+	"github.com/claimq/claimq/internal/testwait"
 )
 
 // beClaimq in the environment makes the test binary behave as claimq, so that tests run real processes of the tested
@@ -34,6 +35,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
+	testwait.Together(4) // most wait for processes
 	os.Exit(m.Run())
 }
 
@@ -219,7 +221,7 @@ func TestBench_Modes(t *testing.T) {
 			if err := json.Unmarshal(out, &fields); err != nil {
 				t.Fatal(err)
 			}
-			for _, name := range []string{"tasks_per_s", "calls", "server_cpu_s", "server_rss_bytes", "done", "doubled", "lost"} {
+			for _, name := range []string{"tasks_per_s", "calls", "server_cpu_s", "server_rss_bytes", "log_bytes", "done", "doubled", "lost"} {
 				if _, ok := fields[name]; !ok {
 					t.Errorf("no %s in %s", name, out)
 				}

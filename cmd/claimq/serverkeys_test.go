@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -18,9 +17,9 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/cmd/claimq/claimqtest"
-	"github.com/claimq/claimq/cmd/claimq/local"
 	"github.com/claimq/claimq/cmd/claimq/operate"
 	"github.com/claimq/claimq/cmd/claimq/term"
+	"github.com/claimq/claimq/internal/procs"
 )
 
 // generate makes a key with the command and returns it.
@@ -43,15 +42,14 @@ const pollInterval = 50 * time.Millisecond
 
 // keyed is a cluster of three processes that have keys.
 type keyed struct {
-	t     *testing.T
+	*processCluster
 	nodes []*keyedNode
 }
 
 // keyedNode has its keys in a separate file. Only the first node has them in its configuration.
 type keyedNode struct {
-	url, file, config string
-	log               *os.File
-	cmd               *exec.Cmd
+	*procs.Node
+	file, config string
 }
 
 func (n *keyedNode) setKeys(t *testing.T, keys ...operate.GeneratedKey) {
@@ -71,63 +69,27 @@ func (n *keyedNode) setKeys(t *testing.T, keys ...operate.GeneratedKey) {
 func startKeyed(t *testing.T, keys ...operate.GeneratedKey) *keyed {
 	t.Helper()
 	dir := t.TempDir()
-	joinKey, err := local.JoinKey(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ports := claimqtest.TakePorts(t, 6)
-	c := &keyed{t: t}
-	list := fmt.Sprintf("n1=127.0.0.1:%d,n2=127.0.0.1:%d,n3=127.0.0.1:%d", ports[1], ports[3], ports[5])
-	for i := range 3 {
-		id := fmt.Sprintf("n%d", i+1)
-		n := &keyedNode{url: fmt.Sprintf("http://127.0.0.1:%d", ports[2*i]), file: filepath.Join(dir, id+".yaml")}
-		args := []string{
-			"server", "--node-id", id, "--data-dir", filepath.Join(dir, id), "--initial-cluster", list, "--join-key-file", joinKey,
-			"--http-addr", fmt.Sprintf("127.0.0.1:%d", ports[2*i]), "--peer-addr", fmt.Sprintf("127.0.0.1:%d", ports[2*i+1]),
-		}
+	c := &keyed{processCluster: newProcesses(t, 3, 0)}
+	for i, process := range c.Nodes {
+		n := &keyedNode{Node: process, file: filepath.Join(dir, process.ID+".yaml")}
+		flag := "--keys-file"
 		if i == 0 {
 			n.config = "log_level: debug\n"
-			args = append(args, "--config", n.file)
-		} else {
-			args = append(args, "--keys-file", n.file)
+			flag = "--config"
 		}
+		n.SetFlag(flag, n.file)
 		n.setKeys(t, keys...)
-		if n.log, err = os.Create(filepath.Join(dir, id+".log")); err != nil {
-			t.Fatal(err)
-		}
-		n.cmd = claimq(context.Background(), args...)
-		n.cmd.Stdout, n.cmd.Stderr = n.log, n.log
-		if err := n.cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
 		c.nodes = append(c.nodes, n)
 	}
-	t.Cleanup(c.stop)
-	for _, n := range c.nodes {
-		c.eventually("a ready node", func() bool { return local.Ready(t.Context(), n.url) })
-	}
-	return c
-}
-
-// stop ends the nodes, and fails the test if one ended with an error.
-func (c *keyed) stop() {
-	for _, n := range c.nodes {
-		_ = n.cmd.Process.Signal(os.Interrupt)
-	}
-	for _, n := range c.nodes {
-		if err := n.cmd.Wait(); err != nil || c.t.Failed() {
-			c.t.Errorf("%s ended with %v; it printed:\n%s", n.file, err, n.printed(c.t))
+	c.start(c.Nodes...)
+	t.Cleanup(func() {
+		var running []*procs.Node
+		for _, n := range c.nodes {
+			running = append(running, n.Node)
 		}
-		_ = n.log.Close()
-	}
-}
-
-func (n *keyedNode) printed(t *testing.T) string {
-	b, err := os.ReadFile(n.log.Name())
-	if err != nil {
-		t.Error(err)
-	}
-	return string(b)
+		c.ends(running...)
+	})
+	return c
 }
 
 func (c *keyed) eventually(what string, done func() bool) {
@@ -202,7 +164,7 @@ func startKeyLoad(nodes []*keyedNode, key string) *keyLoad {
 
 func (l *keyLoad) round(ctx context.Context, n int) {
 	call := func(step int, path, body string) string {
-		status, answer, err := ask(ctx, "POST", l.nodes[(n+step)%len(l.nodes)].url+path, *l.key.Load(), body)
+		status, answer, err := ask(ctx, "POST", l.nodes[(n+step)%len(l.nodes)].URL()+path, *l.key.Load(), body)
 		if err == nil && (status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusTooManyRequests) {
 			l.refused.Store(&answer)
 		}
@@ -248,17 +210,17 @@ func TestKeys_Rotation(t *testing.T) {
 		for i, n := range c.nodes {
 			n.setKeys(t, keys...)
 			if i == 0 { // one way first, then the other
-				if err := n.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+				if err := n.Signal(syscall.SIGHUP); err != nil {
 					t.Fatal(err)
 				}
 				want := fmt.Sprintf("claimq_api_keys %d\n", len(keys))
 				c.eventually("reload by SIGHUP", func() bool {
-					_, text, err := ask(t.Context(), "GET", n.url+"/metrics", root.Key, "")
+					_, text, err := ask(t.Context(), "GET", n.URL()+"/metrics", root.Key, "")
 					return err == nil && strings.Contains(text, want)
 				})
 				continue
 			}
-			status, answer, err := ask(t.Context(), "POST", n.url+"/api/reload", root.Key, "")
+			status, answer, err := ask(t.Context(), "POST", n.URL()+"/api/reload", root.Key, "")
 			if want := fmt.Sprintf(`"keys":%d}`, len(keys)); err != nil || status != 200 || !strings.Contains(answer, want) {
 				t.Fatalf("reload: %d %s %v", status, answer, err)
 			}
@@ -272,7 +234,7 @@ func TestKeys_Rotation(t *testing.T) {
 	load.pass(c)
 
 	for _, n := range c.nodes {
-		if status, answer, err := ask(t.Context(), "GET", n.url+"/api/types", before.Key, ""); err != nil || status != http.StatusUnauthorized {
+		if status, answer, err := ask(t.Context(), "GET", n.URL()+"/api/types", before.Key, ""); err != nil || status != http.StatusUnauthorized {
 			t.Errorf("the old key: %d %s %v", status, answer, err)
 		}
 	}
@@ -281,7 +243,7 @@ func TestKeys_Rotation(t *testing.T) {
 		spoiled := after
 		spoiled.Role = "king"
 		n.setKeys(t, root, spoiled)
-		if status, answer, err := ask(t.Context(), "POST", n.url+"/api/reload", root.Key, ""); err != nil || status != http.StatusBadRequest || !strings.Contains(answer, "role") {
+		if status, answer, err := ask(t.Context(), "POST", n.URL()+"/api/reload", root.Key, ""); err != nil || status != http.StatusBadRequest || !strings.Contains(answer, "role") {
 			t.Errorf("node %d, a mistake: %d %s %v", i+1, status, answer, err)
 		}
 	}
@@ -295,12 +257,12 @@ func TestKeys_Rotation(t *testing.T) {
 		t.Error("nothing was completed")
 	}
 	// Events that had no leader to record them are missing. The others are there.
-	_, trail, err := c.settled("GET", c.nodes[1].url+"/api/events?event=keys_reloaded", root.Key, "")
+	_, trail, err := c.settled("GET", c.nodes[1].URL()+"/api/events?event=keys_reloaded", root.Key, "")
 	if err != nil || !strings.Contains(trail, " keys by root") {
 		t.Errorf("the trail: %s %v", trail, err)
 	}
 	for _, n := range c.nodes {
-		printed := n.printed(t)
+		printed := n.Output()
 		if strings.Contains(printed, "no API keys") {
 			t.Errorf("%s says that it is open:\n%s", n.file, printed)
 		}
@@ -347,7 +309,7 @@ func TestKeys_Roles(t *testing.T) {
 				case role == "none":
 					want = http.StatusUnauthorized
 				}
-				status, answer, err := c.settled(call.method, n.url+call.path, keys[role].Key, call.body)
+				status, answer, err := c.settled(call.method, n.URL()+call.path, keys[role].Key, call.body)
 				if status == http.StatusCreated {
 					status = http.StatusOK
 				}
@@ -359,7 +321,7 @@ func TestKeys_Roles(t *testing.T) {
 	}
 	for i, n := range c.nodes { // each node counts by itself
 		for round, want := range []int{200, 200, 429} {
-			if status, answer, err := ask(t.Context(), "GET", n.url+"/api/stats?consistency=stale", slow.Key, ""); err != nil || status != want {
+			if status, answer, err := ask(t.Context(), "GET", n.URL()+"/api/stats?consistency=stale", slow.Key, ""); err != nil || status != want {
 				t.Errorf("node %d, request %d: %d %s %v", i+1, round+1, status, answer, err)
 			}
 		}
@@ -368,7 +330,7 @@ func TestKeys_Roles(t *testing.T) {
 	for _, args := range [][]string{{"submit", "mail"}, {"stats"}, {"key", "reload"}, {"cluster", "status"}} {
 		var out, errs bytes.Buffer
 		a := &term.App{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Environ: []string{
-			"CLAIMQ_API_KEY=" + keys["operator"].Key, "CLAIMQ_ENDPOINTS=" + c.nodes[0].url + "," + c.nodes[1].url + "," + c.nodes[2].url,
+			"CLAIMQ_API_KEY=" + keys["operator"].Key, "CLAIMQ_ENDPOINTS=" + strings.Join(c.URLs(), ","),
 		}}
 		if code := run(t.Context(), a, args); code != term.ExitDone {
 			t.Errorf("claimq %v: %d %s%s", args, code, out.String(), errs.String())

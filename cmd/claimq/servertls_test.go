@@ -135,7 +135,7 @@ func (c *secured) eventually(what string, holds func() bool) {
 	}
 }
 
-// get returns the node's answer, or "" if there is none.
+// get returns the node's answer, or "" if it did not answer.
 func (c *secured) get(n *securedNode, path string) (body string, status int) {
 	resp, err := c.web.Get(n.url + path)
 	if err != nil {

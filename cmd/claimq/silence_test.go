@@ -16,7 +16,7 @@ func TestCommand_noServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var stdout, stderr bytes.Buffer
-			a := &term.App{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Attended: attended}
+			a := &term.App{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Interactive: attended}
 			code := run(t.Context(), a, []string{"submit", "mail", "--endpoint", "http://127.0.0.1:1", "--timeout", "4s"})
 			if code != term.ExitUnknown || stdout.Len() > 0 {
 				t.Errorf("exit code %d, printed %q", code, stdout.String())

@@ -260,16 +260,9 @@ func TestServer_stopsAmidARequest(t *testing.T) {
 }
 
 // worker starts claimq work for the node with stderr. It is killed when the test ends.
-func (n *loneNode) worker(t *testing.T, stderr *os.File, wrap []string, args ...string) *exec.Cmd {
+func (n *loneNode) worker(t *testing.T, stderr *os.File, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := claimq(t.Context(), append([]string{"work", "--type", "a", "--endpoint", "http://" + n.addr}, args...)...)
-	if len(wrap) > 0 {
-		path, err := exec.LookPath(wrap[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		cmd.Path, cmd.Args = path, append(wrap, cmd.Args...)
-	}
 	cmd.Dir, cmd.Stderr = n.dir, stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -296,7 +289,7 @@ func TestWork_brokenLog(t *testing.T) {
 			t.Fatalf("%d %s", status, answer)
 		}
 		id := i + 1
-		w := n.worker(t, stderr, nil, "--", "sh", "-c", `echo said >&2; echo $((0x$(grep SigIgn /proc/self/status | cut -f 2) >> 12 & 1))`)
+		w := n.worker(t, stderr, "--", "sh", "-c", `echo said >&2; echo $((0x$(grep SigIgn /proc/self/status | cut -f 2) >> 12 & 1))`)
 		n.until(t, "the task is completed", func() bool { return strings.Contains(n.task(id), `"status":"completed"`) })
 		if got := n.task(id); !strings.Contains(got, `"result":0`) {
 			t.Errorf("the command ignores SIGPIPE: %s", got)
@@ -318,7 +311,7 @@ func TestWork_commandIsSignalledFirst(t *testing.T) {
 		}
 		file := filepath.Join(n.dir, "pid")
 		_ = os.Remove(file)
-		w := n.worker(t, nil, nil, "--", "sh", "-c", line)
+		w := n.worker(t, nil, "--", "sh", "-c", line)
 		var pid int
 		n.until(t, "the command runs", func() bool {
 			b, _ := os.ReadFile(file)
@@ -337,48 +330,6 @@ func TestWork_commandIsSignalledFirst(t *testing.T) {
 			t.Fatalf("%d %s", status, answer)
 		}
 	}
-}
-
-// As the first process of a container, a worker reaps the processes that its commands leave behind. This needs root.
-func TestWork_processOne(t *testing.T) {
-	t.Parallel()
-	n := startLone(t, nil, nil)
-	const tasks = 5
-	for range tasks {
-		if status, answer := n.call("POST", "/api/tasks", aTask); status != http.StatusCreated {
-			t.Fatalf("%d %s", status, answer)
-		}
-	}
-	w := n.worker(t, nil, []string{"unshare", "--pid", "--fork", "--mount-proc", "--kill-child"}, "--", "sh", "-c", `
-left=left-$CLAIMQ_TASK_ID
-setsid sh -c "echo >$left; sleep 0.1; echo >>ended" >/dev/null 2>&1 &
-until [ -e $left ]; do sleep 0.01; done`)
-	lines := func(name string) int {
-		b, _ := os.ReadFile(filepath.Join(n.dir, name))
-		return bytes.Count(b, []byte("\n"))
-	}
-	n.until(t, "all that was left behind has ended", func() bool { return lines("ended") == tasks })
-	n.until(t, "nothing is below the worker", func() bool {
-		worker := children(t, fmt.Sprint(w.Process.Pid))
-		return len(worker) == 1 && len(children(t, worker[0])) == 0
-	})
-}
-
-// children returns the ids of the process's children, including zombies.
-func children(t *testing.T, parent string) (ids []string) {
-	t.Helper()
-	stats, err := filepath.Glob("/proc/[1-9]*/stat")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range stats {
-		b, _ := os.ReadFile(name) // empty: the process has ended
-		_, rest, _ := strings.Cut(string(b), ") ")
-		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == parent {
-			ids = append(ids, filepath.Base(filepath.Dir(name)))
-		}
-	}
-	return ids
 }
 
 // A stopping node serves on for a while, even on new connections, and says that it is not ready.

@@ -227,12 +227,12 @@ esac`, "--worker", "shell", "--concurrency", "4", "--timeout", "15s")
 		"json":      {client.StatusCompleted, 1, `{"a": 1}`, `^$`},
 		"bytes":     {client.StatusCompleted, 1, "no json\n", `^$`},
 		"nothing":   {client.StatusCompleted, 1, "", `^$`},
-		"fail":      {client.StatusFailed, 2, "", `(?s)^exit code 3\n\.\.\.e+last$`},
-		"permanent": {client.StatusFailed, 1, "", `^exit code 100\nnever$`},
+		"fail":      {client.StatusFailed, 2, "", `(?s)^\.\.\.e+ \(exit code 3\)\n\.\.\.e+last$`},
+		"permanent": {client.StatusFailed, 1, "", `^never \(exit code 100\)$`},
 		"big":       {client.StatusFailed, 1, "", `printed more than 1.0 MiB`},
 		"behind":    {client.StatusCompleted, 1, "", `^$`},
 		"slow":      {client.StatusFailed, 1, "", `^the attempt took more than 15s: stopped: exit code 0$`},
-		"bad":       {client.StatusFailed, 2, "", "^signal: killed\na\uFFFDb\uFFFD$"},
+		"bad":       {client.StatusFailed, 2, "", "^a\uFFFDb\uFFFD \\(signal: killed\\)$"},
 	} {
 		got := l.ended(t, ids[name])
 		if got.Status != want.status || got.Attempts != want.attempts || string(got.Result) != want.result || !regexp.MustCompile(want.error).MatchString(got.Error) {

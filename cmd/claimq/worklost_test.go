@@ -1,14 +1,18 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/cmd/claimq/term"
@@ -66,6 +70,56 @@ func TestWork_keyIsRefused(t *testing.T) {
 			}
 			if n := claims.Load(); n < 2 {
 				t.Errorf("it has asked %d times", n)
+			}
+		})
+	}
+}
+
+// A worker says that no server answers, whichever its kind, goes on, and says when one does.
+func TestWork_noServer(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string][]string{"commands": {"--type", "mail", "true"}, "programs": {"--serve", "--", "cat"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			addr := l.Addr().String()
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			stderr, said := io.Pipe()
+			ctx, stop := context.WithCancel(t.Context())
+			ended := make(chan int, 1)
+			go func() {
+				a := &term.App{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: said}
+				ended <- run(ctx, a, append([]string{"work", "--endpoint", "http://" + addr}, args...))
+				_ = said.Close()
+			}()
+			lines := bufio.NewScanner(stderr)
+			until := func(prefix string) {
+				for lines.Scan() {
+					if strings.HasPrefix(lines.Text(), prefix) {
+						return
+					}
+				}
+				t.Errorf("it does not say %q", prefix)
+			}
+			until("the cluster does not answer, and is asked again")
+			if l, err = net.Listen("tcp", addr); err != nil {
+				t.Fatal(err)
+			}
+			server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = io.WriteString(w, `{"success":true,"defaults":{"lease_ms":1000,"max_attempts":1,"backoff":null,"retention_ms":0,"failed_retention_ms":0}}`)
+			}), ReadHeaderTimeout: time.Minute}
+			go func() { _ = server.Serve(l) }()
+			defer server.Close()
+			until("the cluster answers")
+			stop()
+			_, _ = io.Copy(io.Discard, stderr)
+			if code := <-ended; code != 0 {
+				t.Errorf("exit code %d", code)
 			}
 		})
 	}

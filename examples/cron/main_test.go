@@ -16,7 +16,7 @@ import (
 
 	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/client/clienttest"
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
 // patience bounds a test that runs processes.

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/client"
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
 // patience bounds a test that runs processes.

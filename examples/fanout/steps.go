@@ -58,7 +58,7 @@ func (p *program) look(ctx context.Context, job *client.Job[lookParams]) (any, e
 	case "longest":
 		return longest(text), nil
 	}
-	return nil, client.Permanent(fmt.Errorf("nobody knows how to look at %q", job.Params.At))
+	return nil, client.Permanent(fmt.Errorf("no way is known to look at %q", job.Params.At))
 }
 
 // merge merges the results of the looks.

@@ -22,7 +22,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/client"
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
 // patience bounds a test that runs processes.
@@ -170,7 +170,7 @@ func TestResize(t *testing.T) {
 		t.Errorf("the result is %s (%v)", got.Result, err)
 	}
 	checkHalves(t, filepath.Join(l.dir, "small/good.jpg"), 100, 75)
-	if got, err = l.c.Wait(l.ctx, broken); err != nil || got.Status != client.StatusFailed || got.Attempts != 1 || !strings.Contains(got.Error, "exit code 100\nresize: no attempt can help: broken.png: ") {
+	if got, err = l.c.Wait(l.ctx, broken); err != nil || got.Status != client.StatusFailed || got.Attempts != 1 || !strings.Contains(got.Error, "resize: no attempt can help: broken.png: ") {
 		t.Errorf("the broken picture's task is %+v (%v)", got, err)
 	}
 

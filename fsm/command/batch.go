@@ -3,7 +3,7 @@ package command
 import (
 	"fmt"
 
-	"github.com/claimq/claimq/fsm/wire"
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // Batch applies Ops in order, in one step; if Atomic, all of them or none. An op is a
@@ -14,7 +14,10 @@ import (
 // without their data.
 type Batch struct {
 	Atomic bool
-	Ops    []Command // 1 to 1,000
+	// RequestID is the claim_request_id of the ops' claims that have none: each is the call at
+	// its op's index in this request. "" = none.
+	RequestID string
+	Ops       []Command // 1 to 1,000
 }
 
 func (Batch) kind() Kind { return KindBatch }
@@ -40,8 +43,11 @@ func (c Batch) needs() (level uint32) {
 
 // IsOp reports whether a batch may hold c. A Submit must have exactly one task.
 func IsOp(c Command) bool {
-	if s, ok := c.(Submit); ok {
-		return len(s.Tasks) == 1
+	switch c := c.(type) {
+	case Submit:
+		return len(c.Tasks) == 1
+	case *Submit:
+		return len(c.Tasks) == 1
 	}
 	return c.kind().isOp()
 }
@@ -52,6 +58,7 @@ func IsOp(c Command) bool {
 //	message Batch {
 //	  bool atomic = 1;
 //	  repeated bytes ops = 2;  // each the type of its command, one byte, and then its body
+//	  string request_id = 3;   // of the claims without one
 //	}
 func (c Batch) code(f fields) (Command, []byte, error) {
 	f.Bool(1, &c.Atomic)
@@ -59,36 +66,94 @@ func (c Batch) code(f fields) (Command, []byte, error) {
 		if !IsOp(op) {
 			panic(fmt.Sprintf("command: %T is no op of a batch", op))
 		}
-		b, start := f.BeginElement(2)
-		f.Out = wire.EndLength(appendBody(append(b, byte(op.kind())), op), start)
+		b, start := f.BeginElement(fieldOps)
+		f.Out = record.EndLength(appendBody(append(b, byte(op.kind())), op), start)
 	}
-	if f.Num == 2 {
+	if f.Num == fieldOps {
 		c.Ops = make([]Command, 0, f.Run())
 	}
-	for f.Num == 2 {
-		op, err := decodeOp(f.Element())
+	for f.Num == fieldOps {
+		op, err := decodeOp(f.Element(), nil)
 		f.Refuse(err)
 		c.Ops = append(c.Ops, op)
 	}
+	f.Text(3, &c.RequestID)
 	return done(c, &f)
 }
 
-// decodeOp decodes one op of a batch: its kind, then its body. A batch cannot hold a batch,
-// which bounds the nesting.
-func decodeOp(b []byte) (Command, error) {
+const fieldOps = 2
+
+// Len returns the number of ops.
+func (c Batch) Len() int { return len(c.Ops) }
+
+// Each calls do with each op in order, until it returns an error, which Each returns.
+func (c Batch) Each(do func(i int, op Command) error) error {
+	for i, op := range c.Ops {
+		if err := do(i, op); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// PackedBatch is a Batch whose ops are still as in the entry, in place of Ops. They are
+// decoded one by one, into the same memory.
+type PackedBatch struct {
+	Batch
+	count   int
+	ops     record.Fields // at the first op; shares memory with the entry
+	scratch *Scratch
+}
+
+// read reads the batch, without looking into its ops.
+func (c *PackedBatch) read(f *record.Fields, s *Scratch) error {
+	f.Bool(1, &c.Atomic)
+	c.ops, c.scratch = *f, s
+	for f.Num == fieldOps {
+		f.Element()
+		c.count++
+	}
+	f.Text(3, &c.RequestID)
+	return f.End()
+}
+
+// Len returns the number of ops.
+func (c *PackedBatch) Len() int { return c.count }
+
+// Each is Batch.Each. An op is valid until do returns. It also returns the error of an op
+// that cannot be decoded.
+func (c *PackedBatch) Each(do func(i int, op Command) error) error {
+	f := c.ops
+	for i := range c.count {
+		op, err := decodeOp(f.Element(), c.scratch)
+		if err != nil {
+			return fmt.Errorf("%s: %w", KindBatch, err)
+		}
+		err = do(i, op)
+		c.scratch.resetOp()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// decodeOp decodes one op of a batch, into s unless that is nil: its kind, then its body. A
+// batch cannot hold a batch, which bounds the nesting.
+func decodeOp(b []byte, s *Scratch) (Command, error) {
 	if len(b) == 0 {
-		return nil, fmt.Errorf("%w: an op without a kind", wire.ErrCorrupt)
+		return nil, fmt.Errorf("%w: an op without a kind", record.ErrCorrupt)
 	}
 	k := Kind(b[0])
 	if !k.isOp() {
-		return nil, fmt.Errorf("%w: %s in a batch", wire.ErrUnknown, k)
+		return nil, fmt.Errorf("%w: %s in a batch", record.ErrUnknown, k)
 	}
-	c, err := decodeBody(k, b[1:], nil)
+	c, err := decodeBody(k, b[1:], s)
 	switch {
 	case err != nil:
 		return nil, err
 	case !IsOp(c):
-		return nil, fmt.Errorf("%w: %s of not one task in a batch", wire.ErrCorrupt, k)
+		return nil, fmt.Errorf("%w: %s of not one task in a batch", record.ErrCorrupt, k)
 	}
 	return c, nil
 }

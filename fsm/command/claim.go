@@ -1,11 +1,12 @@
 package command
 
 import (
+	"slices"
+
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/wire"
 )
 
-// ClaimNext claims up to Limit ready tasks. They are in Result.Claims. If there are none,
+// ClaimNext claims up to Limit ready tasks. They are in Result.Claims. If no task is ready,
 // the request is not remembered.
 type ClaimNext struct {
 	WorkerID  string
@@ -15,6 +16,9 @@ type ClaimNext struct {
 	Limit     int32  // 1 to 1,000
 	LeaseMS   int64  // 0 = the task's, else the type's, else the server's
 	RequestID string // claim_request_id, "" = none
+	// RequestPlace is the claim's place among the calls with that RequestID. Each is
+	// remembered by itself. 0 unless several calls share the id.
+	RequestPlace uint32
 	// MoreAttempts takes only tasks with more attempts left than this, 0 to
 	// AttemptsLeftMax; 0 = any. Tasks without a limit always qualify.
 	MoreAttempts int32
@@ -24,16 +28,6 @@ func (ClaimNext) kind() Kind { return KindClaimNext }
 
 func (c ClaimNext) about() About {
 	return About{Known: true, Claims: true, Claimer: c.WorkerID, Types: c.Types, Changes: int(c.Limit)}
-}
-
-func (c ClaimNext) needs() uint32 {
-	switch {
-	case c.SortBy != SortRandom && c.MoreAttempts == 0:
-		return 0
-	case c.Types == nil: // older versions would claim nothing
-		return record.LevelActs
-	}
-	return record.LevelLife
 }
 
 // SortBy is the order of a ClaimNext.
@@ -77,6 +71,7 @@ func (c ClaimTask) about() About {
 //	  int64 lease_ms = 6;      // 0 the task's, else the default
 //	  string request_id = 7;
 //	  int32 more_attempts = 8;  // only tasks with more attempts left than this
+//	  uint32 request_place = 9;  // among the calls with that request_id
 //	}
 //
 //	enum SortBy {
@@ -86,10 +81,6 @@ func (c ClaimTask) about() About {
 //	}
 func (c ClaimNext) code(f fields) (Command, []byte, error) {
 	c.fields(&f)
-	if f.scratch != nil {
-		f.scratch.claim = c
-		return &f.scratch.claim, nil, f.End()
-	}
 	return done(c, &f)
 }
 
@@ -102,22 +93,29 @@ func (c *ClaimNext) fields(f *fields) {
 	f.Int(6, &c.LeaseMS)
 	f.Text(7, &c.RequestID)
 	f.Int32(8, &c.MoreAttempts)
+	f.Uint32(9, &c.RequestPlace)
 }
 
 // AppendChoice appends the fields that decide which tasks c claims, encoded as in the log.
 // The lease is left out because a repeat may ask for another one, the worker because it is
 // compared separately.
 func (c ClaimNext) AppendChoice(b []byte) []byte {
-	c.WorkerID, c.RequestID, c.LeaseMS = "", "", 0
+	c.WorkerID, c.RequestID, c.RequestPlace, c.LeaseMS = "", "", 0, 0
 	f := fields{Fields: record.To(append(b, byte(KindClaimNext)))}
 	c.fields(&f)
 	return f.Out
 }
 
+// SameChoice reports whether AppendChoice appends the same for both.
+func (c *ClaimNext) SameChoice(other *ClaimNext) bool {
+	return c.SortBy == other.SortBy && c.Ascending == other.Ascending && c.Limit == other.Limit &&
+		c.MoreAttempts == other.MoreAttempts && slices.Equal(c.Types, other.Types)
+}
+
 // AppendChoice appends the fields that decide which task c claims, as
 // ClaimNext.AppendChoice does.
 func (c ClaimTask) AppendChoice(b []byte) []byte {
-	f := wire.To(append(b, byte(KindClaimTask)))
+	f := record.To(append(b, byte(KindClaimTask)))
 	f.ID(1, &c.ID)
 	return f.Out
 }

@@ -14,6 +14,9 @@ type Complete struct {
 	ResultPayload []byte
 	Submit        []record.NewTask
 	Claim         *ClaimNext // nil = none
+	// Late also ends a task whose claim, the last one, has ended meanwhile by its lease or a
+	// fail, if the task waits for its next claim: no other worker has it. It needs the token.
+	Late bool
 }
 
 func (Complete) kind() Kind { return KindComplete }
@@ -36,13 +39,6 @@ func (c *Complete) changes() int {
 	return n
 }
 
-func (c Complete) needs() uint32 {
-	if len(c.Submit) > 0 || c.Claim != nil {
-		return max(record.LevelLife, record.NeedsOf(c.Submit))
-	}
-	return 0
-}
-
 // code goes through the fields of
 //
 //	message Complete {
@@ -53,9 +49,15 @@ func (c Complete) needs() uint32 {
 //	  bytes result_payload = 5;
 //	  repeated NewTask submit = 6;
 //	  ClaimNext claim = 7;
+//	  bool late = 8;             // also of a task that waits again since this claim
 //	}
 func (c Complete) code(f fields) (Command, []byte, error) {
 	c.fields(&f)
+	return done(c, &f)
+}
+
+func (c *Complete) fields(f *fields) {
+	c.Hold.fields(f)
 	f.Bytes(4, &c.Result)
 	f.Bytes(5, &c.ResultPayload)
 	f.NewTasks(6, &c.Submit)
@@ -63,12 +65,8 @@ func (c Complete) code(f fields) (Command, []byte, error) {
 		if c.Claim == nil {
 			c.Claim = f.scratch.newClaim()
 		}
-		c.Claim.fields(&f)
+		c.Claim.fields(f)
 		f.EndMessage(m)
 	}
-	if f.scratch != nil {
-		f.scratch.complete = c
-		return &f.scratch.complete, nil, f.End()
-	}
-	return done(c, &f)
+	f.Bool(8, &c.Late)
 }

@@ -6,7 +6,6 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/wire"
 )
 
 // An entry of the log, as docs/formats.md draws it:
@@ -24,16 +23,13 @@ import (
 //	| 1 byte  | varint  | length bytes |
 //	+---------+---------+--------------+
 //
-// The body is a message of fsm.proto in the canonical form of package wire. A new
-// command type or field raises FeatureLevel and nothing here; entryVersion
-// rises only when the frame itself changes, and then the old frame is still
-// read, for ever.
-const entryVersion = 1
+// The body is a message of fsm.proto in the canonical form of package record. A new
+// command type or field raises FeatureLevel and nothing here. version is record.Format.
 
 // AppendEntryHeader appends the header of an entry of count commands. The commands follow,
 // each written by AppendCommand.
 func AppendEntryHeader(b []byte, s record.Stamp, count int) []byte {
-	b = append(b, entryVersion)
+	b = append(b, record.Format)
 	b = protowire.AppendVarint(b, uint64(s.U))
 	b = protowire.AppendVarint(b, uint64(s.T))
 	return protowire.AppendVarint(b, uint64(count))
@@ -43,14 +39,25 @@ func AppendEntryHeader(b []byte, s record.Stamp, count int) []byte {
 // refuses: ids and tokens above 2^53, which never exist, become 2^53. It does not keep c's
 // byte slices.
 func AppendCommand(b []byte, c Command) []byte {
-	b, start := wire.BeginLength(append(b, byte(c.kind())))
-	return wire.EndLength(appendBody(b, c), start)
+	b, start := record.BeginLength(append(b, byte(c.kind())))
+	return record.EndLength(appendBody(b, c), start)
 }
 
 // appendBody appends the command's body: the message of the same name in fsm.proto.
 func appendBody(b []byte, c Command) []byte {
-	_, b, _ = c.code(fields{Fields: record.To(b)})
-	return b
+	f := fields{Fields: record.To(b)}
+	switch c := c.(type) { // the most frequent ones, without a copy on the heap
+	case Submit:
+		c.fields(&f)
+	case ClaimNext:
+		c.fields(&f)
+	case Complete:
+		c.fields(&f)
+	default:
+		_, b, _ = c.code(f)
+		return b
+	}
+	return f.Out
 }
 
 // AppendEntry appends a whole entry: AppendEntryHeader and the commands.
@@ -66,7 +73,7 @@ func AppendEntry(b []byte, s record.Stamp, commands ...Command) []byte {
 // strings and bytes decode as nil and "". AppendEntry turns the result back into the same
 // bytes.
 //
-// Errors, wrapped with the place and the cause: wire.ErrCorrupt; wire.ErrUnknown for a
+// Errors, wrapped with the place and the cause: record.ErrCorrupt; record.ErrDevelopment; record.ErrUnknown for a
 // version, a command type, a field or an enum value that this binary does not know.
 func DecodeEntry(entry []byte) (record.Stamp, []Command, error) {
 	stamp, count, rest, err := DecodeHeader(entry)
@@ -88,22 +95,22 @@ func DecodeEntry(entry []byte) (record.Stamp, []Command, error) {
 // commands.
 func DecodeHeader(entry []byte) (s record.Stamp, count int, rest []byte, err error) {
 	if len(entry) == 0 {
-		return record.Stamp{}, 0, nil, fmt.Errorf("%w: the entry is empty", wire.ErrCorrupt)
+		return record.Stamp{}, 0, nil, fmt.Errorf("%w: the entry is empty", record.ErrCorrupt)
 	}
-	if v := entry[0]; v != entryVersion {
-		return record.Stamp{}, 0, nil, fmt.Errorf("%w: entry version %d", wire.ErrUnknown, v)
+	if err := record.CheckFormat("an entry", entry[0]); err != nil {
+		return record.Stamp{}, 0, nil, err
 	}
 	rest = entry[1:]
 	var header [3]uint64
 	for i := range header {
-		v, n := wire.Varint(rest)
+		v, n := record.Varint(rest)
 		if n == 0 {
-			return record.Stamp{}, 0, nil, fmt.Errorf("%w: bad varint in the entry's header", wire.ErrCorrupt)
+			return record.Stamp{}, 0, nil, fmt.Errorf("%w: bad varint in the entry's header", record.ErrCorrupt)
 		}
 		header[i], rest = v, rest[n:]
 	}
 	if header[2] > uint64(len(rest)/commandMin) {
-		return record.Stamp{}, 0, nil, fmt.Errorf("%w: %d commands in %d bytes", wire.ErrCorrupt, header[2], len(rest))
+		return record.Stamp{}, 0, nil, fmt.Errorf("%w: %d commands in %d bytes", record.ErrCorrupt, header[2], len(rest))
 	}
 	return record.Stamp{U: int64(header[0]), T: int64(header[1])}, int(header[2]), rest, nil
 }
@@ -126,7 +133,7 @@ func Each(b []byte, count int, s *Scratch, do func(i int, c Command) error) erro
 		b = b[size:]
 	}
 	if len(b) > 0 {
-		return fmt.Errorf("%w: %d bytes behind the last command", wire.ErrCorrupt, len(b))
+		return fmt.Errorf("%w: %d bytes behind the last command", record.ErrCorrupt, len(b))
 	}
 	return nil
 }
@@ -135,14 +142,14 @@ func Each(b []byte, count int, s *Scratch, do func(i int, c Command) error) erro
 // its length in b.
 func decodeCommand(b []byte, s *Scratch) (c Command, size int, err error) {
 	if len(b) < commandMin {
-		return nil, 0, fmt.Errorf("%w: it is cut off", wire.ErrCorrupt)
+		return nil, 0, fmt.Errorf("%w: it is cut off", record.ErrCorrupt)
 	}
-	length, n := wire.Varint(b[1:])
+	length, n := record.Varint(b[1:])
 	if n == 0 {
-		return nil, 0, fmt.Errorf("%w: bad length", wire.ErrCorrupt)
+		return nil, 0, fmt.Errorf("%w: bad length", record.ErrCorrupt)
 	}
 	if rest := len(b) - 1 - n; length > uint64(rest) {
-		return nil, 0, fmt.Errorf("%w: length %d of %d bytes", wire.ErrCorrupt, length, rest)
+		return nil, 0, fmt.Errorf("%w: length %d of %d bytes", record.ErrCorrupt, length, rest)
 	}
 	size = 1 + n + int(length)
 	k, body := Kind(b[0]), b[1+n:size]
@@ -155,9 +162,19 @@ func decodeCommand(b []byte, s *Scratch) (c Command, size int, err error) {
 func decodeBody(k Kind, body []byte, s *Scratch) (Command, error) {
 	row := k.Row()
 	if row == nil {
-		return nil, fmt.Errorf("%w: type %d", wire.ErrUnknown, k)
+		return nil, fmt.Errorf("%w: type %d", record.ErrUnknown, k)
 	}
-	c, _, err := row.of.code(s.fieldsOf(body))
+	if s != nil {
+		if c, ok, err := s.decode(k, body); ok {
+			return decoded(k, c, err)
+		}
+	}
+	c, _, err := row.of.code(fields{Fields: record.From(body, nil)})
+	return decoded(k, c, err)
+}
+
+// decoded returns the command, or the error of its kind.
+func decoded(k Kind, c Command, err error) (Command, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", k, err)
 	}

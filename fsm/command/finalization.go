@@ -34,8 +34,8 @@ func (ReleaseFinalization) kind() Kind { return KindReleaseFinalization }
 
 func (c ReleaseFinalization) about() About { return About{Known: true, ID: c.ID, Changes: 1} }
 
-// Finalize ends a parent whose steps have ended: as completed, or as failed if Failed. It
-// needs no claim of its own, but it is refused while another processor has one. Token 0
+// Finalize ends a parent whose steps have ended: as completed, or as failed if
+// Failed. It needs no claim, but it is refused while another processor has one. Token 0
 // means that none was sent.
 type Finalize struct {
 	ID          uint64

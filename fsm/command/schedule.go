@@ -2,10 +2,8 @@ package command
 
 import (
 	"math"
-	"slices"
 
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/wire"
 )
 
 // SetSchedule creates the schedule, or replaces the one of that name; Result.Created tells
@@ -22,13 +20,6 @@ func (c SetSchedule) about() About {
 	return About{Known: true, Schedule: c.Schedule.Name, Submits: []record.NewTask{c.Schedule.Task}}
 }
 
-func (c SetSchedule) needs() uint32 {
-	if c.Schedule.NextWall != 0 {
-		return record.LevelZones
-	}
-	return needsBy(c.By)
-}
-
 // DeleteSchedule removes the schedule. CodeScheduleNotFound if it does not exist.
 type DeleteSchedule struct {
 	Name string
@@ -39,8 +30,6 @@ func (DeleteSchedule) kind() Kind { return KindDeleteSchedule }
 
 func (c DeleteSchedule) about() About { return About{Known: true, Schedule: c.Name} }
 
-func (c DeleteSchedule) needs() uint32 { return needsBy(c.By) }
-
 // RunSchedules runs the slots of schedules that are due. An item takes effect only if its
 // schedule still has that version and waits for that slot, and the slot has come by T. So
 // duplicates and items of a deposed leader are harmless, and each slot runs once.
@@ -48,16 +37,6 @@ func (c DeleteSchedule) needs() uint32 { return needsBy(c.By) }
 type RunSchedules struct{ Items []ScheduleRun }
 
 func (RunSchedules) kind() Kind { return KindRunSchedules }
-
-func (c RunSchedules) needs() uint32 {
-	if slices.ContainsFunc(c.Items, func(i ScheduleRun) bool { return i.NextWall != 0 || i.Move }) {
-		return record.LevelZones
-	}
-	if slices.ContainsFunc(c.Items, func(i ScheduleRun) bool { return i.Passed != 0 }) {
-		return record.LevelActs
-	}
-	return 0
-}
 
 func (c RunSchedules) about() About { return About{Changes: len(c.Items)} }
 
@@ -121,7 +100,7 @@ func (c DeleteSchedule) code(f fields) (Command, []byte, error) {
 //	  bool move = 8;        // the slot is at next, by newer data of the zone
 //	}
 func (c RunSchedules) code(f fields) (Command, []byte, error) {
-	for e := wire.Each(); wire.Next(&e, &f.Fields.Fields, 1, &c.Items, math.MaxInt); {
+	for e := record.Each(); record.Next(&e, &f.Fields, 1, &c.Items, math.MaxInt); {
 		run := &c.Items[e.At]
 		f.Text(1, &run.Name)
 		f.Uint(2, &run.Version)

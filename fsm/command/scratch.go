@@ -6,28 +6,76 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/wire"
 )
 
 // Scratch is reusable memory for decoding the most frequent commands. They share it because
 // each is applied before the next is decoded. The state keeps none of it: strings and byte
 // slices of tasks are allocated for themselves.
 type Scratch struct {
+	used     Kind // what was decoded into the fields below since Reset, if anything
 	submit   Submit
 	claim    ClaimNext
 	complete Complete
 	then     ClaimNext // of complete
+	batch    PackedBatch
 
-	room  record.TaskRoom // for the tasks of submit or complete
-	lists typeLists
-	list  *TypeList // the types of claim or then, if in lists
+	fields fields          // of the command that is being decoded
+	room   record.TaskRoom // for the tasks of submit or complete
+	lists  typeLists
+	list   *TypeList // the types of claim or then, if in lists
 }
 
 // Reset ends the use of the decoded command. Of its memory only names are kept alive.
 func (s *Scratch) Reset() {
-	clear(s.submit.Tasks)
-	clear(s.complete.Submit)
-	s.submit, s.claim, s.complete, s.then, s.list = Submit{}, ClaimNext{}, Complete{}, ClaimNext{}, nil
+	s.resetOp()
+	s.batch, s.fields = PackedBatch{}, fields{}
+}
+
+// resetOp is Reset for an op of a batch.
+func (s *Scratch) resetOp() {
+	switch s.used {
+	case KindSubmit:
+		clear(s.submit.Tasks)
+		s.submit.Tasks = nil
+	case KindClaimNext:
+		s.claim = ClaimNext{}
+	case KindComplete:
+		clear(s.complete.Submit)
+		if s.complete.Claim != nil {
+			s.then = ClaimNext{}
+		}
+		s.complete = Complete{}
+	}
+	s.used, s.list = 0, nil
+}
+
+// decode decodes the body of a frequent command into s. ok is false for any other.
+func (s *Scratch) decode(k Kind, body []byte) (c Command, ok bool, err error) {
+	f := &s.fields
+	switch k {
+	case KindSubmit, KindClaimNext, KindComplete:
+		s.resetOp() // the fields must be zero
+		*f = fields{Fields: s.room.From(body), scratch: s}
+		s.used = k
+	case KindBatch:
+		s.batch = PackedBatch{}
+		whole := record.From(body, nil)
+		return &s.batch, true, s.batch.read(&whole, s)
+	default:
+		return nil, false, nil
+	}
+	switch k {
+	case KindSubmit:
+		s.submit.fields(f)
+		c = &s.submit
+	case KindClaimNext:
+		s.claim.fields(f)
+		c = &s.claim
+	default:
+		s.complete.fields(f)
+		c = &s.complete
+	}
+	return c, true, f.End()
 }
 
 // newClaim returns room for the claim of a Complete.
@@ -35,7 +83,6 @@ func (s *Scratch) newClaim() *ClaimNext {
 	if s == nil {
 		return new(ClaimNext)
 	}
-	s.then = ClaimNext{}
 	return &s.then
 }
 
@@ -43,14 +90,6 @@ func (s *Scratch) newClaim() *ClaimNext {
 type fields struct {
 	record.Fields
 	scratch *Scratch // memory to read into; nil allocates
-}
-
-// fieldsOf returns a reader of the message, into s unless that is nil.
-func (s *Scratch) fieldsOf(message []byte) fields {
-	if s == nil {
-		return fields{Fields: record.From(message, nil)}
-	}
-	return fields{Fields: s.room.From(message), scratch: s}
 }
 
 // done returns the bytes written, or c as the command that was read.
@@ -66,6 +105,6 @@ func done[C Command](c C, f *fields) (Command, []byte, error) {
 func (f *fields) typeFields(num protowire.Number, v *record.TypeFields, known record.TypeFields, what string) {
 	f.Uint32(num, (*uint32)(v))
 	if f.Reading && *v&^known != 0 {
-		f.Refuse(fmt.Errorf("%w: %s in %b", wire.ErrUnknown, what, *v))
+		f.Refuse(fmt.Errorf("%w: %s in %b", record.ErrUnknown, what, *v))
 	}
 }

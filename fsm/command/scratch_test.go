@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/wire"
 )
 
 // A command that was decoded into a scratch is the one that was encoded, whatever
@@ -59,7 +58,7 @@ func TestScratch_DecodesWhatWasEncoded(t *testing.T) {
 
 // Names stay correct when many share a place.
 func TestNames_Of(t *testing.T) { // not parallel: it counts allocations
-	var n wire.Names
+	var n record.NameCache
 	for i := range 4 * len(n) {
 		for _, name := range []string{fmt.Sprint("worker-", i), "", "x", "mail"} {
 			if got := n.Of([]byte(name)); got != name {

@@ -1,9 +1,5 @@
 package command
 
-import (
-	"github.com/claimq/claimq/fsm/record"
-)
-
 // Hold identifies a claim as its worker does. Token 0 means that the worker sent none; then
 // only WorkerID is checked.
 type Hold struct {
@@ -30,29 +26,16 @@ type Fail struct {
 
 func (Fail) kind() Kind { return KindFail }
 
-func (c Fail) needs() uint32 {
-	if c.RetryIn || c.RetryInMS != 0 || c.Permanent {
-		return record.LevelLife
-	}
-	return 0
-}
-
 // Extend moves the end of the lease to LeaseMS from now (0: the claim's own length), but
-// never to an earlier time.
+// never to an earlier time unless it is Exact.
 type Extend struct {
 	Hold
 	LeaseMS  int64
 	Progress []byte // JSON as given; nil keeps the last one
+	Exact    bool
 }
 
 func (Extend) kind() Kind { return KindExtend }
-
-func (c Extend) needs() uint32 {
-	if c.Progress != nil {
-		return record.LevelLife
-	}
-	return 0
-}
 
 // Release gives the task back without counting the attempt. It cannot be claimed for
 // DelayMS.
@@ -70,16 +53,6 @@ type Release struct {
 const FirstAnswer = 1
 
 func (Release) kind() Kind { return KindRelease }
-
-func (c Release) needs() uint32 {
-	switch {
-	case c.Answer != 0:
-		return record.LevelAnswers
-	case c.DelayMS != 0:
-		return record.LevelLife
-	}
-	return 0
-}
 
 // fields reads or writes the fields that all commands of a claim's worker begin with.
 func (h *Hold) fields(f *fields) {
@@ -116,11 +89,13 @@ func (c Fail) code(f fields) (Command, []byte, error) {
 //	  uint64 token = 3;
 //	  int64 lease_ms = 4;  // 0 the claim's own
 //	  bytes progress = 5;  // JSON as given
+//	  bool exact = 6;      // the lease may end earlier than before
 //	}
 func (c Extend) code(f fields) (Command, []byte, error) {
 	c.fields(&f)
 	f.Int(4, &c.LeaseMS)
 	f.Bytes(5, &c.Progress)
+	f.Bool(6, &c.Exact)
 	return done(c, &f)
 }
 

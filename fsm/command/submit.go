@@ -18,18 +18,14 @@ func (c Submit) about() About {
 	return About{Known: true, Submits: c.Tasks, Changes: record.CountTasks(c.Tasks)}
 }
 
-func (c Submit) needs() uint32 { return record.NeedsOf(c.Tasks) }
-
 // code goes through the fields of
 //
 //	message Submit {
 //	  repeated NewTask tasks = 1;
 //	}
 func (c Submit) code(f fields) (Command, []byte, error) {
-	f.NewTasks(1, &c.Tasks)
-	if f.scratch != nil {
-		f.scratch.submit = c
-		return &f.scratch.submit, nil, f.End()
-	}
+	c.fields(&f)
 	return done(c, &f)
 }
+
+func (c *Submit) fields(f *fields) { f.NewTasks(1, &c.Tasks) }

@@ -109,17 +109,17 @@ var table = [...]Row{
 	KindRetry:     {of: Retry{}, Name: "retry", Level: 1, Lane: LaneSettle, Op: true, Family: true, Steps: true},
 	KindDelete:    {of: Delete{}, Name: "delete", Level: 1, Lane: LaneSettle, Op: true, Family: true},
 	KindExpire:    {of: Expire{}, Name: "expire", Level: 1, Lane: LaneExpire},
-	KindCancel:    {of: Cancel{}, Name: "cancel", Level: record.LevelLife, Lane: LaneSettle, Op: true, Family: true, Steps: true},
-	KindPatch:     {of: Patch{}, Name: "patch", Level: record.LevelLife, Lane: LaneSettle, Steps: true},
-	KindSetType:   {of: SetType{}, Name: "set type", Level: record.LevelLife, Lane: LaneSettle},
-	KindEvict:     {of: Evict{}, Name: "evict", Level: record.LevelLife, Lane: LaneInternal},
-	KindBatch:     {of: Batch{}, Name: "batch", Level: record.LevelLife, Lane: LaneSettle, Family: true}, // its ops may be Family
-	KindAct:       {of: Act{}, Name: "act", Level: record.LevelSight, Lane: LaneSettle},
+	KindCancel:    {of: Cancel{}, Name: "cancel", Level: 1, Lane: LaneSettle, Op: true, Family: true, Steps: true},
+	KindPatch:     {of: Patch{}, Name: "patch", Level: 1, Lane: LaneSettle, Steps: true},
+	KindSetType:   {of: SetType{}, Name: "set type", Level: 1, Lane: LaneSettle},
+	KindEvict:     {of: Evict{}, Name: "evict", Level: 1, Lane: LaneInternal},
+	KindBatch:     {of: Batch{}, Name: "batch", Level: 1, Lane: LaneSettle, Family: true}, // its ops may be Family
+	KindAct:       {of: Act{}, Name: "act", Level: 1, Lane: LaneSettle},
 
-	KindClaimFinalization:   {of: ClaimFinalization{}, Name: "claim finalization", Level: record.LevelSteps, Lane: LaneSettle},
-	KindExtendFinalization:  {of: ExtendFinalization{}, Name: "extend finalization", Level: record.LevelSteps, Lane: LaneSettle},
-	KindReleaseFinalization: {of: ReleaseFinalization{}, Name: "release finalization", Level: record.LevelSteps, Lane: LaneSettle},
-	KindFinalize:            {of: Finalize{}, Name: "finalize", Level: record.LevelSteps, Lane: LaneSettle},
+	KindClaimFinalization:   {of: ClaimFinalization{}, Name: "claim finalization", Level: 1, Lane: LaneSettle},
+	KindExtendFinalization:  {of: ExtendFinalization{}, Name: "extend finalization", Level: 1, Lane: LaneSettle},
+	KindReleaseFinalization: {of: ReleaseFinalization{}, Name: "release finalization", Level: 1, Lane: LaneSettle},
+	KindFinalize:            {of: Finalize{}, Name: "finalize", Level: 1, Lane: LaneSettle},
 
 	KindTick:       {of: Tick{}, Name: "tick", Level: 1, Lane: LaneInternal},
 	KindCheckpoint: {of: Checkpoint{}, Name: "checkpoint", Level: 1, Lane: LaneInternal},
@@ -127,24 +127,24 @@ var table = [...]Row{
 	KindRemoveNode: {of: RemoveNode{}, Name: "remove node", Level: 1, Lane: LaneInternal},
 	KindSetLevel:   {of: SetLevel{}, Name: "set level", Level: 1, Lane: LaneInternal},
 
-	KindSetSchedule:    {of: SetSchedule{}, Name: "set schedule", Level: record.LevelSight, Lane: LaneSettle},
-	KindDeleteSchedule: {of: DeleteSchedule{}, Name: "delete schedule", Level: record.LevelSight, Lane: LaneSettle},
-	KindRunSchedules:   {of: RunSchedules{}, Name: "run schedules", Level: record.LevelSight, Lane: LaneInternal},
-	KindSetTrail:       {of: SetTrail{}, Name: "set trail", Level: record.LevelSight, Lane: LaneInternal},
-	KindTell:           {of: Tell{}, Name: "tell", Level: record.LevelActs, Lane: LaneInternal},
-	KindRestoreBegin:   {of: RestoreBegin{}, Name: "restore begin", Level: record.LevelActs, Lane: LaneInternal, Restore: true},
-	KindRestoreChunk:   {of: RestoreChunk{}, Name: "restore chunk", Level: record.LevelActs, Lane: LaneInternal, Restore: true},
-	KindRestoreEnd:     {of: RestoreEnd{}, Name: "restore end", Level: record.LevelActs, Lane: LaneInternal, Restore: true},
+	KindSetSchedule:    {of: SetSchedule{}, Name: "set schedule", Level: 1, Lane: LaneSettle},
+	KindDeleteSchedule: {of: DeleteSchedule{}, Name: "delete schedule", Level: 1, Lane: LaneSettle},
+	KindRunSchedules:   {of: RunSchedules{}, Name: "run schedules", Level: 1, Lane: LaneInternal},
+	KindSetTrail:       {of: SetTrail{}, Name: "set trail", Level: 1, Lane: LaneInternal},
+	KindTell:           {of: Tell{}, Name: "tell", Level: 1, Lane: LaneInternal},
+	KindRestoreBegin:   {of: RestoreBegin{}, Name: "restore begin", Level: 1, Lane: LaneInternal, Restore: true},
+	KindRestoreChunk:   {of: RestoreChunk{}, Name: "restore chunk", Level: 1, Lane: LaneInternal, Restore: true},
+	KindRestoreEnd:     {of: RestoreEnd{}, Name: "restore end", Level: 1, Lane: LaneInternal, Restore: true},
 
-	KindSetJoinToken:    {of: SetJoinToken{}, Name: "set join token", Level: record.LevelActs, Lane: LaneInternal},
-	KindDeleteJoinToken: {of: DeleteJoinToken{}, Name: "delete join token", Level: record.LevelActs, Lane: LaneInternal},
-	KindUseJoinToken:    {of: UseJoinToken{}, Name: "use join token", Level: record.LevelActs, Lane: LaneInternal},
+	KindSetJoinToken:    {of: SetJoinToken{}, Name: "set join token", Level: 1, Lane: LaneInternal},
+	KindDeleteJoinToken: {of: DeleteJoinToken{}, Name: "delete join token", Level: 1, Lane: LaneInternal},
+	KindUseJoinToken:    {of: UseJoinToken{}, Name: "use join token", Level: 1, Lane: LaneInternal},
 
-	KindSetDefaults: {of: SetDefaults{}, Name: "set defaults", Level: record.LevelActs, Lane: LaneSettle},
+	KindSetDefaults: {of: SetDefaults{}, Name: "set defaults", Level: 1, Lane: LaneSettle},
 
-	KindForget: {of: Forget{}, Name: "forget", Level: record.LevelLife, Lane: LaneInternal},
+	KindForget: {of: Forget{}, Name: "forget", Level: 1, Lane: LaneInternal},
 
-	KindSetPageSecret: {of: SetPageSecret{}, Name: "set page secret", Level: record.LevelActs, Lane: LaneInternal},
+	KindSetPageSecret: {of: SetPageSecret{}, Name: "set page secret", Level: 1, Lane: LaneInternal},
 }
 
 // Row returns the kind's row, or nil if the kind is unknown.
@@ -186,10 +186,49 @@ func LevelOf(c Command) uint32 {
 	return level
 }
 
-// needsBy returns the feature level that knows the field By, or 0 if it is empty.
-func needsBy(by string) uint32 {
-	if by != "" {
-		return record.LevelActs
-	}
-	return 0
+// About says what a command names and how much it may change, for code that passes commands
+// on.
+type About struct {
+	// Known is true if the fields below name everything that the command may touch. If it
+	// is false, the command may touch any task and they are not set.
+	Known bool
+
+	ID       uint64           // the task, 0 = none
+	WorkerID string           // the worker that has or wants that task; "" = none
+	Submits  []record.NewTask // tasks that it adds, now or later
+	Claims   bool             // whether it claims tasks, of Types (nil = any), for the worker Claimer
+	Claimer  string
+	Types    []string
+	Type     string // the task type whose settings it changes, "" = none
+	// DeadLetter is the type to which copies of that type's tasks will go, "" = none.
+	DeadLetter string
+	Schedule   string    // the schedule, "" = none
+	Ops        []Command // of a batch; each has an About
+
+	// Changes is the number of tasks that it may change if none of them is a step or has steps.
+	Changes int
 }
+
+// AboutOf returns what the command names. Its slices are the command's own.
+func AboutOf(c Command) About { return c.about() }
+
+// Lane is a class of commands waiting to be packed into entries. Lanes are packed in this
+// order.
+type Lane uint8
+
+// The lanes.
+const (
+	LaneInternal Lane = iota // ticks, evictions, checkpoints, node records
+	LaneSettle               // changes of existing tasks, and batches
+	LaneExpire               // after settle, so that an expiry never overtakes an extend
+	LaneClaim
+	LaneSubmit
+	LaneCount // number of lanes
+)
+
+// LaneOf returns the command's lane.
+func LaneOf(c Command) Lane { return RowOf(c).Lane }
+
+// TouchesSteps reports whether such a command may change more tasks than About.Changes:
+// steps of the same parent, or of the task itself.
+func TouchesSteps(c Command) bool { return RowOf(c).Family }

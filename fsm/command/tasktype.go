@@ -11,26 +11,67 @@ type SetType struct {
 	Set      record.TypeFields
 	Settings record.TypeSettings
 	By       string // the operator's key, for the trail; "" = open mode
+	// IfQueue changes the type only if its queue is Queue; otherwise the result is refused
+	// and has the unchanged type.
+	IfQueue bool
+	Queue   string
 }
 
 func (SetType) kind() Kind { return KindSetType }
 
-func (c SetType) about() About { return About{Known: true, Type: c.Type} }
-
-func (c SetType) needs() uint32 { return needsBy(c.By) }
+func (c SetType) about() About {
+	a := About{Known: true, Type: c.Type}
+	if c.Set&record.TypeDeadLetter != 0 {
+		a.DeadLetter = c.Settings.DeadLetter
+	}
+	return a
+}
 
 // code goes through the fields of
 //
 //	message SetType {
 //	  string task_type = 1;
-//	  uint32 set = 2;  // bits: 1 paused, 2 max_claimed, 4 rate_limit, 8 lease, 16 max_attempts, 32 backoff, 64 retention
+//	  uint32 set = 2;  // bits: 1 paused, 2 max_claimed, 4 rate_limit, 8 lease, 16 max_attempts, 32 backoff, 64 retention, 128 queue, 256 delay, 512 dead letter
 //	  TypeSettings settings = 3;
 //	  string by = 4;   // name of the operator's key
+//	  bool if_queue = 5;  // refused unless the type's queue is the next field
+//	  string queue = 6;
 //	}
 func (c SetType) code(f fields) (Command, []byte, error) {
 	f.Text(1, &c.Type)
 	f.typeFields(2, &c.Set, record.TypeFieldsAll, "setting of a type")
 	c.Settings.Code(&f.Fields, 3)
 	f.Text(4, &c.By)
+	f.Bool(5, &c.IfQueue)
+	f.Text(6, &c.Queue)
+	return done(c, &f)
+}
+
+// SetDefaults changes the server's defaults whose bit is in Set. A zero value clears a
+// default. Result.Defaults has the defaults afterwards.
+type SetDefaults struct {
+	Set      record.TypeFields // of DefaultFields
+	Defaults record.Defaults
+	By       string // as in SetType
+}
+
+func (SetDefaults) kind() Kind { return KindSetDefaults }
+
+func (SetDefaults) about() About { return About{} }
+
+// DefaultFields are the settings of a type that also have a server default.
+const DefaultFields = record.TypeLease | record.TypeMaxAttempts | record.TypeBackoff | record.TypeRetention
+
+// code goes through the fields of
+//
+//	message SetDefaults {
+//	  uint32 set = 1;              // as in SetType, of lease, max_attempts, backoff and retention
+//	  TypeSettings defaults = 2;   // of them
+//	  string by = 3;               // name of the operator's key
+//	}
+func (c SetDefaults) code(f fields) (Command, []byte, error) {
+	f.typeFields(1, &c.Set, DefaultFields, "default")
+	c.Defaults.Code(&f.Fields, 2)
+	f.Text(3, &c.By)
 	return done(c, &f)
 }

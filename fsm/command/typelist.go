@@ -5,7 +5,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/claimq/claimq/fsm/wire"
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // typeLists caches lists of types, because workers send the same ones again and again. A
@@ -30,7 +30,7 @@ const typeListMax = 8 << 10
 // place returns the cache's place for the list at the start of rest, a part of a command.
 func (l *typeLists) place(rest []byte) *TypeList {
 	first := rest[:min(len(rest), 1+int(rest[0]))]
-	return &l[(int(wire.HashEnd(first))+len(rest))%len(l)]
+	return &l[(int(record.HashEnd(first))+len(rest))%len(l)]
 }
 
 // isAt reports whether exactly this list is at the start of rest. A longer list would go on

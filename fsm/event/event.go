@@ -56,7 +56,7 @@ type Query struct {
 	WorkerID string
 	Kinds    Kinds
 	Limit    int // 1 to 1,000
-	Look     int // how many events one look may scan, 0 = no limit of its own
+	Look     int // how many events one look may scan, 0 = no limit
 }
 
 // Page is a part of the trail.

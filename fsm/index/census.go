@@ -2,10 +2,10 @@ package index
 
 import "math/bits"
 
-// Census counts tasks by priority, and how many have a higher one. It is a binary trie over
+// census counts tasks by priority, and how many have a higher one. It is a binary trie over
 // the bits of the priorities present, so its shape depends on them alone and every
 // operation takes at most 32 steps.
-type Census struct {
+type census struct {
 	root *censusNode
 	// spare are nodes for the next new priority, because in a type that is mostly empty a
 	// priority comes and goes with each task.
@@ -33,7 +33,7 @@ func censusKey(priority int32) uint32 { return uint32(priority) ^ 1<<31 }
 func (n *censusNode) side(key uint32) uint32 { return key >> (n.low - 1) & 1 }
 
 // Add counts one more task of the priority.
-func (c *Census) Add(priority int32) {
+func (c *census) Add(priority int32) {
 	key := censusKey(priority)
 	at := &c.root
 	for *at != nil {
@@ -55,7 +55,7 @@ func (c *Census) Add(priority int32) {
 }
 
 // Remove counts one task less. There must be one of this priority.
-func (c *Census) Remove(priority int32) {
+func (c *census) Remove(priority int32) {
 	key := censusKey(priority)
 	var above **censusNode
 	at := &c.root
@@ -78,7 +78,7 @@ func (c *Census) Remove(priority int32) {
 }
 
 // Above returns how many tasks have a higher priority.
-func (c *Census) Above(priority int32) (count int64) {
+func (c *census) Above(priority int32) (count int64) {
 	key := censusKey(priority)
 	for n := c.root; n != nil; n = n.child[n.side(key)] {
 		if apart := key ^ n.key; apart>>n.low != 0 {
@@ -98,7 +98,7 @@ func (c *Census) Above(priority int32) (count int64) {
 }
 
 // node returns a node with the contents of n.
-func (c *Census) node(n censusNode) *censusNode {
+func (c *census) node(n censusNode) *censusNode {
 	got := c.spare
 	if got == nil {
 		return &n
@@ -110,7 +110,7 @@ func (c *Census) node(n censusNode) *censusNode {
 }
 
 // free keeps the node for reuse if there is room.
-func (c *Census) free(n *censusNode) {
+func (c *census) free(n *censusNode) {
 	if c.spareCount >= censusSparesMax {
 		return
 	}

@@ -5,13 +5,15 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/internal/proof"
 )
 
 // TestCensus holds a census against a list of the priorities.
 func TestCensus(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		var c Census
+	proof.Check(t, func(t *rapid.T) {
+		var c census
 		var held []int32
 		priority := rapid.OneOf(rapid.Int32Range(-3, 3), rapid.Int32())
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {

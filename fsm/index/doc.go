@@ -1,11 +1,19 @@
-// Package index provides the orders in which the state machine finds tasks: which one a claim
-// takes (Tournament, Queue, Ladder, Census), who holds which claims (Holdings), what is due when
-// (Timeline), what ended last (Ends), and which record has a name (Names).
+// Package index finds tasks for the state machine: which one a claim takes (Types), who holds
+// which claims (Holdings), what is due when (Timeline), what ended last (Ends), and which
+// record has a name (Names).
 //
-// It owns their layout in memory and their cost. Indexes are derived: no snapshot contains them,
-// and packages fsm and claimable, which decide what is in an index, rebuild them from the saved
-// records. This package knows only ids, priorities, times and names.
+// Types decides which tasks can be claimed next. It keeps the task types, their claimable
+// tasks, and what holds claims back: groups, a pause, a limit of claims, a rate limit. A claim
+// reads it from chooser.go down to type.go, queue.go, fifo.go and tournament.go. Package fsm
+// reports a task by Enter and Leave, ends each change of one with Arrange, and reports changed
+// settings with Limit; OpenDue advances the time. Between these calls the view of claims is
+// incomplete. What a claim does to the task is a rule of package fsm.
 //
-// What an index yields depends only on its contents, never on the order in which they were added.
-// As everywhere in the state machine, nothing depends on a clock, on chance or on map order.
+// Everything here is derived: it is in no snapshot, and package fsm rebuilds it from the saved
+// records. This package changes neither tasks nor settings; it owns the layout of the indexes
+// in memory and their cost.
+//
+// An index yields results by its contents and the time that it is told, never by the order in
+// which they were added. As everywhere in the state machine, nothing depends on a clock, on
+// chance or on map order.
 package index

@@ -3,8 +3,6 @@ package index
 import (
 	"slices"
 	"sort"
-
-	"github.com/claimq/claimq/fsm/sorted"
 )
 
 // fifo is a set of ids that are mostly added and removed in ascending order. Ids added in
@@ -20,9 +18,9 @@ type fifo struct {
 	back  []uint64 // the last in order, fewer than a chunk, after left removed ones
 	left  int      // how many ids at the start of back are removed
 	// full has the chunks in between by their first ids. Chunks never change.
-	full sorted.Map[uint64, *fifoChunk] // nil until needed
+	full Map[uint64, *fifoChunk] // nil until needed
 	// loose has the ids that are in no chunk.
-	loose sorted.IDs // nil until needed
+	loose IDs // nil until needed
 }
 
 // fifoChunk is a chunk of ascending ids.
@@ -61,7 +59,7 @@ func (f *fifo) add(id uint64) {
 			f.front = chunk[:]
 		} else {
 			if f.full == nil {
-				f.full = sorted.NewMap[uint64, *fifoChunk]()
+				f.full = NewMap[uint64, *fifoChunk]()
 			}
 			f.full.Load(chunk[0], chunk)
 		}
@@ -71,7 +69,7 @@ func (f *fifo) add(id uint64) {
 // loosen adds an id to the loose ones.
 func (f *fifo) loosen(id uint64) {
 	if f.loose == nil {
-		f.loose = sorted.NewIDs()
+		f.loose = NewIDs()
 	}
 	f.loose.Insert(id)
 }

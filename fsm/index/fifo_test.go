@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/internal/proof"
 )
 
 // contains reports whether the id is there.
@@ -17,7 +19,7 @@ func (f *fifo) contains(id uint64) bool {
 // slice: ids come in order and out of it, and leave from both ends and the midst.
 func TestFifo(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
+	proof.Check(t, func(rt *rapid.T) {
 		f, want := &fifo{}, []uint64(nil)
 		var copied *fifo
 		var wantCopied []uint64
@@ -63,7 +65,7 @@ func TestFifo(t *testing.T) {
 			case "copy":
 				if copied == nil {
 					copied, wantCopied = f.copy(), slices.Clone(want)
-				} else { // the copy goes on, and what it is a copy of stays as it is
+				} else { // the copy continues, and its original does not change
 					f, want, copied, wantCopied = copied, wantCopied, f, want
 					absent, next = nil, max(next, f.next())
 				}

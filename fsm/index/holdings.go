@@ -2,8 +2,6 @@ package index
 
 import (
 	"slices"
-
-	"github.com/claimq/claimq/fsm/sorted"
 )
 
 // idleWorkersMax bounds the workers without a claim that are kept: a worker that claims one
@@ -17,7 +15,7 @@ type Holdings struct {
 	free    uint32
 	workers map[string]*Worker
 	// sorted has the same workers. It changes only when one is added or forgotten.
-	sorted    sorted.Map[string, *Worker]
+	sorted    Map[string, *Worker]
 	idle      workerList // workers without a claim, longest idle first
 	idleCount int
 }
@@ -57,7 +55,7 @@ type workerList struct{ first, last *Worker }
 
 // NewHoldings returns an empty index.
 func NewHoldings() Holdings {
-	return Holdings{places: make([]holding, 1), workers: map[string]*Worker{}, sorted: sorted.NewMap[string, *Worker]()}
+	return Holdings{places: make([]holding, 1), workers: map[string]*Worker{}, sorted: NewMap[string, *Worker]()}
 }
 
 // Hold adds a claim of the task by the worker, also to the list of its type, and returns
@@ -169,6 +167,15 @@ func (l *workerList) remove(w *Worker) {
 // starting at id, until yield returns false.
 func (h *Holdings) Workers(id string, yield func(w *Worker) bool) {
 	h.sorted.Ascend(id, func(_ string, w *Worker) bool { return yield(w) })
+}
+
+// All yields the tasks of all claims, in no particular order, until yield returns false.
+func (h *Holdings) All(yield func(task uint64) bool) {
+	for _, p := range h.places {
+		if p.worker != nil && !yield(p.task) {
+			return
+		}
+	}
 }
 
 // Len returns the number of claims in the list.

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/internal/proof"
 )
 
 // check compares the holdings with the claims that there are, by place: who holds
@@ -86,7 +88,7 @@ type claimed struct {
 // order.
 func TestHoldings(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
+	proof.Check(t, func(rt *rapid.T) {
 		h := NewHoldings()
 		types := make([]Claims, 3)
 		held := map[uint32]claimed{}

@@ -5,14 +5,14 @@ import (
 	"math/bits"
 )
 
-// Ladder finds the first task in every order, and the k-th, among the tasks of all types
+// ladder finds the first task in every order, and the k-th, among the tasks of all types
 // with more than a given number of attempts left. It is a binary trie over the bits of
 // attempts left and name, so its shape depends only on its rungs, and an operation takes at
 // most as many steps as there are bits in which rungs differ.
-type Ladder struct{ root *fork }
+type ladder struct{ root *fork }
 
-// Rung holds the claimable tasks of one type with the same number of attempts left.
-type Rung struct {
+// rung holds the claimable tasks of one type with the same number of attempts left.
+type rung struct {
 	Of   any    // the caller's own; not used here
 	Left int32  // attempts left, not negative
 	Name string // identifies the rung together with Left
@@ -23,7 +23,7 @@ type Rung struct {
 // sum is the number of tasks in a part of the ladder, and the first of them.
 type sum struct {
 	count int
-	first Ranks
+	first ranks
 }
 
 // fork is a part of the ladder: one rung, or two parts, with the rungs of the first before
@@ -33,21 +33,21 @@ type fork struct {
 	least, most int32    // attempts left of its first rung and of its last
 	bit         int      // the first bit in which its parts differ; aRung if it is one rung
 	parts       [2]*fork // nil for one rung
-	rung        *Rung
+	rung        *rung
 }
 
 // aRung is greater than every bit.
 const aRung = math.MaxInt
 
 // Len returns the number of tasks at the last Put.
-func (r *Rung) Len() int { return r.count }
+func (r *rung) Len() int { return r.count }
 
 // symbolBits is the number of bits of a rung's key for each byte of its name; a 0 bit
 // follows the name's end. The bits of Left come first.
 const symbolBits, leftBits = 9, 32
 
 // symbol returns the bits for one byte of the name.
-func (r *Rung) symbol(at int) uint32 {
+func (r *rung) symbol(at int) uint32 {
 	if at < len(r.Name) {
 		return 1<<(symbolBits-1) | uint32(r.Name[at])
 	}
@@ -55,7 +55,7 @@ func (r *Rung) symbol(at int) uint32 {
 }
 
 // side returns one bit of the rung's key.
-func (r *Rung) side(bit int) uint32 {
+func (r *rung) side(bit int) uint32 {
 	if bit < leftBits {
 		return uint32(r.Left) >> (leftBits - 1 - bit) & 1
 	}
@@ -64,7 +64,7 @@ func (r *Rung) side(bit int) uint32 {
 }
 
 // apart returns the first bit in which the keys of two rungs differ, or aRung.
-func (r *Rung) apart(other *Rung) int {
+func (r *rung) apart(other *rung) int {
 	if apart := uint32(r.Left ^ other.Left); apart != 0 {
 		return bits.LeadingZeros32(apart)
 	}
@@ -77,7 +77,7 @@ func (r *Rung) apart(other *Rung) int {
 }
 
 // Put sets the number of tasks of the rung and the ranks of its first ones.
-func (l *Ladder) Put(r *Rung, count int, first *Ranks) {
+func (l *ladder) Put(r *rung, count int, first *ranks) {
 	if r.stands && r.count == count && r.first == *first {
 		return
 	}
@@ -96,7 +96,7 @@ func (l *Ladder) Put(r *Rung, count int, first *Ranks) {
 
 // put returns the fork with the rung added. The rung is in it already, or differs from the
 // nearest one in the given bit.
-func (f *fork) put(r *Rung, bit int) *fork {
+func (f *fork) put(r *rung, bit int) *fork {
 	switch {
 	case f == nil:
 		return &fork{sum: r.sum, least: r.Left, most: r.Left, bit: aRung, rung: r}
@@ -119,18 +119,18 @@ func (f *fork) put(r *Rung, bit int) *fork {
 func (f *fork) add() {
 	a, b := f.parts[0], f.parts[1]
 	f.count, f.least, f.most = a.count+b.count, a.least, b.most
-	for o := range Orders {
+	for o := range orders {
 		f.first[o] = a.first[o].or(b.first[o])
 	}
 }
 
 // Remove removes a rung that was put.
-func (l *Ladder) Remove(r *Rung) {
+func (l *ladder) Remove(r *rung) {
 	r.stands = false
 	l.root = l.root.remove(r)
 }
 
-func (f *fork) remove(r *Rung) *fork {
+func (f *fork) remove(r *rung) *fork {
 	if f.rung == r {
 		return nil
 	}
@@ -144,7 +144,7 @@ func (f *fork) remove(r *Rung) *fork {
 
 // above calls take for the largest parts whose rungs all have more than left attempts left.
 // There is at most one for each bit of Left.
-func (l *Ladder) above(left int32, take func(*fork)) {
+func (l *ladder) above(left int32, take func(*fork)) {
 	for f := l.root; f != nil && f.most > left; {
 		if f.least > left {
 			take(f)
@@ -160,15 +160,15 @@ func (l *Ladder) above(left int32, take func(*fork)) {
 }
 
 // Count returns how many tasks have more than left attempts left.
-func (l *Ladder) Count(left int32) (count int) {
+func (l *ladder) Count(left int32) (count int) {
 	l.above(left, func(f *fork) { count += f.count })
 	return count
 }
 
 // First returns the id and the rung of the first task with more than left attempts left. r
 // is nil if no task qualifies.
-func (l *Ladder) First(left int32, o Order) (id uint64, r *Rung) {
-	first, in := NoRank, (*fork)(nil)
+func (l *ladder) First(left int32, o order) (id uint64, r *rung) {
+	first, in := noRank, (*fork)(nil)
 	l.above(left, func(f *fork) {
 		if f.first[o].Before(first) == 1 {
 			first, in = f.first[o], f
@@ -190,7 +190,7 @@ func (l *Ladder) First(left int32, o Order) (id uint64, r *Rung) {
 
 // At finds the k-th task, from 0, of those with more than left attempts left, ordered by
 // attempts left, name and the rung's own order: it is the at-th task of r.
-func (l *Ladder) At(left int32, k int) (r *Rung, at int) {
+func (l *ladder) At(left int32, k int) (r *rung, at int) {
 	f := l.root
 	at = k + f.count - l.Count(left) // those with fewer attempts left come first
 	for f.rung == nil {

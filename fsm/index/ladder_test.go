@@ -6,19 +6,21 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/internal/proof"
 )
 
 // TestLadder holds a ladder against a plain search: rungs come, go and change, with names
 // that begin alike.
 func TestLadder(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
-		var l Ladder
-		var all []*Rung // by attempts left and name
+	proof.Check(t, func(rt *rapid.T) {
+		var l ladder
+		var all []*rung // by attempts left and name
 		name := rapid.StringMatching(`[ab\x00]{0,4}`)
 		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
-			r := &Rung{Left: rapid.Int32Range(0, 5).Draw(rt, "left"), Name: name.Draw(rt, "name")}
-			at, known := slices.BinarySearchFunc(all, r, func(a, b *Rung) int {
+			r := &rung{Left: rapid.Int32Range(0, 5).Draw(rt, "left"), Name: name.Draw(rt, "name")}
+			at, known := slices.BinarySearchFunc(all, r, func(a, b *rung) int {
 				return cmp.Or(cmp.Compare(a.Left, b.Left), cmp.Compare(a.Name, b.Name))
 			})
 			if known && rapid.Bool().Draw(rt, "remove") {
@@ -28,24 +30,24 @@ func TestLadder(t *testing.T) {
 				if !known {
 					all = slices.Insert(all, at, r)
 				}
-				var first Ranks
+				var first ranks
 				id := rapid.Uint64Range(1, 50).Draw(rt, "id")*1000 + uint64(len(all))
-				for o := range Orders {
+				for o := range orders {
 					first[o] = rankOf(o, rapid.Int32Range(-2, 2).Draw(rt, "priority"), id)
 				}
 				l.Put(all[at], rapid.IntRange(1, 3).Draw(rt, "count"), &first)
 			}
 			for left := int32(-1); left < 7; left++ {
-				l.mustBe(rt, left, slices.DeleteFunc(slices.Clone(all), func(r *Rung) bool { return r.Left <= left }))
+				l.mustBe(rt, left, slices.DeleteFunc(slices.Clone(all), func(r *rung) bool { return r.Left <= left }))
 			}
 		}
 	})
 }
 
 // mustBe fails unless these are the rungs above.
-func (l *Ladder) mustBe(t *rapid.T, left int32, want []*Rung) {
+func (l *ladder) mustBe(t *rapid.T, left int32, want []*rung) {
 	count := 0
-	first := NoRanks
+	first := noRanks
 	for _, r := range want {
 		for k := range r.Len() {
 			if got, at := l.At(left, count); got != r || at != k {
@@ -53,14 +55,14 @@ func (l *Ladder) mustBe(t *rapid.T, left int32, want []*Rung) {
 			}
 			count++
 		}
-		for o := range Orders {
+		for o := range orders {
 			first[o] = first[o].or(r.first[o])
 		}
 	}
 	if got := l.Count(left); got != count {
 		t.Fatalf("%d tasks above %d, want %d", got, left, count)
 	}
-	for o := range Orders {
+	for o := range orders {
 		wantID, some := first[o].Task(o)
 		if id, r := l.First(left, o); id != wantID || (r != nil) != some || some && r.first[o] != first[o] {
 			t.Fatalf("the first above %d in order %d is %d of %+v, want %d", left, o, id, r, wantID)

@@ -55,8 +55,8 @@ func (n *Names) Get(name string, has func(id uint64) bool) uint64 {
 	return 0
 }
 
-// Add adds the name of the record with the id, which must not be 0. No other record in the
-// index may have the name.
+// Add adds the name of the record with the id, which must not be 0. Other records may have
+// the name, too; Get asks for each of them, in any order.
 func (n *Names) Add(name string, id uint64) {
 	p, h := n.part(name)
 	if p.count+1 > len(p.ids)*4/5 {

@@ -1,13 +1,13 @@
 package index
 
-// Queue holds the claimable tasks of one type with the same number of attempts left, in
+// queue holds the claimable tasks of one type with the same number of attempts left, in
 // levels of equal priority.
-type Queue struct {
-	Contender       // among the queues of its type
+type queue struct {
+	contender       // among the queues of its type
 	Left      int32 // the caller's own; not used here
 	levels    map[int32]*level
 	recent    *level     // cache: the last level changed, or nil
-	first     Tournament // of the levels
+	first     tournament // of the levels
 	spare     *level     // an empty level for the next new priority
 	count     int        // number of tasks
 	// all has the ids of all levels while there are several. With one level its ids are
@@ -18,19 +18,19 @@ type Queue struct {
 
 // level holds the claimable tasks of a queue with one priority.
 type level struct {
-	Contender
+	contender
 	priority int32
 	ids      fifo
 	min, max uint64 // of ids, if it is not empty
 }
 
-// NewQueue returns an empty queue.
-func NewQueue() *Queue {
-	return &Queue{levels: map[int32]*level{}, first: NewTournament()}
+// newQueue returns an empty queue.
+func newQueue() *queue {
+	return &queue{levels: map[int32]*level{}, first: newTournament()}
 }
 
 // Add adds a task that is not in the queue.
-func (q *Queue) Add(priority int32, id uint64) {
+func (q *queue) Add(priority int32, id uint64) {
 	q.count++
 	l := q.level(priority)
 	if l == nil {
@@ -47,7 +47,7 @@ func (q *Queue) Add(priority int32, id uint64) {
 }
 
 // open creates the level of the priority with its first task.
-func (q *Queue) open(priority int32, id uint64) {
+func (q *queue) open(priority int32, id uint64) {
 	if len(q.levels) == 1 {
 		q.all = q.only().ids.copy()
 	}
@@ -62,22 +62,22 @@ func (q *Queue) open(priority int32, id uint64) {
 	l.ids.add(id)
 	q.levels[priority] = l
 	q.recent = l
-	q.first.Add(&l.Contender)
+	q.first.Add(&l.contender)
 	q.place(l)
 }
 
 // place updates the level's ranks in the tournament.
-func (q *Queue) place(l *level) {
-	q.first.Put(&l.Contender, &Ranks{
-		Highest: rankOf(Highest, l.priority, l.min),
-		Lowest:  rankOf(Lowest, l.priority, l.min),
-		Oldest:  rankOf(Oldest, l.priority, l.min),
-		Newest:  rankOf(Newest, l.priority, l.max),
+func (q *queue) place(l *level) {
+	q.first.Put(&l.contender, &ranks{
+		highest: rankOf(highest, l.priority, l.min),
+		lowest:  rankOf(lowest, l.priority, l.min),
+		oldest:  rankOf(oldest, l.priority, l.min),
+		newest:  rankOf(newest, l.priority, l.max),
 	})
 }
 
 // Remove removes a task that is in the queue.
-func (q *Queue) Remove(priority int32, id uint64) {
+func (q *queue) Remove(priority int32, id uint64) {
 	q.count--
 	l := q.level(priority)
 	q.recent = l
@@ -88,7 +88,7 @@ func (q *Queue) Remove(priority int32, id uint64) {
 	if l.ids.count == 0 {
 		delete(q.levels, priority)
 		q.recent = nil
-		q.first.Remove(&l.Contender)
+		q.first.Remove(&l.contender)
 		q.spare = l
 		if len(q.levels) == 1 {
 			q.all = nil
@@ -105,7 +105,7 @@ func (q *Queue) Remove(priority int32, id uint64) {
 }
 
 // At returns the k-th id in ascending order, from 0; k must be below Len.
-func (q *Queue) At(k int) uint64 {
+func (q *queue) At(k int) uint64 {
 	ids := q.all
 	if ids == nil {
 		ids = &q.only().ids
@@ -114,7 +114,7 @@ func (q *Queue) At(k int) uint64 {
 }
 
 // level returns the level of the priority, or nil.
-func (q *Queue) level(priority int32) *level {
+func (q *queue) level(priority int32) *level {
 	if l := q.recent; l != nil && l.priority == priority { // most queues have only one level
 		return l
 	}
@@ -122,16 +122,16 @@ func (q *Queue) level(priority int32) *level {
 }
 
 // Len returns the number of tasks.
-func (q *Queue) Len() int { return q.count }
+func (q *queue) Len() int { return q.count }
 
 // Levels returns the number of different priorities.
-func (q *Queue) Levels() int { return len(q.levels) }
+func (q *queue) Levels() int { return len(q.levels) }
 
 // First returns the ranks of the first tasks. The result is read-only and stays up to date.
-func (q *Queue) First() *Ranks { return &q.first.top }
+func (q *queue) First() *ranks { return &q.first.top }
 
 // Below returns how many tasks of the priority have a lower id.
-func (q *Queue) Below(priority int32, id uint64) int {
+func (q *queue) Below(priority int32, id uint64) int {
 	if l := q.level(priority); l != nil {
 		return l.ids.below(id)
 	}
@@ -139,6 +139,6 @@ func (q *Queue) Below(priority int32, id uint64) int {
 }
 
 // only returns the level of a queue with exactly one.
-func (q *Queue) only() *level {
-	return q.levels[q.first.top[Lowest].priority()]
+func (q *queue) only() *level {
+	return q.levels[q.first.top[lowest].priority()]
 }

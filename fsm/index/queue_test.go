@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/internal/proof"
 )
 
 // queued is a task as the test knows it.
@@ -16,7 +18,7 @@ type queued struct {
 }
 
 // check compares the levels with the tasks that there are. It returns what is wrong.
-func (q *Queue) check(tasks []queued) error {
+func (q *queue) check(tasks []queued) error {
 	n := 0
 	for priority, l := range q.levels {
 		n += l.ids.count
@@ -36,8 +38,8 @@ func (q *Queue) check(tasks []queued) error {
 // back, and leave from anywhere.
 func TestQueue(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
-		q := NewQueue()
+	proof.Check(t, func(rt *rapid.T) {
+		q := newQueue()
 		var tasks []queued // by id
 		next := uint64(1)
 		for range rapid.IntRange(1, 150).Draw(rt, "steps") {
@@ -59,7 +61,7 @@ func TestQueue(t *testing.T) {
 				rt.Fatal(err)
 			}
 			below := map[int32]int{}
-			want := NoRanks
+			want := noRanks
 			for k, task := range tasks {
 				if got := q.At(k); got != task.id {
 					rt.Fatalf("task %d comes %d-th, want %d", got, k, task.id)
@@ -68,7 +70,7 @@ func TestQueue(t *testing.T) {
 					rt.Fatalf("%d tasks of priority %d are below %d, want %d", got, task.priority, task.id, below[task.priority])
 				}
 				below[task.priority]++
-				for o := range Orders {
+				for o := range orders {
 					want[o] = want[o].or(rankOf(o, task.priority, task.id))
 				}
 			}

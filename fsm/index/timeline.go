@@ -155,15 +155,15 @@ func (b *blocks) All() iter.Seq[Moment] {
 	}
 }
 
-// Descending walks a timeline backwards. The timeline must not change during the walk.
-type Descending struct {
+// descending walks a timeline backwards. The timeline must not change during the walk.
+type descending struct {
 	of           *blocks
 	block, place int // of the next moment; block is -1 at the end
 }
 
 // Descend returns a walk that begins with the latest moment not after from.
-func (b *blocks) Descend(from Moment) Descending {
-	d := Descending{of: b, block: -1}
+func (b *blocks) Descend(from Moment) descending {
+	d := descending{of: b, block: -1}
 	if b.count == 0 || from.Compare(b.list[0][0]) < 0 {
 		return d
 	}
@@ -177,7 +177,7 @@ func (b *blocks) Descend(from Moment) Descending {
 }
 
 // Peek returns the next moment without moving; ok is false at the end.
-func (d *Descending) Peek() (m Moment, ok bool) {
+func (d *descending) Peek() (m Moment, ok bool) {
 	if d.block < 0 {
 		return Moment{}, false
 	}
@@ -185,11 +185,38 @@ func (d *Descending) Peek() (m Moment, ok bool) {
 }
 
 // Next moves to the next moment.
-func (d *Descending) Next() {
+func (d *descending) Next() {
 	if d.place--; d.place >= 0 {
 		return
 	}
 	if d.block--; d.block >= 0 {
 		d.place = len(d.of.list[d.block]) - 1
+	}
+}
+
+// Ends orders the records with one kind of end by time.
+type Ends struct {
+	Own    Timeline // removed on their own
+	Others Timeline // removed together with another record
+}
+
+// NewEnds returns an empty index.
+func NewEnds() Ends { return Ends{NewTimeline(), NewTimeline()} }
+
+// Latest yields the moments of both, from from backwards, latest first.
+func (e Ends) Latest(from Moment) iter.Seq[Moment] {
+	return func(yield func(Moment) bool) {
+		own, others := e.Own.Descend(from), e.Others.Descend(from)
+		for {
+			m, ok := own.Peek()
+			walk := &own
+			if other, some := others.Peek(); some && (!ok || other.Compare(m) > 0) {
+				m, ok, walk = other, true, &others
+			}
+			if !ok || !yield(m) {
+				return
+			}
+			walk.Next()
+		}
 	}
 }

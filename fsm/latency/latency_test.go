@@ -5,9 +5,11 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/internal/proof"
 )
 
-// Times are in the order of their buckets, each near the middle of its own.
+// Buckets keep the order of times, and each time is near the middle of its bucket.
 func TestOf(t *testing.T) {
 	t.Parallel()
 	for ms, want := range map[int64]Bucket{-1: 1, 0: 1, 1: 2, 3: 4, 4: 5, 7: 8, 8: 9, 9: 9, 10: 10, 15: 12, msMax: Buckets, msMax + 1: Buckets} {
@@ -18,7 +20,7 @@ func TestOf(t *testing.T) {
 	if got := Bucket(0).MS(); got != 0 {
 		t.Errorf("none has %d ms", got)
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	proof.Check(t, func(t *rapid.T) {
 		ms := rapid.Int64Range(0, msMax-1).Draw(t, "ms")
 		b := Of(ms)
 		if next := Of(ms + 1); next != b && next != b+1 {
@@ -34,7 +36,7 @@ func TestOf(t *testing.T) {
 // not count.
 func TestHistogram(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	proof.Check(t, func(t *rapid.T) {
 		times := rapid.SliceOf(rapid.Int64Range(0, 100_000))
 		var h Histogram
 		for _, ms := range times.Draw(t, "before") {

@@ -1,10 +1,6 @@
 package record
 
-import (
-	"google.golang.org/protobuf/encoding/protowire"
-
-	"github.com/claimq/claimq/fsm/errorgroup"
-)
+import "google.golang.org/protobuf/encoding/protowire"
 
 // Filter selects tasks. Zero fields do not filter.
 type Filter struct {
@@ -16,7 +12,6 @@ type Filter struct {
 	Labels        []Label // all of these, sorted by name
 	CreatedAfter  int64   // ms, exclusive
 	CreatedBefore int64   // ms, exclusive
-	ErrorGroup    errorgroup.ID
 }
 
 // Matches reports whether the filter selects the task.
@@ -28,16 +23,7 @@ func (q *Filter) Matches(t *Task) bool {
 		(q.CreatedBefore == 0 || t.CreatedAt < q.CreatedBefore) &&
 		(q.Key == "" || t.Key == q.Key && HoldsKey(t)) &&
 		(len(q.Labels) == 0 || hasLabels(t.Opts().Labels, q.Labels)) &&
-		(q.ParentID == 0 || t.Step() != nil && t.Step().ParentID == q.ParentID) &&
-		(q.ErrorGroup == 0 || t.Status == StatusFailed && errorgroup.Of(t.Type, t.Error) == q.ErrorGroup)
-}
-
-// Needs returns the feature level that knows the filter's fields, 0 if every level does.
-func (q *Filter) Needs() uint32 {
-	if q.ErrorGroup != 0 {
-		return LevelActs
-	}
-	return 0
+		(q.ParentID == 0 || t.Step() != nil && t.Step().ParentID == q.ParentID)
 }
 
 // hasLabels reports whether all contains each of want. Both are sorted by name. A label
@@ -68,12 +54,11 @@ func NewRecordFilter(q *Filter) RecordFilter {
 		num protowire.Number
 		yes bool
 	}{
-		{FieldType, q.Type != "" || q.ErrorGroup != 0},
+		{FieldType, q.Type != ""},
 		{FieldKey, q.Key != ""},
-		{FieldStatus, q.Status != 0 || q.ErrorGroup != 0},
+		{FieldStatus, q.Status != 0},
 		{FieldWorker, q.WorkerID != ""},
 		{FieldCreated, q.CreatedAfter != 0 || q.CreatedBefore != 0},
-		{FieldError, q.ErrorGroup != 0},
 		{FieldLabel, len(q.Labels) > 0},
 		{FieldUnique, q.Key != ""},
 	} {
@@ -90,31 +75,27 @@ func (f *RecordFilter) Matches(record []byte) bool {
 		status  Status
 		created int64
 		unique  bool
-		name    []byte // the type's name
 		worker  []byte
 		key     []byte
-		failure []byte
 		labels  = f.Labels // labels still to be found
 	)
 	for r := (Scanner{Rest: record}); r.NextUntil(f.last); {
 		switch r.Num {
 		case FieldType:
-			if name = r.Text; f.Type != "" && string(name) != f.Type {
+			if f.Type != "" && string(r.Text) != f.Type {
 				return false
 			}
 		case FieldKey:
 			key = r.Text
 		case FieldStatus:
 			status = Status(r.value)
-			if f.Status != 0 && status != f.Status || f.ErrorGroup != 0 && status != StatusFailed {
+			if f.Status != 0 && status != f.Status {
 				return false
 			}
 		case FieldWorker:
 			worker = r.Text
 		case FieldCreated:
 			created = int64(r.value)
-		case FieldError:
-			failure = r.Text
 		case FieldLabel:
 			label, value := readLabel(r.Text)
 			for len(labels) > 0 && string(label) == labels[0].Name && string(value) == labels[0].Value {
@@ -128,8 +109,7 @@ func (f *RecordFilter) Matches(record []byte) bool {
 		(f.WorkerID == "" || string(worker) == f.WorkerID) &&
 		(f.CreatedAfter == 0 || created > f.CreatedAfter) &&
 		(f.CreatedBefore == 0 || created < f.CreatedBefore) &&
-		(f.Key == "" || string(key) == f.Key && !(unique && status.Ended())) &&
-		(f.ErrorGroup == 0 || errorgroup.Of(name, failure) == f.ErrorGroup)
+		(f.Key == "" || string(key) == f.Key && !(unique && status.Ended()))
 }
 
 // readLabel reads a label's message. name and value share its memory.
@@ -158,6 +138,5 @@ func (q *Filter) Code(f *Fields, num protowire.Number) {
 	f.Labels(6, &q.Labels)
 	f.Int(7, &q.CreatedAfter)
 	f.Int(8, &q.CreatedBefore)
-	f.Uint(9, (*uint64)(&q.ErrorGroup))
 	f.EndMessage(m)
 }

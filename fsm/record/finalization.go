@@ -34,7 +34,7 @@ const (
 	FinalizationExtended       FinalizationOutcome = 2 // claimed again by its holder
 	FinalizationAlreadyClaimed FinalizationOutcome = 3 // by another
 	FinalizationAlreadyDone    FinalizationOutcome = 4 // the parent has ended
-	FinalizationNotReady       FinalizationOutcome = 5 // no step has completed or failed, or there are none
+	FinalizationNotReady       FinalizationOutcome = 5 // no step has completed or failed, or the task has no steps
 	FinalizationNotFound       FinalizationOutcome = 6 // never in a record
 )
 

@@ -1,5 +1,7 @@
 package record
 
+import "math"
+
 // Gone is the record of a task removed by retention or eviction, so that repeated
 // calls still get their answer. It is saved under the task's id.
 type Gone struct {
@@ -50,11 +52,50 @@ func (g *Gone) Task(id uint64) *Task {
 	return t
 }
 
+// PackedGone has the fields by which a packed record is forgotten.
+type PackedGone struct {
+	Key, Type []byte // these share memory with the record
+	KeyOfType bool
+	Bytes     int64 // BytesOfGone
+	ForgetU   int64
+}
+
+// ScanGone reads a packed record without unpacking it.
+func ScanGone(b []byte) (g PackedGone) {
+	worker, then := 0, 0
+	r := Scanner{Rest: b}
+	for r.NextUntil(goneKeyOfType) {
+		switch r.Num {
+		case goneKey:
+			g.Key = r.Text
+		case goneWorker:
+			worker = len(r.Text)
+		case goneForgetU:
+			g.ForgetU = int64(r.value)
+		case goneThen:
+			then = thenBytes
+			for each := (Scanner{Rest: r.Text}); each.NextUntil(math.MaxInt32); {
+				then += claimBytes
+			}
+		case goneType:
+			g.Type = r.Text
+		case goneKeyOfType:
+			g.KeyOfType = true
+		}
+	}
+	g.Bytes = bytesOfGone(len(g.Key), len(g.Type), worker, then)
+	return g
+}
+
 // BytesOfGone estimates the memory that the record takes.
 func BytesOfGone(g *Gone) int64 {
-	n := goneBytes + len(g.Type) + len(g.WorkerID) + bytesOfThen(g.Then)
-	if g.Key != "" {
-		n += keyBytes + len(g.Key)
+	return bytesOfGone(len(g.Key), len(g.Type), len(g.WorkerID), bytesOfThen(g.Then))
+}
+
+func bytesOfGone(key, taskType, worker, then int) int64 {
+	n := goneBytes + taskType + worker + then
+	if key > 0 {
+		n += keyBytes + key
 	}
 	return int64(n)
 }

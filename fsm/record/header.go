@@ -50,3 +50,8 @@ func (h *Header) Follows(before *Header) bool {
 	return h.Stamp.U >= before.Stamp.U && h.Stamp.T >= before.Stamp.T && h.Level >= before.Level &&
 		h.NextID >= before.NextID && h.NextToken >= before.NextToken
 }
+
+// FeatureLevel is the highest feature level that this binary knows. A new command type, or a
+// field that changes what Apply does, raises it. It is a variable only because tests
+// add a level: the product has one level until 0.1.0 is released, and nothing sets it.
+var FeatureLevel uint32 = 1

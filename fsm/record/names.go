@@ -1,16 +1,19 @@
 package record
 
+import (
+	"encoding/binary"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
 // internMax bounds how many different names are kept.
 const internMax = 10_000
 
 // Names interns strings, because type names and worker ids repeat a lot. Names beyond the
-// bound are not shared; nil Names share none.
+// bound are not shared.
 type Names struct{ names map[string]string }
 
 func (in *Names) intern(name []byte) string {
-	if in == nil {
-		return string(name)
-	}
 	if s, ok := in.names[string(name)]; ok {
 		return s
 	}
@@ -22,4 +25,79 @@ func (in *Names) intern(name []byte) string {
 		in.names[s] = s
 	}
 	return s
+}
+
+// NameCache caches strings that repeat often, such as worker ids and type names, so that they
+// are not allocated again. A name replaces another one with its hash.
+type NameCache [256]string
+
+// Of returns b as a string.
+func (n *NameCache) Of(b []byte) string {
+	slot := &n[HashEnd(b)]
+	if *slot != string(b) {
+		*slot = string(b)
+	}
+	return *slot
+}
+
+// prime is the 64-bit FNV prime.
+const prime = uint64(1099511628211)
+
+// HashEnd hashes the last 8 bytes of a name, because names of one kind mostly differ there.
+func HashEnd(b []byte) uint8 {
+	var end [8]byte
+	copy(end[:], b[max(0, len(b)-len(end)):])
+	return uint8(prime * (binary.LittleEndian.Uint64(end[:]) + uint64(len(b))) >> 56)
+}
+
+// known is Text for names that many records share.
+func (f *Fields) known(num protowire.Number, v *string) {
+	if f.names == nil {
+		f.Name(num, v)
+		return
+	}
+	if *v != "" || f.Num == num {
+		if raw, ok := Part(f, num, *v); ok {
+			*v = f.names.intern(raw)
+		}
+	}
+}
+
+// data is Bytes for the params or payload of a task.
+func (f *Fields) data(num protowire.Number, v *[]byte) {
+	if f.shared && f.Num == num {
+		*v, _ = Part(f, num, *v)
+		return
+	}
+	f.Bytes(num, v)
+}
+
+// TaskRoom is reusable memory for the new tasks of one message at a time.
+type TaskRoom struct {
+	Tasks []NewTask // at most TaskRoomMax
+	names NameCache
+}
+
+// TaskRoomMax is the number of tasks for which a TaskRoom keeps memory.
+const TaskRoomMax = 1024
+
+// From is like the function From, but reads into the room unless that is nil.
+func (room *TaskRoom) From(message []byte) Fields {
+	if room == nil {
+		return From(message, nil)
+	}
+	f := fromCached(message, &room.names)
+	f.room = room
+	return f
+}
+
+// take returns an empty slice with room for n tasks.
+func (room *TaskRoom) take(n int) []NewTask {
+	if room == nil || n > TaskRoomMax {
+		return make([]NewTask, 0, n)
+	}
+	if n > len(room.Tasks) {
+		room.Tasks = make([]NewTask, n)
+	}
+	return room.Tasks[:0:n]
 }

@@ -4,8 +4,6 @@ import (
 	"math"
 
 	"google.golang.org/protobuf/encoding/protowire"
-
-	"github.com/claimq/claimq/fsm/wire"
 )
 
 // NewTask is a task as submitted. The caller has validated every field; Apply only resolves
@@ -19,8 +17,8 @@ type NewTask struct {
 	Key         string // idempotency key, "" = none
 	LeaseMS     int64  // 0: the type's, else the server's
 
-	// Not claimable before RunAt, by T, or until DelayMS after the submit; 0 = at once. At
-	// most one of them is set.
+	// Not claimable before RunAt, by T, or until DelayMS after the submit; 0 = the type's delay, or at once if AtOnce.
+	// At most one of the three is set.
 	RunAt   int64
 	DelayMS int64
 
@@ -31,10 +29,15 @@ type NewTask struct {
 	Group        string   // "" = none
 	UniqueActive bool     // the key is taken only until the task ends
 	KeyOfType    bool     // the key is taken among the tasks of the type alone
+	AtOnce       bool     // see DelayMS
 
 	// Traceparent is the W3C trace context of the submit, "" = none. It is stored and
 	// passed to workers but has no effect on the state.
 	Traceparent string
+
+	// Attributes is a JSON object that describes the payload; nil = none. It is passed to
+	// workers unchanged and has no effect on the state.
+	Attributes []byte
 
 	// Parent gives the task steps; nil = none. A task with steps has no RunAt, DelayMS,
 	// ExpiresAt or Group, and may have neither Params nor Payload.
@@ -80,33 +83,12 @@ func CountTasks(tasks []NewTask) int {
 	return n
 }
 
-// NeedsOf returns the feature level that knows all fields set in the tasks, or 0.
-func NeedsOf(tasks []NewTask) (level uint32) {
-	for i := range tasks {
-		level = max(level, tasks[i].needs())
-	}
-	return level
-}
-
-func (t *NewTask) needs() uint32 {
-	switch {
-	case t.Parent != nil:
-		return LevelSteps
-	case t.Traceparent != "":
-		return LevelSight
-	case t.RunAt != 0, t.DelayMS != 0, t.ExpiresAt != 0, t.Backoff != nil, t.RetentionMS != 0,
-		len(t.Labels) > 0, t.Group != "", t.UniqueActive, t.KeyOfType:
-		return LevelLife
-	}
-	return 0
-}
-
 // NewTasks is the repeated field num.
 func (f *Fields) NewTasks(num protowire.Number, tasks *[]NewTask) {
 	if f.Num == num {
 		*tasks = f.room.take(f.Run())
 	}
-	for e := wire.Each(); wire.Next(&e, &f.Fields, num, tasks, math.MaxInt); {
+	for e := Each(); Next(&e, f, num, tasks, math.MaxInt); {
 		(*tasks)[e.At].code(f, true)
 	}
 }
@@ -140,11 +122,109 @@ func (t *NewTask) code(f *Fields, steps bool) {
 		f.newParent(17, &t.Parent)
 	}
 	f.Bool(18, &t.KeyOfType)
+	f.Bytes(19, &t.Attributes)
+	f.Bool(20, &t.AtOnce)
+}
+
+// Options are the fields that most tasks leave at their defaults, as in NewTask.
+type Options struct {
+	ExpiresAt    int64
+	Backoff      *Backoff
+	RetentionMS  int64
+	Labels       []Label
+	Group        string
+	UniqueActive bool
+	KeyOfType    bool
+	Traceparent  string
+	Attributes   []byte
+	Origin       *Source // nil: it was submitted
+	Parent       *Parent // nil: no steps
+	Step         *Step   // nil: no parent
+}
+
+// Source is the task of which another is a copy.
+type Source struct {
+	Type string
+	ID   uint64
+}
+
+// Options returns what a task keeps of the optional fields it is submitted with, without
+// those of parents and steps.
+func (t *NewTask) Options() Options {
+	return Options{
+		ExpiresAt:    t.ExpiresAt,
+		Backoff:      t.Backoff,
+		RetentionMS:  t.RetentionMS,
+		Labels:       t.Labels,
+		Group:        t.Group,
+		UniqueActive: t.UniqueActive,
+		KeyOfType:    t.KeyOfType && t.Key != "",
+		Traceparent:  t.Traceparent,
+		Attributes:   t.Attributes,
+	}
+}
+
+// SetOptions sets the task's options, to nil if all have their defaults.
+func (t *Task) SetOptions(o Options) {
+	if o.ExpiresAt == 0 && o.Backoff == nil && o.RetentionMS == 0 && len(o.Labels) == 0 && o.Group == "" && !o.UniqueActive &&
+		!o.KeyOfType && o.Traceparent == "" && o.Attributes == nil && o.Origin == nil && o.Parent == nil && o.Step == nil {
+		t.Options = nil
+		return
+	}
+	kept := o // a copy, so that o itself stays off the heap in the case above
+	t.Options = &kept
+}
+
+// Opts returns the task's options, or the defaults.
+func (t *Task) Opts() *Options {
+	if t.Options == nil {
+		return &noOptions
+	}
+	return t.Options
+}
+
+// noOptions is returned by Opts for most tasks. It is never changed.
+var noOptions Options
+
+// textBytes returns the size of the texts in the options.
+func (o *Options) textBytes() int { return len(o.Group) + len(o.Traceparent) }
+
+// before and after read or write the fields of the options in a task's record that stand
+// before and after its Then.
+func (o *Options) before(f *Fields) {
+	f.Int(28, &o.ExpiresAt)
+	f.backoff(29, &o.Backoff)
+	f.Sint64(30, &o.RetentionMS)
+	f.Labels(FieldLabel, &o.Labels)
+	f.known(32, &o.Group)
+	f.Bool(FieldUnique, &o.UniqueActive)
+}
+
+func (o *Options) after(f *Fields) {
+	f.Text(35, &o.Traceparent)
+	f.steps(o)
+	f.Bool(39, &o.KeyOfType)
+	f.Bytes(40, &o.Attributes)
+	f.origin(41, &o.Origin)
+}
+
+// origin is field num, a message; nil is not written.
+func (f *Fields) origin(num protowire.Number, v **Source) {
+	m, ok := f.Message(num, *v != nil)
+	if !ok {
+		return
+	}
+	if *v == nil {
+		*v = &Source{}
+	}
+	f.known(1, &(*v).Type)
+	f.ID(2, &(*v).ID)
+	f.EndMessage(m)
 }
 
 // Labels is the repeated field num.
 func (f *Fields) Labels(num protowire.Number, labels *[]Label) {
-	for e := wire.Each(); wire.Next(&e, &f.Fields, num, labels, math.MaxInt); {
+	for e := Each(); Next(&e, f, num, labels, math.MaxInt); {
 		f.Text(1, &(*labels)[e.At].Name)
 		f.Text(2, &(*labels)[e.At].Value)
 	}
@@ -161,7 +241,7 @@ func (f *Fields) newParent(num protowire.Number, v **NewParent) {
 		*v = &NewParent{}
 	}
 	p := *v
-	for e := wire.Each(); wire.Next(&e, &f.Fields, 1, &p.Steps, StepsMax); {
+	for e := Each(); Next(&e, f, 1, &p.Steps, StepsMax); {
 		s := &p.Steps[e.At]
 		f.Text(1, &s.Name)
 		f.places(2, &s.DependsOn)

@@ -4,12 +4,14 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/internal/proof"
 )
 
 // TestFindCycle compares with a search that takes away what waits for nothing.
 func TestFindCycle(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	proof.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 8).Draw(t, "steps")
 		steps := make([]NewStep, n)
 		for i := range steps {

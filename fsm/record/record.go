@@ -5,9 +5,6 @@ import (
 	"math"
 
 	"google.golang.org/protobuf/encoding/protowire"
-
-	"github.com/claimq/claimq/fsm/trail"
-	"github.com/claimq/claimq/fsm/wire"
 )
 
 // The records of a snapshot are messages of fsm.proto. The state hash is computed from the
@@ -59,21 +56,27 @@ func (k Kind) String() string {
 // Counts has the number of records of each kind.
 type Counts struct{ Tasks, Requests, Nodes, Types, Gone, Trail, Schedules uint64 }
 
+// TrailHeader is the trail's part of the header's record; event.Header is one.
+type TrailHeader interface {
+	// Code reads or writes the fields 15 to 21.
+	Code(f *Fields)
+}
+
 // AppendHeader appends the header's record, including the trail's header and the counts.
-func AppendHeader(b []byte, h *Header, of *trail.Header, n Counts) []byte {
+func AppendHeader(b []byte, h *Header, of TrailHeader, n Counts) []byte {
 	f := To(b)
 	f.header(h, of, &n)
 	return f.Out
 }
 
-// ReadHeader reads what AppendHeader writes.
-func ReadHeader(f *Fields) (h Header, of trail.Header, n Counts) {
-	f.header(&h, &of, &n)
+// ReadHeader reads what AppendHeader writes, the trail's part into of.
+func ReadHeader(f *Fields, of TrailHeader) (h Header, n Counts) {
+	f.header(&h, of, &n)
 	_ = f.End() // the caller checks f.Err
-	return h, of, n
+	return h, n
 }
 
-func (f *Fields) header(h *Header, of *trail.Header, n *Counts) {
+func (f *Fields) header(h *Header, of TrailHeader, n *Counts) {
 	f.Uint(1, &h.Index)
 	f.Int(2, &h.Stamp.U)
 	f.Int(3, &h.Stamp.T)
@@ -88,7 +91,7 @@ func (f *Fields) header(h *Header, of *trail.Header, n *Counts) {
 	f.Uint(12, &n.Gone)
 	f.Uint(13, &n.Trail)
 	f.Uint(14, &n.Schedules)
-	of.Code(&f.Fields)
+	of.Code(f)
 	f.Uint(22, &h.Chain)
 	f.Uint(23, &h.Ahead)
 	f.joinTokens(24, &h.JoinTokens)
@@ -121,8 +124,8 @@ func ReadSharedTask(f *Fields, t *Task) {
 func (f *Fields) task(t *Task) {
 	f.ID(1, &t.ID)
 	f.known(FieldType, &t.Type)
-	f.data(3, &t.Params)
-	f.data(4, &t.Payload)
+	f.data(FieldParams, &t.Params)
+	f.data(FieldPayload, &t.Payload)
 	f.Sint(5, &t.Priority)
 	f.Sint(6, &t.MaxAttempts)
 	f.Sint(7, &t.Attempts)
@@ -141,7 +144,7 @@ func (f *Fields) task(t *Task) {
 	f.Bytes(20, &t.Result)
 	f.Bytes(21, &t.ResultPayload)
 	f.Text(FieldError, &t.Error)
-	for e := wire.Each(); wire.Next(&e, &f.Fields, 23, &t.Log, math.MaxInt); {
+	for e := Each(); Next(&e, f, 23, &t.Log, math.MaxInt); {
 		a := &t.Log[e.At]
 		f.attempt(a)
 		if f.Reading && a.Error == t.Error {
@@ -153,18 +156,11 @@ func (f *Fields) task(t *Task) {
 	f.Bool(26, &t.CancelRequested)
 	f.Bytes(27, &t.Progress)
 	if o := f.options(t); o != nil {
-		f.Int(28, &o.ExpiresAt)
-		f.backoff(29, &o.Backoff)
-		f.Sint64(30, &o.RetentionMS)
-		f.Labels(FieldLabel, &o.Labels)
-		f.known(32, &o.Group)
-		f.Bool(FieldUnique, &o.UniqueActive)
+		o.before(f)
 	}
 	f.then(fieldThen, &t.Then)
 	if o := f.options(t); o != nil {
-		f.Text(35, &o.Traceparent)
-		f.steps(o)
-		f.Bool(39, &o.KeyOfType)
+		o.after(f)
 	}
 }
 
@@ -189,7 +185,7 @@ func (f *Fields) then(num protowire.Number, v **Then) {
 		*v = &Then{}
 	}
 	t := *v
-	for e := wire.Each(); wire.Next(&e, &f.Fields, 1, &t.Submitted, math.MaxInt); {
+	for e := Each(); Next(&e, f, 1, &t.Submitted, math.MaxInt); {
 		f.ID(1, &t.Submitted[e.At].ID)
 		f.Bool(2, &t.Submitted[e.At].Created)
 	}
@@ -199,7 +195,7 @@ func (f *Fields) then(num protowire.Number, v **Then) {
 
 // claims is the repeated field num.
 func (f *Fields) claims(num protowire.Number, claims *[]ClaimRef) {
-	for e := wire.Each(); wire.Next(&e, &f.Fields, num, claims, math.MaxInt); {
+	for e := Each(); Next(&e, f, num, claims, math.MaxInt); {
 		f.ID(1, &(*claims)[e.At].TaskID)
 		f.ID(2, &(*claims)[e.At].Token)
 	}
@@ -231,12 +227,37 @@ func ReadRequest(f *Fields) (seq uint64, _ *Request) {
 
 func (f *Fields) request(seq *uint64, q *Request) {
 	f.ID(1, seq)
-	f.Text(2, &q.ID)
-	f.known(3, &q.WorkerID)
-	f.Uint(4, &q.Choice)
-	f.claims(5, &q.Claims)
-	f.Int32(6, &q.Live)
-	f.Int(7, &q.ForgetU)
+	f.Text(fieldRequestID, &q.ID)
+	f.requestClaims(fieldClaims, &q.Claims)
+	f.Int32(4, &q.Live)
+	f.Int(fieldForgetU, &q.ForgetU)
+}
+
+// requestClaims is the repeated field num. Asked is left out of a claim that has the same as
+// the one before.
+func (f *Fields) requestClaims(num protowire.Number, claims *[]RequestClaim) {
+	var last RequestClaim
+	for e := Each(); Next(&e, f, num, claims, math.MaxInt); {
+		c := &(*claims)[e.At]
+		f.ID(1, &c.TaskID)
+		f.ID(2, &c.Token)
+		f.Uint32(3, &c.Place)
+		if f.Reading || c.Asked != last.Asked {
+			f.Uint(fieldAsked, &c.Asked)
+		}
+		if f.Reading {
+			switch c.Asked {
+			case 0:
+				c.Asked = last.Asked
+			case last.Asked:
+				f.Fail("it is written although the claim before has it")
+			}
+			if c.Place < last.Place {
+				f.Fail("places that do not ascend")
+			}
+		}
+		last = *c
+	}
 }
 
 // AppendType appends the record of the task type.
@@ -278,16 +299,16 @@ func ReadGone(f *Fields) (id uint64, _ *Gone) {
 
 func (f *Fields) gone(id *uint64, g *Gone) {
 	f.ID(1, id)
-	f.Text(2, &g.Key)
+	f.Text(goneKey, &g.Key)
 	f.Enum(3, (*uint8)(&g.Status), uint8(StatusCancelled))
-	f.known(4, &g.WorkerID)
+	f.known(goneWorker, &g.WorkerID)
 	f.ID(5, &g.Token)
 	f.Enum(6, (*uint8)(&g.Outcome), uint8(OutcomeCancelled))
 	f.Uint(7, &g.Same)
-	f.Int(8, &g.ForgetU)
-	f.then(9, &g.Then)
-	f.known(10, &g.Type)
-	f.Bool(11, &g.KeyOfType)
+	f.Int(goneForgetU, &g.ForgetU)
+	f.then(goneThen, &g.Then)
+	f.known(goneType, &g.Type)
+	f.Bool(goneKeyOfType, &g.KeyOfType)
 }
 
 // AppendEnd appends the end of a snapshot.

@@ -8,10 +8,10 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// RestingTasks packs waiting and ended tasks into the bytes of their records. Most tasks of a
+// EncodedTasks packs waiting and ended tasks into the bytes of their records. Most tasks of a
 // long queue wait and are not looked at until they are claimed. Parents and steps are not packed,
 // because they share their plan.
-type RestingTasks struct{ Names TypeNames }
+type EncodedTasks struct{ Names TypeNames }
 
 // TypeNames shares one string for each type name.
 type TypeNames interface {
@@ -31,7 +31,7 @@ const BusyPages = 128
 const restingMax = 4 << 10
 
 // Rests reports whether the task waits or has ended, and is no parent, no step and not too large.
-func (RestingTasks) Rests(t *Task) bool { return IsResting(t) }
+func (EncodedTasks) Rests(t *Task) bool { return IsResting(t) }
 
 // IsResting reports whether the task is kept packed. It depends only on saved fields, because the
 // estimate of memory depends on it.
@@ -52,7 +52,10 @@ func restingSize(t *Task) int {
 		n += attemptRecordBytes + len(t.Log[i].WorkerID) + len(t.Log[i].Error)
 	}
 	if o := t.Options; o != nil {
-		n += optionsRecordBytes + len(o.Group) + len(o.Traceparent)
+		n += optionsRecordBytes + o.textBytes()
+		if o.Origin != nil {
+			n += originRecordBytes + len(o.Origin.Type)
+		}
 		for _, l := range o.Labels {
 			n += labelRecordBytes + len(l.Name) + len(l.Value)
 		}
@@ -65,21 +68,40 @@ const (
 	attemptRecordBytes = 24
 	optionsRecordBytes = 16
 	labelRecordBytes   = 6
+	originRecordBytes  = 12
 )
 
 // Pack appends the task's record.
-func (RestingTasks) Pack(b []byte, _ uint64, t *Task) []byte { return AppendTask(b, t) }
+func (EncodedTasks) Pack(b []byte, _ uint64, t *Task) []byte { return AppendTask(b, t) }
 
 // Unpack reads the record.
-func (w RestingTasks) Unpack(b []byte, shared bool) *Task {
+func (w EncodedTasks) Unpack(b []byte, shared bool) *Task {
 	var t Task
-	w.read(b, &t)
+	w.read(b, &t, nil)
 	if shared {
 		own := t
 		return &own
 	}
 	t.Payload = slices.Clone(t.Payload)
 	return withParams(&t)
+}
+
+// TaskMemory is reusable memory for one unpacked task at a time. The zero value is ready to
+// use. It is not safe for concurrent use.
+type TaskMemory struct {
+	task  Task
+	log   []Attempt
+	names NameCache
+}
+
+// UnpackInto is Unpack into memory. The task shares memory with b, and is valid until the
+// next use of the memory. Its strings may be kept.
+func (w EncodedTasks) UnpackInto(memory *TaskMemory, b []byte) *Task {
+	clear(memory.log)
+	memory.task = Task{Log: memory.log[:0]}
+	w.read(b, &memory.task, &memory.names)
+	memory.log = memory.task.Log
+	return &memory.task
 }
 
 // withParams returns a copy of the task with its own params. If the params nearly fill one of the
@@ -112,8 +134,8 @@ func (t *Task) wake(from *Task, room []byte) *Task {
 	return t
 }
 
-// read decodes the task, which shares memory with b.
-func (w RestingTasks) read(b []byte, t *Task) {
+// read decodes the task, which shares memory with b. names may be nil.
+func (w EncodedTasks) read(b []byte, t *Task, names *NameCache) {
 	r := Scanner{Rest: b}
 	for {
 		before := r.Rest
@@ -125,9 +147,9 @@ func (w RestingTasks) read(b []byte, t *Task) {
 			t.ID = r.value
 		case FieldType:
 			t.Type = w.Names.NameOfType(r.Text)
-		case 3:
+		case FieldParams:
 			t.Params = r.Text
-		case 4:
+		case FieldPayload:
 			t.Payload = r.Text
 		case 5:
 			t.Priority = int32(protowire.DecodeZigZag(r.value))
@@ -146,7 +168,7 @@ func (w RestingTasks) read(b []byte, t *Task) {
 		case 18:
 			t.UpdatedAt = int64(r.value)
 		default: // rare in waiting tasks
-			unpackRest(before, t)
+			unpackRest(before, t, names)
 			return
 		}
 	}
@@ -156,8 +178,8 @@ func (w RestingTasks) read(b []byte, t *Task) {
 }
 
 // unpackRest reads the rest of a task's record, after its type.
-func unpackRest(b []byte, t *Task) {
-	f := From(b, nil)
+func unpackRest(b []byte, t *Task, names *NameCache) {
+	f := fromCached(b, names)
 	f.task(t)
 	mustUnpack(KindTask, f.End())
 }

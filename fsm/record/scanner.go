@@ -9,6 +9,8 @@ import (
 // The fields of a task's record that are read on their own.
 const (
 	FieldType    protowire.Number = 2
+	FieldParams  protowire.Number = 3
+	FieldPayload protowire.Number = 4
 	FieldKey     protowire.Number = 8
 	FieldStatus  protowire.Number = 10
 	FieldWorker  protowire.Number = 11
@@ -18,8 +20,26 @@ const (
 	FieldUnique  protowire.Number = 33
 )
 
+// The fields of a claim request's record, and of a claim in it, that are read on their own.
+const (
+	fieldRequestID protowire.Number = 2
+	fieldClaims    protowire.Number = 3
+	fieldAsked     protowire.Number = 4
+	fieldForgetU   protowire.Number = 5
+)
+
+// The fields of a removed task's record that are read on their own.
+const (
+	goneKey       protowire.Number = 2
+	goneWorker    protowire.Number = 4
+	goneForgetU   protowire.Number = 8
+	goneThen      protowire.Number = 9
+	goneType      protowire.Number = 10
+	goneKeyOfType protowire.Number = 11
+)
+
 // Scanner reads some fields of a record that this process has encoded. It does not validate
-// as wire.Fields does, and stops at anything unexpected.
+// as Fields does, and stops at anything unexpected.
 type Scanner struct {
 	Rest  []byte
 	Num   protowire.Number // of the current field

@@ -45,9 +45,9 @@ type ScheduleView struct {
 
 // BytesOfSchedule estimates the memory of a schedule. Its tasks share their data with it.
 func BytesOfSchedule(v *ScheduleView) int64 {
-	t := &v.Task
+	t, o := &v.Task, v.Task.Options()
 	n := scheduleBytes + len(v.Name) + len(v.Cron) + len(v.Timezone) +
-		len(t.Type) + len(t.Params) + len(t.Payload) + len(t.Group) + len(t.Traceparent)
+		len(t.Type) + len(t.Params) + len(t.Payload) + o.textBytes()
 	if t.Backoff != nil {
 		n += backoffBytes
 	}

@@ -14,12 +14,15 @@ const (
 	keyBytes            = 18   // of a place in the index of keys
 	attemptBytes        = 64
 	requestBytes        = 240
-	claimBytes          = 16 // of a claim in a request, or of a follow-up
-	restingRequestBytes = 60 // of a request without a live claim
+	requestClaimBytes   = 32
+	claimBytes          = 16 // of a follow-up, or a claim with one
+	restingRequestBytes = 50 // of a request without a live claim
 	restingClaimBytes   = 12
+	restingAskedBytes   = 13 // of a claim that does not go with the one before
 	thenBytes           = 64
 	optionsBytes        = 112
 	backoffBytes        = 32
+	originBytes         = 24
 	labelBytes          = 32
 )
 
@@ -38,7 +41,7 @@ func BytesOf(t *Task) int64 {
 	return int64(n + bytesOfOptions(t.Options) + bytesOfThen(t.Then))
 }
 
-// HeldBytes estimates the memory of the task as it is kept. It depends only on saved
+// HeldBytes estimates the memory of the stored task. It depends only on saved
 // fields, so that exactly what was added for a task is subtracted later. Evict depends on
 // it, so changing the estimate requires a new feature level.
 func HeldBytes(t *Task) int64 {
@@ -69,9 +72,12 @@ func bytesOfOptions(o *Options) int {
 	if o == nil {
 		return 0
 	}
-	n := optionsBytes + len(o.Group) + len(o.Traceparent) + bytesOfSteps(o)
+	n := optionsBytes + o.textBytes() + bytesOfSteps(o)
 	if o.Backoff != nil {
 		n += backoffBytes
+	}
+	if o.Origin != nil {
+		n += originBytes
 	}
 	for _, l := range o.Labels {
 		n += labelBytes + len(l.Name) + len(l.Value)
@@ -89,7 +95,7 @@ func bytesOfThen(then *Then) int {
 
 // workBytes returns the size of the user's own data in the task.
 func workBytes(t *Task) int {
-	return len(t.Params) + len(t.Payload) + len(t.Result) + len(t.ResultPayload) + len(t.Progress)
+	return len(t.Params) + len(t.Payload) + len(t.Result) + len(t.ResultPayload) + len(t.Progress) + len(t.Opts().Attributes)
 }
 
 // AnswerBytes returns what the task's own data adds to an answer, including the names of
@@ -110,6 +116,11 @@ func AnswerBytes(t *Task) int {
 func (t *Task) Bare() {
 	t.Params, t.Payload, t.Result, t.ResultPayload, t.Progress = nil, nil, nil, nil, nil
 	t.Error = ""
+	if t.Opts().Attributes != nil {
+		o := *t.Options
+		o.Attributes = nil
+		t.SetOptions(o)
+	}
 }
 
 // QuotedBytes returns the length of a text inside a JSON string. Control characters take up

@@ -1,5 +1,9 @@
 package record
 
+import (
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
 // Parent has the additional fields of a task with steps. It is never changed in place.
 type Parent struct {
 	Plan         *Plan
@@ -57,4 +61,116 @@ func bytesOfSteps(o *Options) int {
 		}
 	}
 	return n
+}
+
+// steps reads or writes the fields of a task's record that concern parents and steps. The
+// plan is only in the parent's record; its steps get it later.
+func (f *Fields) steps(o *Options) {
+	if f.Num == 36 {
+		o.Step = &Step{}
+	}
+	if o.Step != nil {
+		f.ID(36, &o.Step.ParentID)
+	}
+	if f.Num == 37 {
+		o.Parent = &Parent{Plan: &Plan{}}
+	}
+	switch {
+	case o.Parent != nil:
+		f.plan(37, o.Parent.Plan)
+		f.finalization(38, &o.Parent.Finalization)
+	case f.Num == 38:
+		f.Fail("the finalization of a task without steps")
+	}
+}
+
+// plan is field num, a message.
+func (f *Fields) plan(num protowire.Number, p *Plan) {
+	m, ok := f.Message(num, true)
+	if !ok {
+		return
+	}
+	for e := Each(); Next(&e, f, 1, &p.Steps, StepsMax); {
+		f.known(1, &p.Steps[e.At].Name)
+		f.places(2, &p.Steps[e.At].DependsOn)
+	}
+	f.Bool(2, &p.ByClaim)
+	f.Bool(3, &p.Continue)
+	if f.Reading {
+		if len(p.Steps) == 0 {
+			f.Fail("a plan without steps")
+		}
+		for place := range p.Steps {
+			f.checkPlaces(p.Steps[place].DependsOn, place, len(p.Steps))
+		}
+		p.Link()
+	}
+	f.EndMessage(m)
+}
+
+// finalization is field num, a message; nil is not written.
+func (f *Fields) finalization(num protowire.Number, v **Finalization) {
+	m, ok := f.Message(num, *v != nil)
+	if !ok {
+		return
+	}
+	if *v == nil {
+		*v = &Finalization{}
+	}
+	n := *v
+	f.known(1, &n.ProcessorID)
+	f.ID(2, &n.Token)
+	f.Int(3, &n.TimeoutMS)
+	f.Int(4, &n.EndU)
+	for e := Each(); Next(&e, f, 5, &n.Attempts, FinalizationAttemptsMax); {
+		a := &n.Attempts[e.At]
+		f.known(1, &a.ProcessorID)
+		f.Enum(2, (*uint8)(&a.Outcome), uint8(FinalizationNotReady))
+		f.known(3, &a.Holder)
+		f.Enum(4, (*uint8)(&a.State), uint8(StateCancelled))
+		f.Int(5, &a.At)
+	}
+	f.EndMessage(m)
+}
+
+// StepsProblem returns what is wrong with the saved task as a parent or step, or "". Its
+// relations to other tasks are checked once all tasks are loaded.
+func (t *Task) StepsProblem(h *Header) (problem string) {
+	parent, step := t.Parent(), t.Step()
+	switch {
+	case parent != nil && step != nil:
+		return "it is a parent and a step"
+	case parent == nil && t.Status == StatusRunning:
+		return "it is running without steps"
+	case step == nil && t.Status == StatusBlocked:
+		return "it is blocked and no step"
+	case parent == nil:
+		return ""
+	case t.Status != StatusRunning && !t.Status.Ended():
+		return "it is a parent that neither runs nor has ended"
+	case t.ID+uint64(len(parent.Plan.Steps)) >= h.NextID:
+		return "it has steps that were never given out"
+	case parent.Finalization != nil:
+		return parent.Finalization.problem(t.Status, h)
+	}
+	return ""
+}
+
+// problem returns what is wrong with the finalization of a parent with status s, or "".
+func (f *Finalization) problem(s Status, h *Header) string {
+	claimed := f.ProcessorID != ""
+	switch {
+	case claimed != (f.Token != 0) || !claimed && (f.TimeoutMS != 0 || f.EndU != 0):
+		return "its finalization is claimed by half"
+	case claimed && s.Ended():
+		return "it has ended and its finalization is claimed"
+	case f.Token >= h.NextToken:
+		return "its finalization has a token that was never given out"
+	}
+	for i := range f.Attempts {
+		if a := &f.Attempts[i]; a.Outcome == 0 || a.State < StateWaitingForSteps {
+			return "an attempt to finalize it has no outcome, or no state"
+		}
+	}
+	return ""
 }

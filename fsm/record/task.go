@@ -104,20 +104,6 @@ type Task struct {
 	Log []Attempt
 }
 
-// Options are the fields that most tasks leave at their defaults, as in NewTask.
-type Options struct {
-	ExpiresAt    int64
-	Backoff      *Backoff
-	RetentionMS  int64
-	Labels       []Label
-	Group        string
-	UniqueActive bool
-	KeyOfType    bool
-	Traceparent  string
-	Parent       *Parent // nil: no steps
-	Step         *Step   // nil: no parent
-}
-
 // Then has the further effects of completing a task, so that a repeat gets the same answer.
 type Then struct {
 	Submitted []FollowUp
@@ -132,17 +118,6 @@ type FollowUp struct {
 
 // ClaimRef is one claim.
 type ClaimRef struct{ TaskID, Token uint64 }
-
-// Opts returns the task's options, or the defaults.
-func (t *Task) Opts() *Options {
-	if t.Options == nil {
-		return &noOptions
-	}
-	return t.Options
-}
-
-// noOptions is returned by Opts for most tasks. It is never changed.
-var noOptions Options
 
 // Outcome says how a claim ended.
 type Outcome uint8
@@ -178,17 +153,6 @@ type Attempt struct {
 	Error     string
 }
 
-// SetOptions sets the task's options, to nil if all have their defaults.
-func (t *Task) SetOptions(o Options) {
-	if o.ExpiresAt == 0 && o.Backoff == nil && o.RetentionMS == 0 && len(o.Labels) == 0 && o.Group == "" && !o.UniqueActive &&
-		!o.KeyOfType && o.Traceparent == "" && o.Parent == nil && o.Step == nil {
-		t.Options = nil
-		return
-	}
-	kept := o // a copy, so that o itself stays off the heap in the case above
-	t.Options = &kept
-}
-
 // GroupOf returns the group in which the task waits or is claimed, or "". A task that has
 // ended or is blocked is in no group.
 func GroupOf(t *Task) string {
@@ -218,4 +182,37 @@ func LastEnded(log []Attempt) *Attempt {
 		}
 	}
 	return nil
+}
+
+// KeyName returns the name of the key in the indexes.
+func KeyName(taskType, key string, ofType bool) string {
+	if !ofType {
+		return key
+	}
+	return taskType + keyMark + key
+}
+
+// keyMark separates type and key in the name of a type's own key. No key contains it, because
+// it is a control character.
+const keyMark = "\x00"
+
+// KeyName returns the name of the task's key in the indexes, or "".
+func (t *Task) KeyName() string {
+	if t.Key == "" {
+		return ""
+	}
+	return KeyName(t.Type, t.Key, t.Opts().KeyOfType)
+}
+
+// KeyName returns the name of the key that stays taken, or "".
+func (g *Gone) KeyName() string {
+	if g.Key == "" {
+		return ""
+	}
+	return KeyName(g.Type, g.Key, g.KeyOfType)
+}
+
+// HoldsKey reports whether the task keeps its key taken.
+func HoldsKey(t *Task) bool {
+	return t.Key != "" && !(t.Opts().UniqueActive && t.Status.Ended())
 }

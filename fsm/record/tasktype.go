@@ -1,6 +1,8 @@
 package record
 
-import "google.golang.org/protobuf/encoding/protowire"
+import (
+	"google.golang.org/protobuf/encoding/protowire"
+)
 
 // The fields. The numbers are in the log and never change.
 const (
@@ -11,6 +13,9 @@ const (
 	TypeMaxAttempts
 	TypeBackoff
 	TypeRetention
+	TypeQueue
+	TypeDelay
+	TypeDeadLetter
 	TypeFieldsAll TypeFields = 1<<iota - 1
 )
 
@@ -29,6 +34,15 @@ type TypeSettings struct {
 	MaxAttempts int32    // 0 = no limit
 	Backoff     *Backoff // nil: not set
 	RetentionMS int64    // as in NewTask
+	DelayMS     int64    // 0: none
+	// DeadLetter is the type that gets a copy of each task whose last attempt failed. "" = none.
+	DeadLetter string
+	// DeadLetterAfter is the number of attempts after which a task has no more, even if it may have more itself. 0 = its
+	// own limit applies alone.
+	DeadLetterAfter int32
+	// Queue has the settings of the type as a queue of another protocol, in a form that only
+	// that protocol's code reads. It has no effect on tasks. "" = it is no queue.
+	Queue string
 }
 
 // TaskTypesMax bounds how many types have settings, because a snapshot copies them while
@@ -90,6 +104,15 @@ func (s *TypeSettings) Change(set TypeFields, with *TypeSettings) {
 	if set&TypeRetention != 0 {
 		s.RetentionMS = with.RetentionMS
 	}
+	if set&TypeDelay != 0 {
+		s.DelayMS = with.DelayMS
+	}
+	if set&TypeDeadLetter != 0 {
+		s.DeadLetter, s.DeadLetterAfter = with.DeadLetter, with.DeadLetterAfter
+	}
+	if set&TypeQueue != 0 {
+		s.Queue = with.Queue
+	}
 }
 
 // Code is the field num, a message.
@@ -106,5 +129,39 @@ func (s *TypeSettings) Code(f *Fields, num protowire.Number) {
 	f.Int32(6, &s.MaxAttempts)
 	f.backoff(7, &s.Backoff)
 	f.Sint64(8, &s.RetentionMS)
+	f.Text(9, &s.Queue)
+	f.Int(10, &s.DelayMS)
+	f.Text(11, &s.DeadLetter)
+	f.Int32(12, &s.DeadLetterAfter)
 	f.EndMessage(m)
+}
+
+// Defaults apply to tasks for which neither the task nor its type sets a value. Fields are
+// as in TypeSettings.
+type Defaults struct {
+	LeaseMS     int64
+	LimitSet    bool
+	MaxAttempts int32
+	Backoff     *Backoff
+	RetentionMS int64
+}
+
+// DefaultsOf returns the settings that also have a server default.
+func DefaultsOf(s *TypeSettings) Defaults {
+	return Defaults{LeaseMS: s.LeaseMS, LimitSet: s.LimitSet, MaxAttempts: s.MaxAttempts, Backoff: s.Backoff, RetentionMS: s.RetentionMS}
+}
+
+// Settings is the inverse of DefaultsOf.
+func (d *Defaults) Settings() TypeSettings {
+	return TypeSettings{LeaseMS: d.LeaseMS, LimitSet: d.LimitSet, MaxAttempts: d.MaxAttempts, Backoff: d.Backoff, RetentionMS: d.RetentionMS}
+}
+
+// Code is the field num, a message TypeSettings without pause and limits.
+func (d *Defaults) Code(f *Fields, num protowire.Number) {
+	s := d.Settings()
+	if s.Code(f, num); f.Reading {
+		if *d = DefaultsOf(&s); s != d.Settings() {
+			f.Fail("a pause or a limit is no default")
+		}
+	}
 }

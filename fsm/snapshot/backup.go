@@ -9,7 +9,7 @@ import (
 	"hash"
 	"io"
 
-	"github.com/claimq/claimq/fsm/wire"
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // The format of a backup (docs/formats.md): a header, a whole snapshot, and a checksum of
@@ -23,8 +23,7 @@ import (
 //
 // Both lengths and the CRC are little-endian, of 4, 8 and 4 bytes.
 const (
-	BackupMagic   = "CLAIMQBK"
-	backupVersion = 1
+	BackupMagic = "CLAIMQBK"
 
 	backupHead = len(BackupMagic) + 1 + 4 // magic, version, length of the header
 	backupTail = 8 + sha256.Size          // length of the snapshot, checksum
@@ -59,7 +58,7 @@ func NewBackup(s *Snapshot, info BackupInfo) *Backup {
 func (b *Backup) Release() { b.snapshot.Release() }
 
 // WriteTo writes the backup in the format of docs/formats.md. In addition to the capture it
-// holds one chunk of the snapshot in memory. Errors are those of w, wrapped.
+// holds one chunk of the snapshot in memory. It wraps errors of w.
 func (b *Backup) WriteTo(w io.Writer) (int64, error) {
 	sum := &summer{w: w, sum: sha256.New()}
 	if _, err := sum.Write(AppendBackupHead(nil, &b.Info)); err != nil {
@@ -94,15 +93,15 @@ func (s *summer) Write(b []byte) (int, error) {
 
 // AppendBackupHead appends what precedes the snapshot.
 func AppendBackupHead(b []byte, info *BackupInfo) []byte {
-	b = append(append(b, BackupMagic...), backupVersion, 0, 0, 0, 0)
-	f := wire.To(b)
+	b = append(append(b, BackupMagic...), record.Format, 0, 0, 0, 0)
+	f := record.To(b)
 	info.code(&f)
 	b = f.Out
 	binary.LittleEndian.PutUint32(b[backupHead-4:], uint32(len(b)-backupHead))
 	return binary.LittleEndian.AppendUint32(b, ChunkSum(b))
 }
 
-func (info *BackupInfo) code(f *wire.Fields) {
+func (info *BackupInfo) code(f *record.Fields) {
 	f.Text(1, &info.ClusterID)
 	f.Uint(2, &info.Index)
 	f.Uint32(3, &info.Level)
@@ -121,18 +120,18 @@ func ReadBackupInfo(r io.ReaderAt, size int64) (info BackupInfo, start int64, er
 		if !bytes.HasPrefix([]byte(BackupMagic), head[:min(n, len(BackupMagic))]) {
 			return info, 0, notABackup(head[:n])
 		}
-		return info, 0, fmt.Errorf("%w: it is cut off: %d bytes are no backup", wire.ErrCorrupt, size)
+		return info, 0, fmt.Errorf("%w: it is cut off: %d bytes are no backup", record.ErrCorrupt, size)
 	}
 	if !bytes.HasPrefix(head, []byte(BackupMagic)) {
 		return info, 0, notABackup(head)
 	}
-	if v := head[len(BackupMagic)]; v != backupVersion {
-		return info, 0, fmt.Errorf("%w: its format has version %d, this one knows %d", wire.ErrUnknown, v, backupVersion)
+	if err := record.CheckFormat("a backup", head[len(BackupMagic)]); err != nil {
+		return info, 0, err
 	}
 	length := int64(binary.LittleEndian.Uint32(head[backupHead-4:]))
 	start = int64(backupHead) + length + ChunkTail
 	if length > backupInfoMax || start+int64(backupTail) > size {
-		return info, 0, fmt.Errorf("%w: it is cut off, or its header is damaged", wire.ErrCorrupt)
+		return info, 0, fmt.Errorf("%w: it is cut off, or its header is damaged", record.ErrCorrupt)
 	}
 	whole := make([]byte, start)
 	if _, err := r.ReadAt(whole, 0); err != nil {
@@ -140,9 +139,9 @@ func ReadBackupInfo(r io.ReaderAt, size int64) (info BackupInfo, start int64, er
 	}
 	body := whole[:start-ChunkTail]
 	if ChunkSum(body) != binary.LittleEndian.Uint32(whole[len(body):]) {
-		return info, 0, fmt.Errorf("%w: the checksum of its header differs", wire.ErrCorrupt)
+		return info, 0, fmt.Errorf("%w: the checksum of its header differs", record.ErrCorrupt)
 	}
-	fields := wire.From(body[backupHead:], nil)
+	fields := record.From(body[backupHead:], nil)
 	info.code(&fields)
 	if err := fields.End(); err != nil {
 		return info, 0, fmt.Errorf("its header: %w", err)
@@ -153,9 +152,9 @@ func ReadBackupInfo(r io.ReaderAt, size int64) (info BackupInfo, start int64, er
 // notABackup describes a file that begins with head.
 func notABackup(head []byte) error {
 	if bytes.HasPrefix(head, []byte(Magic)) || bytes.HasPrefix(head, []byte("cqsnap1\n")) {
-		return fmt.Errorf("%w: it is a snapshot out of a node's data folder, not a backup: 'claimq snapshot save' writes backups", wire.ErrCorrupt)
+		return fmt.Errorf("%w: it is a snapshot out of a node's data folder, not a backup: 'claimq snapshot save' writes backups", record.ErrCorrupt)
 	}
-	return fmt.Errorf("%w: it is not a backup of claimq's", wire.ErrCorrupt)
+	return fmt.Errorf("%w: it is not a backup of claimq's", record.ErrCorrupt)
 }
 
 // OpenBackup verifies the checksum of the backup of size bytes in r and returns a reader of
@@ -195,10 +194,10 @@ func checkBackupSum(r io.ReaderAt, start, size int64) error {
 	}
 	length := size - start - int64(backupTail)
 	if got := binary.LittleEndian.Uint64(tail[:]); got != uint64(length) {
-		return fmt.Errorf("%w: it is cut off or damaged: it has %d bytes of state, and names another length", wire.ErrCorrupt, length)
+		return fmt.Errorf("%w: it is cut off or damaged: it has %d bytes of state, and names another length", record.ErrCorrupt, length)
 	}
 	if !bytes.Equal(sum.Sum(nil), tail[8:]) {
-		return fmt.Errorf("%w: its checksum differs", wire.ErrCorrupt)
+		return fmt.Errorf("%w: its checksum differs", record.ErrCorrupt)
 	}
 	return nil
 }

@@ -3,9 +3,8 @@ package snapshot
 import (
 	"sync/atomic"
 
+	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/table"
-	"github.com/claimq/claimq/fsm/trail"
 )
 
 // Snapshot is a captured state. One goroutine at a time may use it, also during the
@@ -19,12 +18,12 @@ type Snapshot struct {
 // changed.
 type Parts struct {
 	Header    record.Header
-	Tasks     table.View[record.Task]
-	Requests  table.View[record.Request]
+	Tasks     record.View[record.Task]
+	Requests  record.View[record.Request]
 	Nodes     []record.NodeRecord // sorted by UUID
 	Types     []*record.TaskType  // sorted by name
-	Gone      table.View[record.Gone]
-	Trail     trail.View
+	Gone      record.View[record.Gone]
+	Trail     event.View
 	Schedules []*record.ScheduleView // sorted by name
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// What could not be read back is not written.
+// Records that could not be read back are not written.
 func TestChunkWriter_RefusesARecordTooLarge(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer

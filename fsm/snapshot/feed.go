@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/claimq/claimq/fsm/wire"
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // Feed reads a snapshot that arrives in pieces, cut anywhere. It holds less than one chunk
@@ -49,7 +49,7 @@ func (f *Feed) Take(data []byte) error {
 // incomplete; those of the builder.
 func (f *Feed) Finish() error {
 	if !f.records.ended || f.rest.Len() > 0 {
-		return fmt.Errorf("%w: it is not whole", wire.ErrCorrupt)
+		return fmt.Errorf("%w: it is not whole", record.ErrCorrupt)
 	}
 	return f.records.build.Finish(f.records.few)
 }

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/table"
-	"github.com/claimq/claimq/fsm/table/tabletest"
+	"github.com/claimq/claimq/fsm/record/recordtest"
+	"github.com/claimq/claimq/internal/proof"
 )
 
 // TestPageSums_MatchTable compares the sums of a table's pages with one over all
@@ -16,16 +16,16 @@ import (
 // views are looked at.
 func TestPageSums_MatchTable(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
-		var tab table.Table[tabletest.Record]
+	proof.Check(t, func(rt *rapid.T) {
+		var tab record.Table[recordtest.Record]
 		if rapid.Bool().Draw(rt, "resting") {
-			tab = table.New[tabletest.Record](tabletest.EvenRests{}, rapid.IntRange(0, 2).Draw(rt, "busy"))
+			tab = record.NewTable[recordtest.Record](recordtest.EvenRests{}, rapid.IntRange(0, 2).Draw(rt, "busy"))
 		}
-		sums := pageSums[tabletest.Record]{kind: record.KindTask, appendRecord: func(b []byte, _ uint64, r *tabletest.Record) []byte {
-			return tabletest.EvenRests{}.Pack(b, 0, r)
+		sums := pageSums[recordtest.Record]{kind: record.KindTask, appendRecord: func(b []byte, _ uint64, r *recordtest.Record) []byte {
+			return recordtest.EvenRests{}.Pack(b, 0, r)
 		}}
-		var views []table.View[tabletest.Record]
-		look := func(rt *rapid.T, v *table.View[tabletest.Record]) {
+		var views []record.View[recordtest.Record]
+		look := func(rt *rapid.T, v *record.View[recordtest.Record]) {
 			var got, want StateHash
 			turn := hashTurn(rapid.Uint64Range(0, HashTurns-1).Draw(rt, "turn"))
 			if rotten := sums.addTo(&got, v, turn, &breaks{}); rotten != 0 {
@@ -34,7 +34,7 @@ func TestPageSums_MatchTable(t *testing.T) {
 			for r := range v.All() {
 				packed := r.Packed
 				if r.Record != nil {
-					packed = tabletest.EvenRests{}.Pack(nil, 0, r.Record)
+					packed = recordtest.EvenRests{}.Pack(nil, 0, r.Record)
 				}
 				want.Add(record.KindTask, packed)
 			}
@@ -50,10 +50,10 @@ func TestPageSums_MatchTable(t *testing.T) {
 			"put": func(rt *rapid.T) {
 				k := id.Draw(rt, "id")
 				have[k] = 0
-				tab.Put(k, &tabletest.Record{Value: value.Draw(rt, "value")})
+				tab.Put(k, &recordtest.Record{Value: value.Draw(rt, "value")})
 			},
 			"edit": func(rt *rapid.T) {
-				k := tabletest.SomeID(rt, have, id)
+				k := recordtest.SomeID(rt, have, id)
 				if r := tab.Edit(k); r != nil {
 					r.Value = value.Draw(rt, "value")
 				}
@@ -62,7 +62,7 @@ func TestPageSums_MatchTable(t *testing.T) {
 				}
 			},
 			"remove": func(rt *rapid.T) {
-				k := tabletest.SomeID(rt, have, id)
+				k := recordtest.SomeID(rt, have, id)
 				tab.Remove(k)
 				delete(have, k)
 			},

@@ -8,7 +8,6 @@ import (
 	"io"
 
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/wire"
 )
 
 // Read hands the records of a snapshot to build. It reads r to its end and verifies all
@@ -55,12 +54,9 @@ func (c *chunkReader) magic() error {
 		return err
 	}
 	if string(b[:len(Magic)]) != Magic {
-		return fmt.Errorf("%w: it is no snapshot", wire.ErrCorrupt)
+		return fmt.Errorf("%w: it is no snapshot", record.ErrCorrupt)
 	}
-	if v := b[len(Magic)]; v != Version {
-		return fmt.Errorf("%w: snapshot version %d", wire.ErrUnknown, v)
-	}
-	return nil
+	return record.CheckFormat("a snapshot", b[len(Magic)])
 }
 
 // next reads a chunk. The payload is valid until the next call. The buffer grows with the
@@ -74,7 +70,7 @@ func (c *chunkReader) next() (record.Kind, []byte, error) {
 	}
 	length := binary.LittleEndian.Uint32(head[:])
 	if length > ChunkMax {
-		return 0, nil, fmt.Errorf("%w: length %d is above %d", wire.ErrCorrupt, length, ChunkMax)
+		return 0, nil, fmt.Errorf("%w: length %d is above %d", record.ErrCorrupt, length, ChunkMax)
 	}
 	c.buf.Reset()
 	n, err := io.CopyN(&c.buf, c.r, int64(length))
@@ -86,7 +82,7 @@ func (c *chunkReader) next() (record.Kind, []byte, error) {
 		return 0, nil, err
 	}
 	if ChunkSum(head[:], c.buf.Bytes()) != binary.LittleEndian.Uint32(tail[:]) {
-		return 0, nil, fmt.Errorf("%w: the checksum differs", wire.ErrCorrupt)
+		return 0, nil, fmt.Errorf("%w: the checksum differs", record.ErrCorrupt)
 	}
 	return record.Kind(head[ChunkHead-1]), c.buf.Bytes(), nil
 }
@@ -95,7 +91,7 @@ func (c *chunkReader) next() (record.Kind, []byte, error) {
 func (c *chunkReader) end() error {
 	switch _, err := io.ReadFull(c.r, make([]byte, 1)); {
 	case err == nil:
-		return fmt.Errorf("%w: bytes behind the end", wire.ErrCorrupt)
+		return fmt.Errorf("%w: bytes behind the end", record.ErrCorrupt)
 	case !errors.Is(err, io.EOF):
 		return err
 	}
@@ -112,7 +108,7 @@ func (c *chunkReader) fill(b []byte) error {
 // cutOff turns the end of the input into ErrCorrupt.
 func (c *chunkReader) cutOff(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("%w: cut off at byte %d", wire.ErrCorrupt, c.offset)
+		return fmt.Errorf("%w: cut off at byte %d", record.ErrCorrupt, c.offset)
 	}
 	return err
 }

@@ -3,9 +3,8 @@ package snapshot
 import (
 	"fmt"
 
+	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/trail"
-	"github.com/claimq/claimq/fsm/wire"
 )
 
 // snapshotReader takes the records of a snapshot in their fixed order, checks each, and
@@ -31,12 +30,12 @@ type snapshotReader struct {
 // by itself.
 type Builder interface {
 	// Header comes first, with the header of the trail.
-	Header(h record.Header, of trail.Header)
+	Header(h record.Header, of event.Header)
 	// Task gets a task and its encoded record. Both are valid only during the call.
 	Task(t *record.Task, packed []byte) error
 	Request(seq uint64, q *record.Request)
 	Gone(id uint64, g *record.Gone) error
-	Trail(c *trail.Chunk)
+	Trail(c *event.Chunk)
 	// Finish gets the remaining records, after all others. Errors: ErrCorrupt, wrapped, if
 	// records contradict each other.
 	Finish(few Few) error
@@ -69,12 +68,12 @@ func (s *snapshotReader) read(in *chunkReader) error {
 // chunk takes the records of a chunk.
 func (s *snapshotReader) chunk(kind record.Kind, payload []byte) error {
 	if len(payload) == 0 {
-		return fmt.Errorf("%w: it is empty", wire.ErrCorrupt)
+		return fmt.Errorf("%w: it is empty", record.ErrCorrupt)
 	}
 	for n := 1; len(payload) > 0; n++ {
-		size, skip := wire.Varint(payload)
+		size, skip := record.Varint(payload)
 		if skip == 0 || size > uint64(len(payload)-skip) {
-			return fmt.Errorf("%w: record %d: bad size", wire.ErrCorrupt, n)
+			return fmt.Errorf("%w: record %d: bad size", record.ErrCorrupt, n)
 		}
 		packed := payload[skip : skip+int(size)]
 		payload = payload[skip+int(size):]
@@ -88,7 +87,7 @@ func (s *snapshotReader) chunk(kind record.Kind, payload []byte) error {
 // record takes one record. Whatever is kept of it is copied.
 func (s *snapshotReader) record(kind record.Kind, packed []byte) error {
 	if s.ended || kind < s.last || (s.last == 0) != (kind == record.KindHeader) {
-		return fmt.Errorf("%w: it is out of order, behind a %v", wire.ErrCorrupt, s.last)
+		return fmt.Errorf("%w: it is out of order, behind a %v", record.ErrCorrupt, s.last)
 	}
 	s.last = kind
 	r := record.From(packed, &s.names)
@@ -113,23 +112,23 @@ func (s *snapshotReader) record(kind record.Kind, packed []byte) error {
 	case record.KindEnd:
 		return s.end(&r)
 	default:
-		return fmt.Errorf("%w: it is unknown", wire.ErrUnknown)
+		return fmt.Errorf("%w: it is unknown", record.ErrUnknown)
 	}
 	s.hash.Add(kind, packed)
 	return err
 }
 
 func (s *snapshotReader) head(r *record.Fields) error {
-	var of trail.Header
-	s.header, of, s.want = record.ReadHeader(r)
+	var of event.Header
+	s.header, s.want = record.ReadHeader(r, &of)
 	h := &s.header
 	switch {
 	case r.Err != nil:
 		return r.Err
 	case h.Level > record.FeatureLevel:
-		return fmt.Errorf("%w: feature level %d, this one knows %d", wire.ErrUnknown, h.Level, record.FeatureLevel)
+		return fmt.Errorf("%w: feature level %d, this one knows %d", record.ErrUnknown, h.Level, record.FeatureLevel)
 	case h.NextID == 0 || h.NextToken == 0 || h.NextRequest == 0:
-		return fmt.Errorf("%w: a counter is missing", wire.ErrCorrupt)
+		return fmt.Errorf("%w: a counter is missing", record.ErrCorrupt)
 	}
 	s.build.Header(s.header, of)
 	return nil
@@ -145,14 +144,14 @@ func (s *snapshotReader) task(r *record.Fields, packed []byte) error {
 	case r.Err != nil:
 		return r.Err
 	case t.ID <= s.lastTask || t.ID >= h.NextID:
-		return fmt.Errorf("%w: id %d between %d and %d", wire.ErrCorrupt, t.ID, s.lastTask, h.NextID)
+		return fmt.Errorf("%w: id %d between %d and %d", record.ErrCorrupt, t.ID, s.lastTask, h.NextID)
 	case t.Token >= h.NextToken:
-		return fmt.Errorf("%w: task %d: token %d is not below %d", wire.ErrCorrupt, t.ID, t.Token, h.NextToken)
+		return fmt.Errorf("%w: task %d: token %d is not below %d", record.ErrCorrupt, t.ID, t.Token, h.NextToken)
 	case t.Status == 0:
-		return fmt.Errorf("%w: task %d has no status", wire.ErrCorrupt, t.ID)
+		return fmt.Errorf("%w: task %d has no status", record.ErrCorrupt, t.ID)
 	}
 	if problem := t.StepsProblem(h); problem != "" {
-		return fmt.Errorf("%w: task %d: %s", wire.ErrCorrupt, t.ID, problem)
+		return fmt.Errorf("%w: task %d: %s", record.ErrCorrupt, t.ID, problem)
 	}
 	s.lastTask = t.ID
 	s.got.Tasks++
@@ -165,7 +164,7 @@ func (s *snapshotReader) request(r *record.Fields) error {
 	case r.Err != nil:
 		return r.Err
 	case seq <= s.lastRequest || seq >= s.header.NextRequest:
-		return fmt.Errorf("%w: number %d between %d and %d", wire.ErrCorrupt, seq, s.lastRequest, s.header.NextRequest)
+		return fmt.Errorf("%w: number %d between %d and %d", record.ErrCorrupt, seq, s.lastRequest, s.header.NextRequest)
 	}
 	s.lastRequest = seq
 	s.got.Requests++
@@ -179,7 +178,7 @@ func (s *snapshotReader) node(r *record.Fields) error {
 		return r.Err
 	}
 	if all := s.few.Nodes; len(all) > 0 && n.UUID <= all[len(all)-1].UUID {
-		return fmt.Errorf("%w: node %q behind %q", wire.ErrCorrupt, n.UUID, all[len(all)-1].UUID)
+		return fmt.Errorf("%w: node %q behind %q", record.ErrCorrupt, n.UUID, all[len(all)-1].UUID)
 	}
 	s.few.Nodes = append(s.few.Nodes, n)
 	s.got.Nodes++
@@ -194,11 +193,11 @@ func (s *snapshotReader) taskType(r *record.Fields) error {
 	all := s.few.Types
 	switch {
 	case t.Name == "":
-		return fmt.Errorf("%w: a task type without a name", wire.ErrCorrupt)
+		return fmt.Errorf("%w: a task type without a name", record.ErrCorrupt)
 	case len(all) == record.TaskTypesMax:
-		return fmt.Errorf("%w: settings of more than %d task types", wire.ErrCorrupt, record.TaskTypesMax)
+		return fmt.Errorf("%w: settings of more than %d task types", record.ErrCorrupt, record.TaskTypesMax)
 	case len(all) > 0 && t.Name <= all[len(all)-1].Name:
-		return fmt.Errorf("%w: task type %q behind %q", wire.ErrCorrupt, t.Name, all[len(all)-1].Name)
+		return fmt.Errorf("%w: task type %q behind %q", record.ErrCorrupt, t.Name, all[len(all)-1].Name)
 	}
 	s.few.Types = append(s.few.Types, t)
 	s.got.Types++
@@ -211,11 +210,11 @@ func (s *snapshotReader) gone(r *record.Fields) error {
 	case r.Err != nil:
 		return r.Err
 	case id <= s.lastGone || id >= s.header.NextID:
-		return fmt.Errorf("%w: id %d between %d and %d", wire.ErrCorrupt, id, s.lastGone, s.header.NextID)
+		return fmt.Errorf("%w: id %d between %d and %d", record.ErrCorrupt, id, s.lastGone, s.header.NextID)
 	case !g.Status.Ended():
-		return fmt.Errorf("%w: removed task %d had not ended", wire.ErrCorrupt, id)
+		return fmt.Errorf("%w: removed task %d had not ended", record.ErrCorrupt, id)
 	case g.Token >= s.header.NextToken:
-		return fmt.Errorf("%w: removed task %d: token %d is not below %d", wire.ErrCorrupt, id, g.Token, s.header.NextToken)
+		return fmt.Errorf("%w: removed task %d: token %d is not below %d", record.ErrCorrupt, id, g.Token, s.header.NextToken)
 	}
 	s.lastGone = id
 	s.got.Gone++
@@ -224,12 +223,12 @@ func (s *snapshotReader) gone(r *record.Fields) error {
 
 // trail takes a trail chunk. The builder checks its contents.
 func (s *snapshotReader) trail(r *record.Fields) error {
-	c, err := trail.ReadChunk(&r.Fields)
+	c, err := event.ReadChunk(r)
 	switch {
 	case err != nil:
 		return err
 	case s.got.Trail > 0 && c.Start != s.trailEnd:
-		return fmt.Errorf("%w: events at %d behind those up to %d", wire.ErrCorrupt, c.Start, s.trailEnd)
+		return fmt.Errorf("%w: events at %d behind those up to %d", record.ErrCorrupt, c.Start, s.trailEnd)
 	}
 	s.trailEnd = c.End()
 	s.got.Trail++
@@ -245,9 +244,9 @@ func (s *snapshotReader) end(r *record.Fields) error {
 		return r.Err
 	case got != s.want || got != counts:
 		return fmt.Errorf("%w: %d tasks, %d claim requests, %d nodes, %d task types, %d removed tasks, %d parts of the trail and %d schedules differ from their counts",
-			wire.ErrCorrupt, got.Tasks, got.Requests, got.Nodes, got.Types, got.Gone, got.Trail, got.Schedules)
+			record.ErrCorrupt, got.Tasks, got.Requests, got.Nodes, got.Types, got.Gone, got.Trail, got.Schedules)
 	case hash != s.hash.Sum():
-		return fmt.Errorf("%w: the state hash differs", wire.ErrCorrupt)
+		return fmt.Errorf("%w: the state hash differs", record.ErrCorrupt)
 	}
 	s.ended = true
 	return nil
@@ -261,15 +260,15 @@ func (s *snapshotReader) schedule(r *record.Fields) error {
 	all := s.few.Schedules
 	switch {
 	case v.Name == "":
-		return fmt.Errorf("%w: a schedule without a name", wire.ErrCorrupt)
+		return fmt.Errorf("%w: a schedule without a name", record.ErrCorrupt)
 	case len(all) == record.SchedulesMax:
-		return fmt.Errorf("%w: more than %d schedules", wire.ErrCorrupt, record.SchedulesMax)
+		return fmt.Errorf("%w: more than %d schedules", record.ErrCorrupt, record.SchedulesMax)
 	case len(all) > 0 && v.Name <= all[len(all)-1].Name:
-		return fmt.Errorf("%w: schedule %q behind %q", wire.ErrCorrupt, v.Name, all[len(all)-1].Name)
+		return fmt.Errorf("%w: schedule %q behind %q", record.ErrCorrupt, v.Name, all[len(all)-1].Name)
 	case v.LastTaskID >= s.header.NextID:
-		return fmt.Errorf("%w: schedule %q: task %d was never given out", wire.ErrCorrupt, v.Name, v.LastTaskID)
+		return fmt.Errorf("%w: schedule %q: task %d was never given out", record.ErrCorrupt, v.Name, v.LastTaskID)
 	case v.Paused && v.NextRunAt != 0:
-		return fmt.Errorf("%w: schedule %q is paused and waits for %d", wire.ErrCorrupt, v.Name, v.NextRunAt)
+		return fmt.Errorf("%w: schedule %q is paused and waits for %d", record.ErrCorrupt, v.Name, v.NextRunAt)
 	}
 	s.few.Schedules = append(all, v)
 	s.got.Schedules++

@@ -3,9 +3,8 @@ package snapshot
 import (
 	"math"
 
+	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/table"
-	"github.com/claimq/claimq/fsm/trail"
 )
 
 // stateScale adds up the memory of the state in a snapshot without building it. It keeps
@@ -30,7 +29,7 @@ type typeScale struct {
 type level struct{ left, priority int32 }
 
 // Header ignores the header.
-func (w *stateScale) Header(record.Header, trail.Header) {}
+func (w *stateScale) Header(record.Header, event.Header) {}
 
 // Task adds the task.
 func (w *stateScale) Task(t *record.Task, _ []byte) error {
@@ -38,7 +37,7 @@ func (w *stateScale) Task(t *record.Task, _ []byte) error {
 	if group := record.GroupOf(t); group != "" {
 		w.held += record.BytesOfGroup(group) // as if the task were alone in the group
 	}
-	if w.tasks == 0 || table.PageOf(t.ID) != table.PageOf(w.lastTask) {
+	if w.tasks == 0 || record.PageOf(t.ID) != record.PageOf(w.lastTask) {
 		w.pages++
 	}
 	w.tasks, w.lastTask = w.tasks+1, t.ID
@@ -94,7 +93,7 @@ func (w *stateScale) Gone(_ uint64, g *record.Gone) error {
 }
 
 // Trail counts the chunk.
-func (w *stateScale) Trail(*trail.Chunk) { w.chunks++ }
+func (w *stateScale) Trail(*event.Chunk) { w.chunks++ }
 
 // Finish adds the remaining records.
 func (w *stateScale) Finish(few Few) error {
@@ -109,10 +108,10 @@ func (w *stateScale) Finish(few Few) error {
 
 // bytes estimates the memory of the state after all records were read.
 func (w *stateScale) bytes() int64 {
-	n := w.held + w.few + int64(w.pages*table.PageSize-w.tasks)*record.PlaceBytes
-	n += w.chunks * trail.ChunkBytes
+	n := w.held + w.few + int64(w.pages*record.PageSize-w.tasks)*record.PlaceBytes
+	n += w.chunks * event.ChunkBytes
 	if w.chunks > 0 {
-		n += int64(w.pages) * trail.LastPageBytes
+		n += int64(w.pages) * event.LastPageBytes
 	}
 	return n
 }

@@ -31,8 +31,7 @@ import (
 // name, removed tasks by id, the trail in its order, schedules by name, and the
 // end.
 const (
-	Magic   = "CLAIMQSN"
-	Version = 1
+	Magic = "CLAIMQSN"
 
 	ChunkHead = 5 // length and kind
 	ChunkTail = 4 // CRC
@@ -45,11 +44,11 @@ const (
 )
 
 // WriteTo writes the snapshot in the format of docs/formats.md. The same state gives the
-// same bytes on every node. In addition to the capture it holds one chunk in memory. Errors
-// are those of w, wrapped.
+// same bytes on every node. In addition to the capture it holds one chunk in memory. It
+// wraps errors of w.
 func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
 	cw := chunkWriter{w: w}
-	cw.write(append([]byte(Magic), Version))
+	cw.write(append([]byte(Magic), record.Format))
 	var hash StateHash
 	for kind, packed := range s.Records() {
 		hash.Add(kind, packed)

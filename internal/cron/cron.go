@@ -58,7 +58,7 @@ func (p Plan) Read(data *zones.Data) (*Times, error) {
 	case p.Cron == "":
 		return &Times{everyMS: p.EveryMS}, nil
 	case p.EveryMS != 0:
-		return nil, fmt.Errorf("%w: %d ms beside a cron expression", ErrEvery, p.EveryMS)
+		return nil, fmt.Errorf("%w: %d ms together with a cron expression", ErrEvery, p.EveryMS)
 	}
 	f, err := parse(p.Cron)
 	if err != nil {

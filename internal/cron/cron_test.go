@@ -10,6 +10,7 @@ import (
 	"github.com/adhocore/gronx"
 	"pgregory.net/rapid"
 
+	"github.com/claimq/claimq/internal/proof"
 	"github.com/claimq/claimq/internal/zones"
 )
 
@@ -202,7 +203,7 @@ func TestPlan_Check(t *testing.T) {
 	}{
 		{Plan{}, ErrEvery, "0 ms"},
 		{Plan{EveryMS: -5}, ErrEvery, "-5 ms"},
-		{Plan{Cron: "@daily", EveryMS: 5}, ErrEvery, "beside a cron expression"},
+		{Plan{Cron: "@daily", EveryMS: 5}, ErrEvery, "together with a cron expression"},
 		{Plan{Cron: "@daily", Timezone: "Europe/Praha"}, ErrTimezone, `"Europe/Praha"`},
 		{Plan{Cron: "@daily", Timezone: "Local"}, ErrTimezone, `"Local"`},
 		{Plan{Cron: "@daily", Timezone: "../../etc/passwd"}, ErrTimezone, "passwd"},
@@ -253,7 +254,7 @@ func TestPlan_Check(t *testing.T) {
 // Another implementation finds the same minutes. It has no range that ends with Sunday.
 func TestPlan_Next_matchesGronx(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	proof.Check(t, func(t *rapid.T) {
 		days := rapid.SampledFrom([]string{"*", "*", "1-7", "*/3", "L", "15W", "10,20,30", "28-31/2", "28W,1W", "7W,30"})
 		weekdays := rapid.SampledFrom([]string{"*", "*", "1-5", "0", "7", "TUE", "*/2", "5L", "3#2", "7L", "0#1,6#5"})
 		expression := strings.Join([]string{

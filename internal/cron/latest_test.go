@@ -4,12 +4,14 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/internal/proof"
 )
 
 // Latest finds the same as looking at one slot after the other.
 func TestTimes_Latest(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	proof.Check(t, func(t *rapid.T) {
 		plan := rapid.SampledFrom([]Plan{
 			{EveryMS: 1000}, {EveryMS: 7777}, {Cron: "*/5 * * * *"}, {Cron: "0 3 * * 1-5", Timezone: "Europe/Vienna"},
 		}).Draw(t, "plan")

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/claimq/claimq/internal/proof"
 	"github.com/claimq/claimq/internal/zones"
 	"github.com/claimq/claimq/internal/zones/zonestest"
 )
@@ -103,7 +104,7 @@ func TestTimes_Again(t *testing.T) {
 // is skipped.
 func TestTimes_Again_anyData(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(r *rapid.T) {
+	proof.Check(t, func(r *rapid.T) {
 		plan := Plan{Timezone: zonestest.Zone, Cron: rapid.SampledFrom([]string{"0 3 * * *", "30 1,2 * * *", "*/20 1-4 * * *", "0 0 * * 1", "15 2 1 * *"}).Draw(r, "cron")}
 		offset := rapid.IntRange(-3, 3)
 		var releases []*Times

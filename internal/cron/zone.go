@@ -59,8 +59,8 @@ func (f *fields) next(after int64, zone *time.Location) (next, shown int64, ok b
 	return 0, 0, false
 }
 
-// Wall returns the local time that the slot is for, in milliseconds as if it were UTC; 0 if it
-// is none of the plan's slots, or the plan has an interval.
+// Wall returns the local time that the slot is for, in milliseconds as if it were UTC; 0 if
+// the plan does not have the slot, or has an interval.
 func (t *Times) Wall(slot int64) int64 {
 	if t.fields == nil || slot == 0 {
 		return 0

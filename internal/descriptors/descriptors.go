@@ -50,7 +50,7 @@ func Divide(limit uint64, clients, peers int) (forClients, forPeers int, err err
 // wait. Accept is for one goroutine.
 type Listener struct {
 	net.Listener
-	// MakeRoom closes a dispensable connection; false if there is none to close.
+	// MakeRoom closes a dispensable connection. It returns false if every connection is needed.
 	MakeRoom func() bool
 	// Refuse answers a connection that cannot be served without a descriptor, and closes it.
 	Refuse func(net.Conn)

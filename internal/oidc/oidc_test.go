@@ -91,7 +91,7 @@ func TestIssuer_Check(t *testing.T) {
 	good := at.Token("s")
 	parts := strings.Split(good, ".")
 	none := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none","kid":"k2"}`))
-	for name, c := range map[string]struct {
+	cases := map[string]struct {
 		token string
 		want  error
 	}{
@@ -105,8 +105,8 @@ func TestIssuer_Check(t *testing.T) {
 		"for ever":                {at.Sign(with(claims(), "exp", 1e300)), oidc.ErrMalformed},
 		"before all time":         {at.Sign(with(claims(), "exp", -1)), oidc.ErrMalformed},
 		"exp that is a text":      {at.Sign(with(claims(), "exp", "tomorrow")), oidc.ErrMalformed},
-		"valid later":             {at.Sign(with(claims(), "nbf", now.Unix()+30)), oidc.ErrEarly},
-		"of the future":           {at.Sign(with(claims(), "iat", now.Unix()+30)), oidc.ErrEarly},
+		"valid later":             {at.Sign(with(claims(), "nbf", now.Unix()+600)), oidc.ErrEarly},
+		"of the future":           {at.Sign(with(claims(), "iat", now.Unix()+600)), oidc.ErrEarly},
 		"for two hours":           {at.Sign(with(claims(), "exp", now.Unix()+7200)), oidc.ErrLifetime},
 		"for two hours, no iat":   {at.Sign(with(with(claims(), "exp", now.Unix()+7200), "iat", nil)), oidc.ErrLifetime},
 		"for another audience":    {at.Sign(with(claims(), "aud", "others")), oidc.ErrAudience},
@@ -129,7 +129,9 @@ func TestIssuer_Check(t *testing.T) {
 		"only dots":               {"..", oidc.ErrAlgorithm},
 		"no JSON":                 {parts[0] + ".e30x." + parts[2], oidc.ErrMalformed},
 		"a huge one":              {at.Sign(with(claims(), "groups", strings.Repeat("g", oidc.TokenBytesMax))), oidc.ErrMalformed},
-	} {
+	}
+	now = time.Now() // when all tokens have been issued
+	for name, c := range cases {
 		claims, err := i.Check([]byte(c.token), now)
 		if !errors.Is(err, c.want) || (err == nil) != (claims != nil) || err == nil && (claims.Subject != "s" || claims.ExpiresAt.Before(now)) {
 			t.Errorf("%s: %v (%v), want %v", name, err, claims, c.want)
@@ -347,8 +349,8 @@ func TestIssuer_BadKeys(t *testing.T) {
 			t.Parallel()
 			at := oidctest.New(t)
 			i := open(t, at)
-			now := time.Now()
 			token := []byte(at.Token("s"))
+			now := time.Now() // after the token's time, which is whole seconds
 			at.SetKeys(body)
 			unknown := oidctest.New(t)
 			if _, err := i.Check([]byte(unknown.Sign(with(at.Claims("s"), "x", 1))), now); err == nil {
@@ -401,7 +403,7 @@ func TestIssuer_Redirect(t *testing.T) {
 	}
 }
 
-// New authorities for the issuer's certificate are used as soon as they are in the file.
+// New authorities for the issuer's certificate are used once the file has them.
 func TestIssuer_authoritiesAgain(t *testing.T) {
 	t.Parallel()
 	before, after := certstest.NewAuthority(t, "before"), certstest.NewAuthority(t, "after")

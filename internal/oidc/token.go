@@ -26,8 +26,8 @@ var (
 	// ErrMalformed is returned for text that is not a signed token, and for tokens that
 	// lack a required claim.
 	ErrMalformed = errors.New("the token is malformed")
-	// ErrAlgorithm is returned for a token that is signed by an algorithm that is not
-	// accepted, or not at all.
+	// ErrAlgorithm is returned for a token that is unsigned, or signed by an
+	// algorithm that is not accepted.
 	ErrAlgorithm = errors.New("the token is signed by an algorithm that is not taken")
 	// ErrIssuer is returned for a token of another issuer.
 	ErrIssuer = errors.New("the token is of another issuer")

@@ -1,5 +1,4 @@
 // Package repeat decides what a client does after one try of a call: take the answer,
 // follow a redirect, try again and after which pause, or give up because the outcome is
-// unknown. It has no clock, no network and no goroutines: package client uses it for real
-// requests, and the simulator (jepsen/sim) for simulated ones.
+// unknown. It has no clock, no network and no goroutines.
 package repeat

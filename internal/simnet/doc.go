@@ -3,7 +3,7 @@
 // waits on channels, condition variables and timers, so that package testing/synctest knows
 // which goroutines wait.
 //
-// Data written to a connection arrives in order, with a delay of its own. Connections do
+// Data written to a connection arrives in order, with the connection's delay. Connections do
 // not wait for each other, so messages on different ones may overtake each other. A link,
 // which is one direction between two hosts, can be held (data sent over it arrives once the
 // link is released, even if the sender has closed meanwhile) or cut (its connections

@@ -2,12 +2,23 @@
 package testwait
 
 import (
+	"flag"
+	"strconv"
 	"testing"
 	"time"
 )
 
 // Patience bounds the waits of tests. It is long because busy machines are slow.
 const Patience = time.Minute
+
+// Together sets the number of parallel tests of a package that run at a time, unless
+// -parallel sets it. It is for tests that wait for nodes and timers more than they compute, since by
+// default only as many run as there are processors. TestMain calls it before m.Run.
+func Together(tests int) {
+	if err := flag.Set("test.parallel", strconv.Itoa(tests)); err != nil {
+		panic(err)
+	}
+}
 
 // lookInterval is the interval between checks of a condition.
 const lookInterval = 5 * time.Millisecond

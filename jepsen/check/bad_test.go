@@ -64,7 +64,7 @@ func attempts(token uint64, n int32) step {
 	}
 }
 
-// run makes a history of ops, each by a process of its own.
+// run makes a history of ops, each by a separate process.
 func run(ops ...history.Op) *history.History {
 	for i := range ops {
 		ops[i].Process = i
@@ -341,8 +341,8 @@ type findings struct {
 	h *history.History
 }
 
-// judged is what the checks say of h. If its answers carry no indexes, each has an entry of
-// its own, in the order of their returns.
+// judged returns the findings of the checks for h. If its answers carry no indexes, each has a separate
+// entry, in the order of their returns.
 func judged(h *history.History, drained bool) (v findings) {
 	if v.h = h; !slices.ContainsFunc(h.Ops, func(op history.Op) bool { return op.Index > 0 }) {
 		v.h = logged(h)
@@ -368,7 +368,7 @@ func (v findings) wants(t *testing.T, rule Rule, says string) {
 	t.Errorf("want %s: %q, got:\n%s", rule, says, v)
 }
 
-// logged gives each answer of h an entry of its own, in the order of their returns.
+// logged gives each answer of h a separate entry, in the order of their returns.
 func logged(h *history.History) *history.History {
 	h = &history.History{Ops: slices.Clone(h.Ops), Trail: h.Trail, Final: h.Final, Events: h.Events}
 	byReturn := make([]int, len(h.Ops))

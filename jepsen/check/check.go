@@ -7,14 +7,14 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// checker is one run of the rules of what was answered.
+// checker applies the rules for answers to one history.
 type checker struct {
 	*index
 	Part
 }
 
-// Parts checks h by all that it has. drained says that workers went on until nothing was
-// left: every task must have ended.
+// Parts checks h by every rule that it has data for. drained says that workers continued until no
+// task was left, so that every task must have ended.
 func Parts(h *history.History, drained bool) []Part {
 	x := newIndex(h)
 	parts := []Part{checkAnswers(h, x, drained).Part, checkLog(x).Part}
@@ -30,7 +30,7 @@ func Parts(h *history.History, drained bool) []Part {
 	return parts
 }
 
-// checkAnswers checks all but that the calls about each task have an order.
+// checkAnswers applies every rule except the search for an order of each task's calls.
 func checkAnswers(h *history.History, x *index, drained bool) *checker {
 	c := &checker{index: x}
 	c.Name = "history"
@@ -51,9 +51,9 @@ func checkAnswers(h *history.History, x *index, drained bool) *checker {
 	return c
 }
 
-// mayBeNew reports whether the task, which is there at the end, may have come after it was seen
-// that none was left to do: the outcome of all calls that submit it is unknown, and nobody was
-// told of it. Had it come before, the drain would not have ended.
+// mayBeNew reports whether the task, which exists at the end, may have been submitted after the
+// drain saw no task left. That is possible if every call that submits it has an unknown outcome:
+// had it been there before, the drain would have gone on.
 func (c *checker) mayBeNew(t *task) bool {
 	return t.submit != nil && t.submit.acked < 0 && t.final.Attempts == 0 && t.final.Token == 0 &&
 		!slices.ContainsFunc(t.ops, func(i int) bool { return c.ops[i].Outcome == history.OK })

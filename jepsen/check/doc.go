@@ -1,24 +1,21 @@
 // Package check says whether a history can be what a correct queue answered.
 //
-// It trusts no server, and shares no code
-// with the state machine, and its model of a task (model.go) was written from
-// the contract alone, so that it does not agree with the server's mistakes.
+// It trusts no server and shares no code with the state machine. Its model of a task (model.go) was
+// written from the contract alone, so that it does not repeat the server's mistakes.
 //
-// One index of the history (index.go) is what all look at. Whatever an answer says of
-// the state of one task, of a parent too, the model decides: porcupine looks for an order
-// of all calls about the task that explains all their answers. The rules state what the
-// model cannot know: what is about several calls or tasks (repeats.go), and
-// about time (leases.go, late.go, times.go).
+// All checks read one index of the history (index.go). The model decides about every answer that
+// shows the state of one task, parents included: porcupine looks for an order of all calls for the
+// task that explains all their answers. The rules cover what the model cannot know: several calls
+// or tasks (repeats.go) and time (leases.go, late.go, times.go).
 //
-// The calls are ordered by the log indexes that their answers carry, which are the claim to be
-// proven (log.go). What each rule says is in jepsen/README.md.
+// The log indexes in the answers give the order of the calls, and log.go checks that this order is
+// possible. jepsen/README.md describes each rule.
 //
-// If there is the trail that the nodes keep, it is held against the answers (trail*.go). It
-// tells what changed, and when, also what no answer names: ends of leases, and
-// commands of unknown outcome. So it is known at each event what the state is, and that
-// is held against what the answers show of it.
+// If the history has the nodes' trail, trail*.go compares it with the answers. The trail says what
+// changed and when, including what no answer tells: leases that ended and commands of unknown
+// outcome. It thus gives the state at each event, which must agree with the answers.
 //
-// Of a run under faults it also says what only the whole run can (late.go, recovery.go,
-// state.go). All that Judge needs is in the history, so a stored one gets the same verdict
-// whenever it is judged again.
+// For a run under faults there are rules about the run as a whole (late.go, recovery.go, state.go).
+// The history contains everything that Judge needs, so that a stored one gets the same verdict
+// again.
 package check

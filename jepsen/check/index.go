@@ -11,16 +11,15 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// never is later than every time of a history: when a call of unknown outcome
-// returns.
+// never is later than every time in a history. A call of unknown outcome returns then.
 const never = math.MaxInt64
 
-// index is the history arranged by what the rules ask for.
+// index arranges the history for the rules.
 type index struct {
 	ops   []history.Op
 	final *history.Final
 	trail []history.Told
-	// clocksSet says that somebody set a node's clock.
+	// clocksSet says that a node's clock was set.
 	clocksSet bool
 
 	tasks    map[uint64]*task
@@ -28,75 +27,74 @@ type index struct {
 	keys     map[string]*key
 	requests map[string]*request
 
-	// hiddenClaims is how many tasks may have been claimed by calls whose answer
-	// nobody ever got.
+	// hiddenClaims counts the tasks that may have been claimed by calls whose answer was lost.
 	hiddenClaims int
-	// givenBack is how many claims of each task were released, by the trail, that nobody was
-	// answered with: their leader could not write the answer.
+	// givenBack counts, for each task, the claims that the trail shows as released although no
+	// caller received them: their leader could not write the answer.
 	givenBack map[uint64]int
-	// hiddenParents says that some parent's submit has an unknown outcome.
+	// hiddenParents says that the submit of some parent has an unknown outcome.
 	hiddenParents bool
 }
 
-// task is what the history says of one task.
+// task collects the history of one task.
 type task struct {
 	id          uint64
-	ops         []int // that name it, by call
-	acts        []int // those that may have changed it with others of its type
+	ops         []int // that name the task, in call order
+	acts        []int // actions on many tasks that may have changed it
 	key         string
-	kind, group string // its type, "" = no answer tells, and its group
+	kind, group string // its type, "" if no answer shows it, and its group
 	priority    int32
-	submit      *submit // nil if no submit is known to have made it
-	claims      []claim // by call
+	submit      *submit // nil if no known call submitted the task
+	claims      []claim // in call order
 
-	final *history.Task // nil if the final state does not have it
+	final *history.Task // nil if the task is not in the final state
 
 	parent   bool          // it has steps
-	plan     *history.Plan // of a parent, nil if no call says it
-	parentID uint64        // of a step, 0 = it is none, or its parent's plan is not known
-	place    int           // of a step in its parent's plan
-	shownOf  uint64        // the parent that answers show, 0 = none
-	hidden   bool          // a parent whose submit nobody was answered, and that no answer shows with its key
+	plan     *history.Plan // of a parent; nil if no call shows it
+	parentID uint64        // of a step; 0 for other tasks, or if the parent's plan is not known
+	place    int           // of a step within its parent's plan
+	shownOf  uint64        // the parent in the answers, 0 = none
+	hidden   bool          // a parent whose submit got no answer and whose key no answer shows
 }
 
 // orphan reports whether the task is a step of a parent whose plan is not known.
 func (t *task) orphan() bool { return t.parentID == 0 && t.shownOf != 0 }
 
-// isStep reports whether the task is a step, for all that is known.
+// isStep reports whether anything shows that the task is a step.
 func (t *task) isStep() bool { return t.parentID != 0 || t.shownOf != 0 }
 
-// submit is all the calls that submitted one task: the same key, repeated
-// until there was an answer.
+// submit combines all calls that submitted one task: repeats with the same key until one was
+// answered.
 type submit struct {
 	call, ret   int64 // it took effect in [call, ret]
-	acked       int   // the op that returned first, -1 = none was answered
+	acked       int   // the op that returned first, -1 if none was answered
 	maxAttempts int32
 	delayMS     int64
 }
 
-// claim is all the calls that asked for one claim: the same claim_request_id,
-// repeated until there was an answer. That of a parent is of its finalization.
+// claim combines all calls for one claim: repeats with the same claim_request_id until one was
+// answered. A claim of a parent is a claim of its finalization.
 type claim struct {
 	task      uint64
 	token     uint64
 	call, ret int64 // it took effect in [call, ret]
-	op        int   // that was answered first
+	op        int   // the one answered first
 	worker    string
 	request   string
 	leaseMS   int64
-	attempts  int32 // as answered, -1 = not said
-	extended  bool  // of a claim by id: no answer but that its worker holds it already
+	attempts  int32 // in the answer, -1 if absent
+	extended  bool  // a claim by id that was only told that its worker holds the task already
 }
 
-// key is all the calls that submitted with one idempotency key.
+// key combines all calls that submitted with one idempotency key.
 type key struct {
 	call    int64          // of the earliest that may have had an effect
-	sent    history.Op     // one of them: all say the same of the task
+	sent    history.Op     // one of them; all submit the same task
 	answers []int          // ops that named a task
 	seen    map[uint64]int // task → first op whose answer shows it with this key
 }
 
-// request is all the calls with one claim_request_id.
+// request combines all calls with one claim_request_id.
 type request struct {
 	call    int64 // of the earliest that may have had an effect
 	answers []int // ops that named a task
@@ -104,7 +102,7 @@ type request struct {
 	width   int // tasks that one call may take
 }
 
-// newIndex arranges h, which has the right form.
+// newIndex arranges h, which must be well formed.
 func newIndex(h *history.History) *index {
 	x := &index{
 		ops: h.Ops, final: h.Final, trail: h.Trail,
@@ -137,8 +135,8 @@ func newIndex(h *history.History) *index {
 	return x
 }
 
-// took yields the ops of these kinds, of all if none is given, that may have had an
-// effect: those that were not refused.
+// took yields the ops of these kinds (all kinds if none is given) that were not refused, and so may
+// have had an effect.
 func (x *index) took(kinds ...history.Kind) iter.Seq2[int, *history.Op] {
 	return func(yield func(int, *history.Op) bool) {
 		for i := range x.ops {
@@ -149,7 +147,7 @@ func (x *index) took(kinds ...history.Kind) iter.Seq2[int, *history.Op] {
 	}
 }
 
-// of yields the ops that took yields and that name the task, by call.
+// of yields, in call order, the ops from took that name the task.
 func (x *index) of(t *task, kinds ...history.Kind) iter.Seq2[int, *history.Op] {
 	return func(yield func(int, *history.Op) bool) {
 		for _, i := range t.ops {
@@ -164,7 +162,7 @@ func took(op *history.Op, kinds []history.Kind) bool {
 	return op.Outcome != history.Failed && (len(kinds) == 0 || slices.Contains(kinds, op.Kind))
 }
 
-// task returns the task, which it adds if need be.
+// task returns the task and adds it if necessary.
 func (x *index) task(id uint64) *task {
 	t := x.tasks[id]
 	if t == nil {
@@ -174,7 +172,7 @@ func (x *index) task(id uint64) *task {
 	return t
 }
 
-// known returns the task, one of which nothing is known if there is none.
+// known returns the task, or an empty one if the history does not name it.
 func (x *index) known(id uint64) *task {
 	if t := x.tasks[id]; t != nil {
 		return t
@@ -182,7 +180,7 @@ func (x *index) known(id uint64) *task {
 	return &task{id: id}
 }
 
-// addOp takes one op into the tasks, keys and requests.
+// addOp adds one op to its tasks, keys and requests.
 func (x *index) addOp(i int, op *history.Op) {
 	if op.TaskID != 0 {
 		t := x.task(op.TaskID)
@@ -202,8 +200,8 @@ func (x *index) addOp(i int, op *history.Op) {
 	}
 }
 
-// show notes what an answer, of op or of the final state (-1), showed of a task that
-// never changes.
+// show notes the fields of a task that never change, as an answer shows them: op's, or the final
+// state's if op is -1.
 func (x *index) show(t *task, seen *history.Task, op int) {
 	x.noteKey(t, seen.Key, op)
 	if seen.Type != "" {
@@ -256,7 +254,7 @@ func (x *index) addClaim(i int, op *history.Op) {
 	switch {
 	case op.Outcome == history.OK && op.TaskID == 0:
 		return
-	case op.RequestID == "": // each is a claim of its own
+	case op.RequestID == "": // each is a separate claim
 		if op.Outcome == history.Unknown && op.Kind == history.Claim {
 			x.hiddenClaims += max(op.Limit, 1)
 		}
@@ -275,7 +273,7 @@ func (x *index) addClaim(i int, op *history.Op) {
 	}
 }
 
-// addSubmits folds the calls of each task's submit into one.
+// addSubmits combines the calls of each task's submit.
 func (x *index) addSubmits() {
 	for i, op := range x.took(history.Submit) {
 		call, ids, ret, acked := op.Call, []uint64{op.TaskID}, op.Return, i
@@ -301,7 +299,7 @@ func (x *index) addSubmits() {
 	}
 }
 
-// addSteps adds the steps of each parent: they were submitted with it.
+// addSteps adds the steps of each parent, which were submitted with it.
 func (x *index) addSteps() {
 	for _, id := range slices.Sorted(maps.Keys(x.tasks)) {
 		p := x.tasks[id]
@@ -325,11 +323,11 @@ func (x *index) addSteps() {
 	}
 }
 
-// ofHidden reports whether the task is a parent that is hidden, or a step of one: of its
-// steps and its end little can be said.
+// ofHidden reports whether the task is a hidden parent or one of its steps. Little can be said
+// about the steps and the end of such a parent.
 func (x *index) ofHidden(t *task) bool { return t.hidden || t.orphan() && x.hiddenParents }
 
-// addClaims folds the calls of each claim into one.
+// addClaims combines the calls of each claim.
 func (x *index) addClaims() {
 	for i, op := range x.took(history.Claim, history.ClaimTask, history.ClaimFinalization) {
 		if op.Token == 0 || op.Outcome != history.OK {
@@ -341,8 +339,7 @@ func (x *index) addClaims() {
 			task: t.id, token: op.Token, call: op.Call, ret: op.Return, op: i, worker: op.Worker, request: op.RequestID, leaseMS: op.LeaseMS, attempts: -1,
 			extended: op.Kind == history.ClaimTask && op.Repeated,
 		}
-		// A repeat shows its own token with the task as it is now, which may be
-		// claimed again.
+		// A repeat returns its own token with the task's current state, which may be claimed again.
 		if op.Seen != nil && !op.Repeated && op.Seen.Status == statusClaimed && op.Seen.Token == op.Token {
 			c.attempts = op.Seen.Attempts
 		}
@@ -385,8 +382,7 @@ func (x *index) addGivenBack() {
 	}
 }
 
-// claimOf returns the task's claim with the token, nil if nobody was answered
-// with it.
+// claimOf returns the task's claim with the token, nil if no answer contains it.
 func (t *task) claimOf(token uint64) *claim {
 	if i := slices.IndexFunc(t.claims, func(c claim) bool { return c.token == token }); i >= 0 {
 		return &t.claims[i]
@@ -394,8 +390,8 @@ func (t *task) claimOf(token uint64) *claim {
 	return nil
 }
 
-// addActs finds the tasks that actions on many may have changed: those of their type
-// that may have been there.
+// addActs finds the tasks that an action on many tasks may have changed: those of its type that may
+// have existed.
 func (x *index) addActs() {
 	byType := map[string][]int{}
 	for i, op := range x.took(history.Act) {
@@ -410,7 +406,7 @@ func (x *index) addActs() {
 	}
 }
 
-// ended returns when op's call may at the latest have taken effect.
+// ended returns the latest time at which op's call may have taken effect.
 func ended(op *history.Op) int64 {
 	if op.Outcome == history.Unknown {
 		return never
@@ -418,8 +414,8 @@ func ended(op *history.Op) int64 {
 	return op.Return
 }
 
-// mayHave reports whether a call of the kind that names the task, or acts on all of its
-// type, may have had an effect.
+// mayHave reports whether a call of the kind, for the task or for all tasks of its type, may have
+// had an effect.
 func (x *index) mayHave(t *task, kind history.Kind) bool {
 	for range x.of(t, kind) {
 		return true
@@ -427,7 +423,7 @@ func (x *index) mayHave(t *task, kind history.Kind) bool {
 	return slices.ContainsFunc(t.acts, func(i int) bool { return x.ops[i].Action == string(kind) })
 }
 
-// made names a call: the ops of one have the same.
+// made identifies a call: all ops of one call have the same value.
 type made struct {
 	process int
 	call    int64
@@ -435,5 +431,5 @@ type made struct {
 
 func madeBy(op *history.Op) made { return made{op.Process, op.Call} }
 
-// goesOn reports whether op i is one of the same call as the one before it.
+// goesOn reports whether op i belongs to the same call as the op before it.
 func (x *index) goesOn(i int) bool { return i > 0 && madeBy(&x.ops[i]) == madeBy(&x.ops[i-1]) }

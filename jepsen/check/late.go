@@ -9,22 +9,22 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// The bounds of the contract on how late an ended claim is requeued.
+// The contract's bounds on how late an ended claim is requeued.
 const (
 	lateMax       = time.Second
 	lateMaxChange = 500 * time.Millisecond // more for each change of leader
-	// lateMaxUnheard is more for each change of leader while more than one node is
-	// disturbed: nobody may be left who heard the last leader.
+	// lateMaxUnheard is added for each change of leader while more than one node is disturbed,
+	// because perhaps no remaining node has heard the last leader.
 	lateMaxUnheard = 5 * time.Second
-	// lateSlack is for the machine: leader, followers and callers share its cores.
+	// lateSlack allows for the machine, whose cores leader, followers and callers share.
 	lateSlack = time.Second
-	// standstillMin is how long nothing must have been acknowledged for it to
-	// count as time without a leader.
+	// standstillMin is the shortest time without an acknowledged change that counts as time without
+	// a leader.
 	standstillMin = 300 * time.Millisecond
 )
 
-// checkLate checks that no claim was still alive long after its lease had ended,
-// by the clock of who held it.
+// checkLate checks that no claim stayed alive long after its lease had ended by the clock of its
+// holder.
 func checkLate(h *history.History, x *index) Part {
 	p := Part{Name: "leases"}
 	still := h.Standstills(standstillMin)
@@ -69,7 +69,7 @@ func checkLate(h *history.History, x *index) Part {
 	return p
 }
 
-// alive returns the token of the claim that op shows to be alive, 0 if it shows none.
+// alive returns the token of the live claim that op shows, 0 if none.
 func alive(op *history.Op) uint64 {
 	if op.Outcome != history.OK {
 		return 0
@@ -103,14 +103,13 @@ func changesBetween(h *history.History, from, to int64) int {
 	return int(after - before)
 }
 
-// oneNode matches the faults that disturb one node and leave the others and the
-// network between them alone.
+// oneNode matches faults that disturb one node only, and neither the others nor the network between
+// them.
 var oneNode = regexp.MustCompile(`^(kill|pause|partition|power)-(one|leader)(-torn)?$`)
 
-// oneNodeAtATime reports whether no other fault, and no two of these at once, were
-// under way at any time from then to then.
+// oneNodeAtATime reports whether only such faults, one at a time, were active between from and to.
 func oneNodeAtATime(h *history.History, from, to int64) bool {
-	before := int64(0) // when the fault before was over
+	before := int64(0) // when the previous fault ended
 	for i := range h.Events {
 		e := &h.Events[i]
 		if e.Kind != history.Injected || e.At > to {
@@ -128,7 +127,7 @@ func oneNodeAtATime(h *history.History, from, to int64) bool {
 	return true
 }
 
-// within returns how much of the spans lies between from and to.
+// within returns how much time of the spans lies between from and to.
 func within(spans []history.Span, from, to int64) time.Duration {
 	sum := int64(0)
 	for _, s := range spans {

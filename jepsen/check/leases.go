@@ -8,28 +8,27 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// A lease may look shorter by what clock rates may differ and by the
-// resolution of the server's clock.
+// A lease may look shorter because clock rates differ and because of the resolution of the server's
+// clock.
 const (
 	rateDivisor     = 2000 // 0.05 %
 	clockResolution = int64(time.Millisecond)
 )
 
-// hold is what is certain of one claim: its worker had it until the lease may
-// have ended or somebody made the first call that may have ended it.
+// hold is the time for which one claim is certain: until its lease may have ended or the first call
+// that may have ended it was made.
 type hold struct {
 	*claim
-	leaseEnd int64 // the lease does not end before
-	over     int64 // and has ended then; never if that is not known
+	leaseEnd int64 // the earliest end of the lease
+	over     int64 // the latest end of the lease; never if not known
 	letGo    int64 // when the first call was made that may have ended the claim
 }
 
-// until returns until when the claim certainly lasted.
+// until returns the time until which the claim certainly lasted.
 func (h *hold) until() int64 { return min(h.leaseEnd, h.letGo) }
 
-// checkLeases checks that no claim of the task, or of its finalization, was granted
-// while another one was certainly held, and that no holder was turned away before its
-// lease had ended.
+// checkLeases checks that no claim of the task or of its finalization was granted while another was
+// certainly held, and that no holder was refused before its lease had ended.
 func (c *checker) checkLeases(t *task) {
 	holds := c.holds(t)
 	overlap, early := RuleOverlap, RuleLeaseEarly
@@ -39,8 +38,8 @@ func (c *checker) checkLeases(t *task) {
 	byRet := slices.Clone(holds)
 	slices.SortStableFunc(byRet, func(a, b *hold) int { return cmp.Compare(a.ret, b.ret) })
 	for _, h := range holds {
-		// Another claim that was granted after this one (it was called later, or
-		// has the higher token) and answered before this one's end overlaps it.
+		// A claim granted after this one (it was called later or has a higher token) must not be
+		// answered before this one's end.
 		from, _ := slices.BinarySearchFunc(byRet, h.call, func(o *hold, at int64) int { return cmp.Compare(o.ret, at) })
 		for _, other := range byRet[from:] {
 			if other.ret >= h.until() {
@@ -68,8 +67,8 @@ func (c *checker) checkLeases(t *task) {
 	}
 }
 
-// checkFinalizer checks that nobody ended the parent while another one certainly had it,
-// or with an older token.
+// checkFinalizer checks that the parent was not ended while another processor certainly held it,
+// nor with an older token.
 func (c *checker) checkFinalizer(t *task, i int, op *history.Op, holds []*hold) {
 	for _, h := range holds {
 		switch {
@@ -81,8 +80,8 @@ func (c *checker) checkFinalizer(t *task, i int, op *history.Op, holds []*hold) 
 	}
 }
 
-// processorEnds reports whether only a processor ends the parent: it does not end by
-// itself, and nothing shows that it was cancelled.
+// processorEnds reports whether only a processor may have ended the parent: it does not end by
+// itself, and no answer shows that it was cancelled.
 func (c *checker) processorEnds(t *task) bool {
 	return (t.plan == nil || t.plan.ByClaim) && !slices.ContainsFunc(t.ops, func(i int) bool {
 		op := &c.ops[i]
@@ -90,7 +89,7 @@ func (c *checker) processorEnds(t *task) bool {
 	})
 }
 
-// holds says what is certain of each claim of the task.
+// holds returns the certain time of each claim of the task.
 func (x *index) holds(t *task) []*hold {
 	holds := make([]*hold, 0, len(t.claims))
 	for i := range t.claims {
@@ -137,8 +136,8 @@ func mayEnd(op *history.Op, h *hold) bool {
 	return true
 }
 
-// heldBy returns the claim that op names: by its token, or, of a finalization, the last
-// that had been answered to the op's processor when it was called. nil if there is none.
+// heldBy returns the claim that op names: by its token or, for a finalization without one, the last
+// claim answered to the op's processor before the call. It returns nil if no claim matches.
 func heldBy(holds []*hold, op *history.Op) *hold {
 	var best *hold
 	for _, h := range holds {
@@ -156,15 +155,14 @@ func heldBy(holds []*hold, op *history.Op) *hold {
 	return best
 }
 
-// leaseEnd returns when a lease that was asked for at call ends at the
-// earliest.
+// leaseEnd returns the earliest end of a lease that was asked for at call.
 func leaseEnd(call, leaseMS int64) int64 {
 	length := leaseMS * int64(time.Millisecond)
 	return call + length - length/rateDivisor - clockResolution
 }
 
-// leaseOver returns when a lease that was asked for by a call that was answered at ret has
-// ended at the latest, never if that is not known.
+// leaseOver returns the latest end of a lease whose call was answered at ret, never if that is not
+// known.
 func leaseOver(ret, leaseMS int64) int64 {
 	if ret == never || leaseMS == 0 {
 		return never
@@ -173,7 +171,7 @@ func leaseOver(ret, leaseMS int64) int64 {
 	return ret + length + length/rateDivisor
 }
 
-// turnsAway reports whether the answer means that the caller's claim has ended.
+// turnsAway reports whether the answer says that the caller's claim has ended.
 func turnsAway(op *history.Op) bool {
 	switch {
 	case op.Kind == history.ExtendFinalization || op.Kind == history.ReleaseFinalization:

@@ -14,22 +14,21 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// hiddenMax bounds the unseen claims of one task that the search considers.
+// hiddenMax bounds the unseen claims of one task that the search tries.
 const hiddenMax = 8
 
-// verdict is what the search for an order said of one task.
+// verdict is the result of the search for one task.
 type verdict struct {
 	result porcupine.CheckResult
-	ops    []int // of an illegal one: those that no order has a place for
+	ops    []int // if illegal: the ops that fit in no order
 	calls  int
 }
 
-// taskTimeout bounds the search for an order of one task's calls. A task whose search
-// runs out is undecided, which is not a pass.
+// taskTimeout bounds the search for one task. A task whose search runs out of time is undecided,
+// and then the run does not pass.
 const taskTimeout = 10 * time.Second
 
-// checkOrders looks, for each task, for an order of its calls that explains all their
-// answers.
+// checkOrders looks, for each task, for an order of its calls that explains all answers.
 func (p *Part) checkOrders(x *index) {
 	verdicts := make([]verdict, len(x.ids))
 	var wait sync.WaitGroup
@@ -53,7 +52,7 @@ func (p *Part) checkOrders(x *index) {
 	}
 }
 
-// noPlace says which of the task's ops the longest order that fits leaves out.
+// noPlace describes the ops of the task that the longest possible order leaves out.
 func (x *index) noPlace(t *task, ops []int) string {
 	switch {
 	case len(ops) == 0 && t.final == nil:
@@ -68,7 +67,7 @@ func (x *index) noPlace(t *task, ops []int) string {
 	return "the longest that fits has no place for: " + strings.Join(said, ", ")
 }
 
-// linearize searches an order of the task's calls.
+// linearize searches for an order of the task's calls.
 func (x *index) linearize(t *task) verdict {
 	l := x.limits(t)
 	ops := x.calls(t)
@@ -81,7 +80,7 @@ func (x *index) linearize(t *task) verdict {
 	return v
 }
 
-// leftOut returns the answered ops that the longest partial order leaves out.
+// leftOut returns the answered ops that the longest possible order leaves out.
 func leftOut(ops []porcupine.Operation, info porcupine.LinearizationInfo) []int {
 	var longest []porcupine.Operation
 	for _, partition := range info.PartialLinearizationsOperations() {
@@ -105,13 +104,13 @@ func leftOut(ops []porcupine.Operation, info porcupine.LinearizationInfo) []int 
 	return left
 }
 
-// limits says what the model needs to know of the task.
+// limits returns the facts about the task that its model needs.
 func (x *index) limits(t *task) limits {
 	l := limits{parent: t.parent, auto: t.plan != nil && !t.plan.ByClaim}
 	if t.submit != nil {
 		l.maxAttempts = t.submit.maxAttempts
 	} else {
-		l.maxAttempts, l.unlimitedToo = 1, true // nobody knows
+		l.maxAttempts, l.unlimitedToo = 1, true // the limit is not known
 	}
 	for range x.of(t, history.Retry) {
 		l.unlimitedToo = true // it may have raised the limit
@@ -119,21 +118,21 @@ func (x *index) limits(t *task) limits {
 	switch {
 	case t.parentID != 0:
 		l.step = x.stepLimits(t)
-	case t.orphan(): // nothing is known of its parent
+	case t.orphan(): // its parent is not known
 		l.step = stepLimits{is: true, depends: true, cancelled: true, retried: true, deleted: true}
 	}
 	hidden := min(x.hiddenClaims, hiddenMax)
 	if t.final != nil {
-		// Each unseen claim that was not given back is in the count of attempts, which the
-		// state at the end tells. Without this the search of every task would try them all.
+		// The attempts in the final state include each unseen claim that was not given back.
+		// Without this bound every search would try all numbers of unseen claims.
 		hidden = min(hidden, int(t.final.Attempts)-x.attempts(t)+x.givenBack[t.id])
 	}
 	l.hiddenMax = int32(hidden)
 	return l
 }
 
-// attempts returns how many attempts the claims of t that were seen make at least: a
-// release may have taken one off.
+// attempts returns the least number of attempts that the seen claims of t account for. A release
+// may have taken one off.
 func (x *index) attempts(t *task) int {
 	released := map[uint64]bool{}
 	for _, op := range x.of(t, history.Release) {
@@ -142,15 +141,14 @@ func (x *index) attempts(t *task) int {
 	return len(t.claims) - len(released)
 }
 
-// calls returns the task's calls for the search: submits and claims folded,
-// without those that cannot change the task and whose answers say nothing
-// of it, and with the state at the end as a last read.
+// calls returns the task's calls for the search. Submits and claims are combined, calls that
+// neither change nor show the task are left out, and the final state is added as a last read.
 func (x *index) calls(t *task) []porcupine.Operation {
 	var ops []porcupine.Operation
 	put := func(from, to int64, in call) {
 		ops = append(ops, porcupine.Operation{Call: from, Return: to, Input: &in})
 	}
-	s := cmp.Or(t.submit, &submit{ret: never, acked: -1}) // else made by one that nobody knows the answer of
+	s := cmp.Or(t.submit, &submit{ret: never, acked: -1}) // submitted by a call whose answer is not known
 	made := call{kind: history.Submit, outcome: history.OK, op: s.acked}
 	if s.acked < 0 {
 		made.outcome = history.Unknown
@@ -158,7 +156,7 @@ func (x *index) calls(t *task) []porcupine.Operation {
 	put(s.call, s.ret, made)
 	for i := range t.claims {
 		cl := &t.claims[i]
-		if t.parent { // it is of the finalization, which leases.go looks at
+		if t.parent { // a claim of the finalization, see leases.go
 			break
 		}
 		put(cl.call, cl.ret, call{kind: history.Claim, outcome: history.OK, token: cl.token, attempts: cl.attempts, op: cl.op})
@@ -181,7 +179,7 @@ func (x *index) calls(t *task) []porcupine.Operation {
 		op := &x.ops[i]
 		in := call{kind: history.Kind(op.Action), outcome: op.Outcome, attempts: -1, many: true, only: op.Status, op: i}
 		if op.More {
-			in.outcome = history.Unknown // it may not have come to this one
+			in.outcome = history.Unknown // it may not have reached this task
 		}
 		put(op.Call, ended(op), in)
 	}
@@ -196,14 +194,14 @@ func (x *index) calls(t *task) []porcupine.Operation {
 	return ops
 }
 
-// stepLimits says what may become of a step without a call that names it.
+// stepLimits returns what may happen to a step without a call that names it.
 func (x *index) stepLimits(t *task) stepLimits {
 	parent := x.tasks[t.parentID]
 	l := stepLimits{is: true, depends: len(parent.plan.Steps[t.place].DependsOn) > 0}
 	l.deleted, l.retried = x.mayHave(parent, history.Delete), x.mayHave(parent, history.Retry)
 	for place := range parent.plan.Steps {
 		s := x.tasks[t.parentID+1+uint64(place)]
-		// One that fails, or may when its lease ends, cancels others.
+		// A step that fails, or whose lease may end, cancels others.
 		if s != nil && (parent.plan.Steps[place].MaxAttempts > 0 || x.mayHave(s, history.Fail)) {
 			l.cancelled = true
 		}
@@ -211,14 +209,13 @@ func (x *index) stepLimits(t *task) stepLimits {
 	return l
 }
 
-// saysOfParent reports whether a call of a step was refused for the sake of its
-// parent: a step is never deleted by itself, and one of a parent that has ended
-// not retried.
+// saysOfParent reports whether a call for a step was refused because of its parent: a step is never
+// deleted alone, and not retried once its parent has ended.
 func saysOfParent(op *history.Op) bool {
 	return op.Outcome == history.Failed && (op.Kind == history.Delete || op.Kind == history.Retry)
 }
 
-// folded reports whether the op is in the task's submit or one of its claims.
+// folded reports whether the op is part of the task's submit or of one of its claims.
 func (x *index) folded(t *task, op *history.Op) bool {
 	switch op.Kind {
 	case history.Submit, history.Claim:
@@ -233,8 +230,7 @@ func (x *index) folded(t *task, op *history.Op) bool {
 	return false
 }
 
-// saysNothing reports whether the op neither changes the task nor says
-// anything about its state now.
+// saysNothing reports whether the op neither changes the task nor shows its current state.
 func (t *task) saysNothing(op *history.Op) bool {
 	switch op.Kind {
 	case history.Get:
@@ -242,14 +238,14 @@ func (t *task) saysNothing(op *history.Op) bool {
 			return true
 		}
 	case history.ClaimFinalization, history.ExtendFinalization, history.ReleaseFinalization:
-		return true // they leave the state as it is
+		return true // they do not change the state
 	case history.Finalize:
-		if !t.parent { // of a task without steps it says nothing
+		if !t.parent { // the refusal says nothing about a task without steps
 			return true
 		}
 	}
 	switch op.Outcome {
-	case history.Failed: // of a parent a refusal tells that its finalization is held, or of its steps
+	case history.Failed: // a refusal for a parent shows that its finalization is held, or something about its steps
 		return !saysOfTask(op.Code) || t.parent && op.Code != "task_not_found"
 	case history.Unknown:
 		return op.Kind == history.Extend || op.Kind == history.Get

@@ -9,14 +9,14 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// logChecker holds the answers to the log indexes that they carry.
+// logChecker compares the answers with the log indexes in them.
 type logChecker struct {
 	*index
 	Part
-	// before is, for each op, the one with the highest index of those that had returned
-	// when it was called, -1 if there is none.
+	// before has, for each op, the op with the highest index that had returned before the call; -1
+	// if none.
 	before  []int
-	answers int // that carry an index
+	answers int // that have an index
 }
 
 // checkLog checks the answers of x by their log indexes.
@@ -54,7 +54,7 @@ func (w *logChecker) findBefore() {
 	}
 }
 
-// highest returns the index of an op of before, 0 if it is none.
+// highest returns the index of the op in before, 0 if there was no such op.
 func (w *logChecker) highest(op int) uint64 {
 	if op < 0 {
 		return 0
@@ -62,8 +62,8 @@ func (w *logChecker) highest(op int) uint64 {
 	return w.ops[op].Index
 }
 
-// checkIndex checks that an answer that says anything of the state has an
-// index, at least the one that was asked for.
+// checkIndex checks that every answer that shows the state has an index, and that it is not below
+// the one asked for.
 func (w *logChecker) checkIndex(i int, op *history.Op) {
 	switch {
 	case op.Index > 0:
@@ -71,12 +71,12 @@ func (w *logChecker) checkIndex(i int, op *history.Op) {
 		if op.Index < op.MinIndex {
 			w.Violate(RuleIndex, op.TaskID, []int{i}, "a read that asked for index %d at least was answered at index %d", op.MinIndex, op.Index)
 		}
-	case !op.Stale && answered(op): // a stale read of a node that has just started is of index 0
+	case !op.Stale && answered(op): // a stale read of a node that has just started may have index 0
 		w.Violate(RuleIndex, op.TaskID, []int{i}, "an answer without an index")
 	}
 }
 
-// checkTime checks that indexes keep real time.
+// checkTime checks that indexes never go back in real time.
 func (w *logChecker) checkTime(i int, op *history.Op) {
 	b := w.before[i]
 	switch {
@@ -88,8 +88,8 @@ func (w *logChecker) checkTime(i int, op *history.Op) {
 	}
 }
 
-// inLog reports whether the op's answer was made in the log. "No task" may have
-// been, but need not, nor an act that has nothing to do.
+// inLog reports whether the op's answer certainly comes from an entry of the log. "No task", and an
+// action that found nothing to do, may come from the state alone.
 func inLog(op *history.Op) bool {
 	switch op.Kind {
 	case history.Get, history.List, history.Act:
@@ -98,11 +98,11 @@ func inLog(op *history.Op) bool {
 	return !saysNoTask(op)
 }
 
-// settles are the kinds of calls that settle a claim.
+// settles lists the kinds of calls that settle a claim.
 var settles = []history.Kind{history.Complete, history.Fail, history.Extend, history.Release}
 
-// mayBeJudged reports whether the op is a settle, or the claim that came with one, that
-// was refused or repeated: the leader may have answered it from its state, as a read.
+// mayBeJudged reports whether the op is a settle, or the claim made with one, that was refused or
+// repeated: the leader may have answered it from its state like a read.
 func mayBeJudged(op *history.Op) bool {
 	return (op.Outcome == history.Failed || op.Repeated) &&
 		(slices.Contains(settles, op.Kind) || op.Kind == history.Finalize || op.Kind == history.Claim)
@@ -114,22 +114,20 @@ func saysNoTask(op *history.Op) bool {
 		op.Outcome == history.Failed && op.Code == "no_pending_tasks")
 }
 
-// answered reports whether the op's answer was made by looking at the state.
+// answered reports whether the op's answer comes from the state.
 func answered(op *history.Op) bool {
 	return op.Outcome == history.OK || op.Outcome == history.Failed && (saysOfTask(op.Code) ||
 		slices.Contains([]string{"no_pending_tasks", "task_not_claimable", "max_attempts_reached", "steps_unfinished"}, op.Code))
 }
 
-// An entry of the log is four steps of the time by which byIndex orders the calls: its
-// commands are made somewhere in the first three, and reads that are labelled with it see
-// the state after them all.
+// byIndex counts four steps of time for each entry of the log: its commands are ordered within the
+// first three, and reads with its index come after them all.
 const (
 	stepsOfEntry = 4
 	stepOfReads  = 3
 )
 
-// byIndex returns the history with the log's order in place of time. The ops keep their
-// places.
+// byIndex returns the history ordered by log index instead of time. The ops keep their positions.
 func (w *logChecker) byIndex() *history.History {
 	ordered := &history.History{Ops: slices.Clone(w.ops), Trail: w.trail}
 	for i := range ordered.Ops {
@@ -140,10 +138,10 @@ func (w *logChecker) byIndex() *history.History {
 		case !answered(op) || op.Index == 0 && !op.Stale:
 			op.Call, op.Return = asked, asked
 			continue
-		case op.Kind == history.Act: // it looks, and then it acts, in entries up to this one
+		case op.Kind == history.Act: // it looks first and then acts, in entries up to this one
 			op.Call, op.Return = asked, max(asked, end)
 			continue
-		case !inLog(op) || lowest == op.Index: // what was called after an answer of this entry looked at the state after it
+		case !inLog(op) || lowest == op.Index: // called after an answer from this entry, so it saw the state after it
 			op.Call, op.Return = end, end
 		default:
 			op.Call, op.Return = end-stepOfReads, end-1

@@ -20,12 +20,12 @@ type queue struct {
 	token uint64
 	names int
 	sub   uint32 // of the entry's next event
-	// unseen are the claims whose answer nobody got: they can only end.
+	// unseen are claims whose answer was lost: they can only end.
 	unseen map[uint64]bool
 }
 
-// newHistory returns what a correct queue answers, with ends of leases and
-// claims that nobody got the answer of.
+// newHistory returns the answers of a correct queue, with ends of
+// leases and claims whose answer was lost.
 func newHistory(seed int64, entries int) *history.History {
 	l := &queue{rng: rand.New(rand.NewSource(seed)), h: &history.History{}, unseen: map[uint64]bool{}}
 	for range entries {
@@ -82,7 +82,7 @@ func (l *queue) command(op history.Op) {
 		return
 	case len(claimed) == 0:
 		return
-	case n == 7: // its lease ends, and nobody is told
+	case n == 7: // its lease ends, without an answer
 		t := claimed[l.rng.Intn(len(claimed))]
 		l.tell(t, t.Token, t.Worker, "lease_expired", "requeued")
 		t.Status, t.Token, t.Worker = "pending", 0, ""
@@ -130,7 +130,7 @@ func (l *queue) claim(op history.Op) {
 	t.Status, t.Token, t.Worker = "claimed", l.token, op.Worker
 	t.Attempts++
 	l.tell(t, t.Token, t.Worker, "claimed")
-	if l.rng.Intn(12) == 0 { // nobody gets the answer
+	if l.rng.Intn(12) == 0 { // the answer is lost
 		op.Outcome, op.Index, op.Code = history.Unknown, 0, "no_answer"
 		l.unseen[t.Token] = true
 		l.add(op)

@@ -8,11 +8,12 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// The model of one task: what the contract says its calls do, one at a time.
-// What no call asks for may happen before any call: a lease ends, a claim
-// whose answer nobody got takes the task, and a parent ends with its steps.
+// The model of one task applies the contract's calls one at a time. Before any call, things that no
+// call asks for may happen: a lease ends, a claim whose answer was lost takes the task, or a parent
+// ends with its steps.
 
-// Statuses of a task: those that answers show, and what it is before and after these.
+// Statuses of a task: those in answers, and two for a task before its submit and after its
+// deletion.
 const (
 	statusNone      = "" // not submitted
 	statusDeleted   = "deleted"
@@ -30,74 +31,75 @@ func hasEnded(status string) bool {
 	return status == statusCompleted || status == statusFailed || status == statusCancelled
 }
 
-// expired and retried are how a claim ends without a call by its holder.
+// expired and retried are ends of a claim without a call by its holder.
 const (
 	expired history.Kind = "expired"
 	retried history.Kind = "retried"
 )
 
-// state is what the model knows of a task.
+// state is the state of the task in the model.
 type state struct {
 	status   string
 	token    uint64 // highest seen, 0 = none yet
 	attempts int32
-	// unseen says that whoever holds the claim never got its answer: the token
-	// is higher than token, and no call can carry it.
+	// unseen says that the holder of the claim never got its answer: its token is above token, and
+	// no call can send it.
 	unseen bool
-	// untold says that nobody got the claim's answer, though a read may have shown its token.
+	// untold says that the claim's answer was lost, though a read may have shown its token.
 	untold bool
-	cancel bool  // the claimed task is to be cancelled when its claim ends without a complete
-	hidden int32 // claims of that kind so far
+	cancel bool  // the claimed task becomes cancelled when its claim ends, unless by a complete
+	hidden int32 // unseen claims so far
 
 	// How the last claim that is over ended, and its token.
 	lastKind  history.Kind
 	lastToken uint64
 
-	result string // as far as an answer or a call said
-	// Of a parent that has ended: who ended it ("" = it ended by itself), if told.
+	result string // if an answer or a call shows it
+	// Of an ended parent: the processor that ended it, if an answer says so ("" if it ended by
+	// itself).
 	by   string
 	told bool
 }
 
-// limits are what a task's model needs to know of its history.
+// limits holds the facts about a task that its model needs.
 type limits struct {
 	maxAttempts  int32 // 0 = no limit
-	unlimitedToo bool  // the limit is not certain: both are possible
+	unlimitedToo bool  // the limit is not certain, so both are possible
 	hiddenMax    int32
 	step         stepLimits
 	parent, auto bool // it has steps; it ends by itself
 }
 
-// stepLimits are what may happen to a step because of its parent or of other
-// steps, at any time: no call names it.
+// stepLimits says what may happen to a step at any time, without a call, because of its parent or
+// other steps.
 type stepLimits struct {
 	is        bool
-	depends   bool // it begins as blocked
+	depends   bool // it starts as blocked
 	cancelled bool // with others
 	retried   bool // with its parent
 	deleted   bool // with its parent
 }
 
-// call is one op, or several folded into one, as the model sees it.
+// call is one op, or several combined into one.
 type call struct {
 	kind     history.Kind
 	token    uint64
 	outcome  history.Outcome
 	code     string
 	repeated bool
-	attempts int32         // answered by a claim, -1 = not said
-	seen     *history.Task // of a read, or of how a parent ended
-	worker   string        // who asks
-	result   string        // sent
-	goal     string        // of a finalize
+	attempts int32         // in a claim's answer, -1 if absent
+	seen     *history.Task // in the answer of a read, or of the end of a parent
+	worker   string        // the caller
+	result   string        // in the call
+	goal     string        // of a finalization
 	op       int           // -1 = the final state
-	// many says that the call acts on all tasks that are there, those of status only if
-	// that is not "", and leaves alone what its own kind would refuse.
+	// many says that the call acts on all existing tasks, or on those with the status only if that
+	// is not "", and skips a task for which a single call would be refused.
 	many bool
 	only string
 }
 
-// model returns porcupine's form of the model.
+// model returns the model in porcupine's form.
 func (l limits) model() porcupine.Model {
 	m := porcupine.NondeterministicModel{
 		Init: func() []any { return []any{state{}} },
@@ -116,7 +118,7 @@ func (l limits) model() porcupine.Model {
 	return m.ToModel()
 }
 
-// unasked returns s and all that may become of it without a call.
+// unasked returns s and every state that may follow from it without a call.
 func (l limits) unasked(s state) []state {
 	all := []state{s}
 	for i := 0; i < len(all); i++ {
@@ -139,7 +141,7 @@ func (l limits) unaskedOnce(s state) []state {
 	return l.unaskedOfTask(s)
 }
 
-// unaskedOfParent returns what steps may make of their parent.
+// unaskedOfParent returns the states of a parent that its steps may cause.
 func unaskedOfParent(s state) (next []state) {
 	if s.status != statusRunning {
 		return nil
@@ -151,7 +153,7 @@ func unaskedOfParent(s state) (next []state) {
 	return next
 }
 
-// unaskedOfStep returns what others may make of a step.
+// unaskedOfStep returns the states of a step that its parent or other steps may cause.
 func (l limits) unaskedOfStep(s state) (next []state) {
 	to := func(p string) {
 		after := s
@@ -182,7 +184,7 @@ func (l limits) unaskedOfTask(s state) []state {
 	switch {
 	case s.status == statusClaimed:
 		next := l.attemptOver(s, expired)
-		if s.untold { // the leader may also give back what it could not answer
+		if s.untold { // the leader may also give back a claim that it could not answer
 			next = append(next, l.letGo(s, history.Release)...)
 		}
 		return next
@@ -195,8 +197,7 @@ func (l limits) unaskedOfTask(s state) []state {
 	return nil
 }
 
-// attemptOver returns the status of a claimed task whose attempt ended
-// without success.
+// attemptOver returns the states of a claimed task after its attempt ended without success.
 func (l limits) attemptOver(s state, how history.Kind) []state {
 	if s.cancel {
 		return []state{s.end(how, statusCancelled)}
@@ -212,7 +213,7 @@ func (l limits) attemptOver(s state, how history.Kind) []state {
 	default:
 		all = []state{failed}
 	}
-	if l.step.cancelled { // its cancel had been asked for
+	if l.step.cancelled { // its cancellation was requested
 		all = append(all, s.end(how, statusCancelled))
 	}
 	return all
@@ -229,13 +230,13 @@ func (s state) end(how history.Kind, to string) state {
 	return s
 }
 
-// letGo ends the current claim as one that was not counted.
+// letGo ends the current claim without counting the attempt.
 func (l limits) letGo(s state, how history.Kind) []state {
 	s.attempts--
 	if s.cancel {
 		return []state{s.end(how, statusCancelled)}
 	}
-	if l.step.cancelled { // its cancel had been asked for
+	if l.step.cancelled { // its cancellation was requested
 		return []state{s.end(how, statusPending), s.end(how, statusCancelled)}
 	}
 	return []state{s.end(how, statusPending)}
@@ -246,8 +247,8 @@ func (s state) heldBy(token uint64) bool {
 	return s.status == statusClaimed && !s.unseen && s.token == token
 }
 
-// apply returns the states that c may lead to from s, none if c cannot have
-// been answered so in s. A call of unknown outcome may also have done nothing.
+// apply returns the states after c in s, none if c cannot have had its answer in s. A call of
+// unknown outcome may also have done nothing.
 func (l limits) apply(s state, c *call) []state {
 	switch c.outcome {
 	case history.OK:
@@ -264,7 +265,7 @@ func (l limits) apply(s state, c *call) []state {
 	}
 }
 
-// done returns the states that c leads to when it is done in s.
+// done returns the states after c took effect in s.
 func (l limits) done(s state, c *call) []state {
 	if c.many {
 		return l.acted(s, c)
@@ -306,7 +307,8 @@ func (l limits) done(s state, c *call) []state {
 	return nil
 }
 
-// finalized returns the states after a finalize. One that did nothing tells of the end.
+// finalized returns the states after a finalization. One that did nothing shows how the parent
+// ended.
 func (l limits) finalized(s state, c *call) []state {
 	switch {
 	case c.repeated && s.status == statusDeleted:
@@ -318,7 +320,7 @@ func (l limits) finalized(s state, c *call) []state {
 	}
 	s.status = c.goal
 	s.by, s.told, s.result = c.worker, true, c.result
-	if c.seen == nil { // of unknown outcome
+	if c.seen == nil { // its outcome is unknown
 		return []state{s}
 	}
 	return l.shown(s, c.seen)
@@ -350,7 +352,7 @@ func (l limits) retried(s state, c *call) []state {
 		return []state{s.end(retried, statusCancelled)}
 	case s.status == statusClaimed:
 		after := []state{s.end(retried, statusPending)}
-		if l.step.cancelled { // its cancel had been asked for
+		if l.step.cancelled { // its cancellation was requested
 			after = append(after, s.end(retried, statusCancelled))
 		}
 		return after
@@ -358,7 +360,7 @@ func (l limits) retried(s state, c *call) []state {
 	return nil
 }
 
-// acted returns the states after an action on many, of which the task is one.
+// acted returns the states of this task after an action on many tasks.
 func (l limits) acted(s state, c *call) []state {
 	if s.status == statusNone || c.only != statusNone && s.status != c.only {
 		return []state{s}
@@ -366,8 +368,8 @@ func (l limits) acted(s state, c *call) []state {
 	alone := *c
 	alone.many = false
 	after := l.done(s, &alone)
-	// It has no attempts left, perhaps, or waits for its time: then it is shown as pending
-	// here, and is not for a filter.
+	// The task may have no attempts left, or wait for its time. The model has it as pending then,
+	// but the filter may not match it.
 	if perhaps := c.kind == history.Retry && l.maxAttempts > 0 || c.only == statusPending; len(after) == 0 || perhaps {
 		after = append(after, s)
 	}
@@ -382,7 +384,7 @@ func (s state) cancelled(c *call) []state {
 			return []state{s}
 		}
 		return nil
-	case s.status == statusRunning: // it is over when its claimed steps are
+	case s.status == statusRunning: // it ends once its claimed steps have ended
 		return []state{s}
 	case s.status == statusPending, s.status == statusBlocked:
 		s.status = statusCancelled
@@ -401,7 +403,7 @@ func (s state) claimed(c *call) []state {
 	}
 	s.status = statusClaimed
 	s.attempts++
-	if c.token == 0 { // of unknown outcome: nobody was told the token
+	if c.token == 0 { // the outcome is unknown, so no caller has the token
 		s.unseen, s.untold = true, true
 		return []state{s}
 	}
@@ -434,7 +436,7 @@ func (l limits) settled(s state, c *call) []state {
 	}
 }
 
-// shown returns the state if it can be shown so, with what is learnt of it.
+// shown returns the state with what seen adds to it, or none if seen contradicts it.
 func (l limits) shown(s state, seen *history.Task) []state {
 	p := seen.Status
 	if p != s.status || seen.Attempts != s.attempts || seen.Result != "" && s.result != "" && seen.Result != s.result {
@@ -451,12 +453,12 @@ func (l limits) shown(s state, seen *history.Task) []state {
 		return []state{s}
 	}
 	switch {
-	case p == statusClaimed && seen.ParentID == 0 && seen.Cancelling != s.cancel: // others may ask for that of a step
+	case p == statusClaimed && seen.ParentID == 0 && seen.Cancelling != s.cancel: // other steps may have requested the cancellation of a step
 		return nil
 	case p == statusPending, p == statusBlocked, p == statusCancelled && seen.Token == 0:
 		// A pending task has no token.
 	case s.unseen && seen.Token > s.token, (p == statusFailed || p == statusCancelled) && s.hidden > 0 && seen.Token >= s.token:
-		s.token, s.unseen = seen.Token, false // an unseen claim is seen after all
+		s.token, s.unseen = seen.Token, false // the unseen claim is seen now
 	case s.unseen:
 		return nil
 	case seen.Token != s.token:
@@ -465,9 +467,9 @@ func (l limits) shown(s state, seen *history.Task) []state {
 	return []state{s}
 }
 
-// refusals are the codes of refusals that say anything about the task's state, and the statuses
-// in which they are right. The others (no leader, overloaded, a malformed request, ...) say only
-// that nothing was done.
+// refusals maps the codes of refusals that say something about the task to the statuses in which
+// they are right. Other refusals (no leader, overloaded, a malformed request, ...) only say that
+// nothing was done.
 var refusals = map[string][]string{
 	"task_not_found":       {statusNone, statusDeleted},
 	"task_completed":       {statusCompleted},
@@ -480,14 +482,14 @@ var refusals = map[string][]string{
 	codeWrongWorker:        {statusClaimed},
 }
 
-// Refusals that say of a claimed task that the claim is another one.
+// Refusals that say that the task is claimed with another token.
 const (
 	codeStaleClaim  = "stale_claim"
 	codeWrongWorker = "wrong_worker"
 )
 
-// refuses reports whether c can be refused in s with its code. Refusals that
-// say nothing of the task never get here.
+// refuses reports whether c can be refused with its code in s. The caller passes only refusals that
+// say something about the task.
 func (s state) refuses(c *call) bool {
 	another := c.code == codeStaleClaim || c.code == codeWrongWorker
 	return slices.Contains(refusals[c.code], s.status) && !(another && s.heldBy(c.token))

@@ -8,17 +8,17 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// What reads take in the rushes says something of the turns of keys if there are so many of them,
-// in the crowd and beside it. A read of the crowd waits for half of the crowd and more, one beside
-// it for some two reads, if keys take turns; else it takes as long. Other work on the machine makes
-// both longer, so that they have been seen to differ by a quarter only.
+// With this number of reads, their times show whether keys take turns. A read by the crowd waits
+// for at least half of the crowd. A read with another key waits for about two reads if keys
+// take turns, else as long as the crowd's. Other work on the machine lengthens both, so that the
+// two have differed by only a quarter.
 const (
 	crowdMin, aloneMin = 50, 15
 	aloneMax           = 0.85 // of a read of the crowd
 )
 
-// turns checks that reads by a key of its own did not wait for those of many with another key, in
-// the rushes in which nothing was done to the nodes. It returns how long each of them took.
+// turns checks that reads with another key did not wait for the many reads with another key,
+// in rushes without faults. It returns the median time of both.
 func turns(h *history.History, p *Part) (crowd, alone time.Duration) {
 	var all history.Rush
 	for _, r := range h.Run.Neighbours.Rushes {
@@ -34,7 +34,7 @@ func turns(h *history.History, p *Part) (crowd, alone time.Duration) {
 	return crowd, alone
 }
 
-// median returns the median, 0 of none.
+// median returns the median, 0 for an empty list.
 func median(all []int64) time.Duration {
 	if len(all) == 0 {
 		return 0
@@ -43,7 +43,7 @@ func median(all []int64) time.Duration {
 	return time.Duration(all[len(all)/2]).Round(100 * time.Microsecond)
 }
 
-// faultBetween reports whether a fault was under way at any time from then to then.
+// faultBetween reports whether a fault was active at any time between from and to.
 func faultBetween(h *history.History, from, to int64) bool {
 	for i := range h.Events {
 		if e := &h.Events[i]; e.Kind == history.Injected && e.At <= to && h.Over(i, never) >= from {
@@ -53,11 +53,11 @@ func faultBetween(h *history.History, from, to int64) bool {
 	return false
 }
 
-// readers checks what heavy reads were answered, and that they took no leader away: other work on
-// the machine may.
+// readers checks the answers to heavy reads, and that heavy reads did not cost a leader its place.
+// Other work on the machine may do that.
 func readers(h *history.History) Part {
 	p := Part{Name: "readers"}
-	first := int64(never) // fault
+	first := int64(never) // start of the first fault
 	for i := range h.Events {
 		e := &h.Events[i]
 		switch e.Kind {
@@ -92,7 +92,7 @@ func readers(h *history.History) Part {
 	return p
 }
 
-// tenants checks that no answer to a tenant had a mark of another caller.
+// tenants checks that no answer to a tenant contained a mark of another caller.
 func tenants(h *history.History) Part {
 	p := Part{Name: "tenants"}
 	for i := range h.Events {

@@ -7,16 +7,16 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// How soon after a fault is over the cluster must be itself again.
+// Bounds on the time in which the cluster recovers after a fault.
 const (
 	leaderMax   = 5 * time.Second
 	progressMax = 10 * time.Second
 	levelMax    = 30 * time.Second
-	sharedTimes = 3 // as long, on a machine that does other work
+	sharedTimes = 3 // times as long on a machine that does other work
 )
 
-// recovery checks that after each fault there was a leader, progress, and that
-// all nodes drew level, in time. A fault that began meanwhile excuses.
+// recovery checks that after each fault, in time, there was a leader, a change was acknowledged,
+// and all nodes caught up. A fault that began in the meantime is an excuse.
 func recovery(h *history.History) Part {
 	p := Part{Name: "recovery"}
 	if h.Run.Failed != "" {
@@ -56,7 +56,7 @@ func recovery(h *history.History) Part {
 	return p
 }
 
-// active reports whether a fault was under way just after at.
+// active reports whether a fault was active just after at.
 func active(h *history.History, at int64) bool {
 	count := 0
 	for i := range h.Events {
@@ -67,8 +67,8 @@ func active(h *history.History, at int64) bool {
 	return count > 0
 }
 
-// nextFault returns when the next fault began, or when the load ended: from
-// then on nothing is asked of the cluster.
+// nextFault returns the start of the next fault or the end of the load. From then on nothing is
+// required of the cluster.
 func nextFault(h *history.History, at int64) int64 {
 	for i := range h.Events {
 		if e := &h.Events[i]; e.At > at && e.Kind == history.Injected {
@@ -78,7 +78,7 @@ func nextFault(h *history.History, at int64) int64 {
 	return int64(lastReturn(h)) + int64(levelMax)
 }
 
-// leaderAt returns when, from at on, a node led, until if none did before.
+// leaderAt returns the first time from at on with a leader, or until if there was no leader before it.
 func leaderAt(h *history.History, at, until int64) int64 {
 	for i := range h.Samples {
 		if s := &h.Samples[i]; s.At >= at && s.Leads {
@@ -88,7 +88,7 @@ func leaderAt(h *history.History, at, until int64) int64 {
 	return until
 }
 
-// progressAt returns when a change was acknowledged that was asked for from at on.
+// progressAt returns when the first change that was sent after at was acknowledged.
 func progressAt(h *history.History, at, until int64) int64 {
 	first := until
 	for i := range h.Ops {
@@ -99,7 +99,7 @@ func progressAt(h *history.History, at, until int64) int64 {
 	return first
 }
 
-// levelAt returns when every node had reached what was the highest index at at.
+// levelAt returns when every node had reached the index that was the highest one at at.
 func levelAt(h *history.History, at, until int64) int64 {
 	highest := uint64(0)
 	nodes := map[string]bool{} // those not yet level

@@ -6,8 +6,8 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// The answer to a repeated claim shows the claim's own token, and the task as
-// it is now: claimed by somebody else, with one more attempt.
+// The answer to a repeated claim shows the claim's own token, and the
+// current task: claimed by somebody else, with one more attempt.
 func TestCheck_repeatAfterTheClaimHasEnded(t *testing.T) {
 	t.Parallel()
 	claimedAnew := func(token uint64) *history.Task {

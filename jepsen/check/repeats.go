@@ -8,8 +8,8 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// checkKeys checks that all answers about one idempotency key name one task,
-// and that it was created once. A key is free again once its task was deleted.
+// checkKeys checks that all answers for one idempotency key name one task, which was created once.
+// A key may be used again once its task was deleted.
 func (c *checker) checkKeys() {
 	for _, name := range slices.Sorted(maps.Keys(c.keys)) {
 		k := c.keys[name]
@@ -37,8 +37,8 @@ func (c *checker) checkKeys() {
 	}
 }
 
-// checkSent checks that answers and the state at the end show each task with what it was
-// submitted with, and that an answer is about the task that was asked for.
+// checkSent checks that answers and the final state show each task as submitted, and that an
+// answer is for the task that the call named.
 func (c *checker) checkSent() {
 	look := func(seen *history.Task, op int) {
 		sent := cmp.Or(c.keys[seen.Key], &key{}).sent
@@ -64,13 +64,12 @@ func (c *checker) checkSent() {
 	}
 }
 
-// mayBeDeleted reports whether anybody may have deleted the task, or its parent.
+// mayBeDeleted reports whether a call may have deleted the task or its parent.
 func (x *index) mayBeDeleted(t *task) bool {
 	return x.mayHave(t, history.Delete) || t.parentID != 0 && x.mayHave(x.tasks[t.parentID], history.Delete)
 }
 
-// checkUnsubmitted checks that every task that an answer or the final state
-// shows was submitted.
+// checkUnsubmitted checks that every task in an answer or in the final state was submitted.
 func (c *checker) checkUnsubmitted() {
 	for _, id := range c.ids {
 		if t := c.tasks[id]; t.submit == nil && c.exists(t) && !c.ofHidden(t) {
@@ -79,13 +78,12 @@ func (c *checker) checkUnsubmitted() {
 	}
 }
 
-// exists reports whether anything shows that the task was there.
+// exists reports whether an answer or the final state shows the task.
 func (c *checker) exists(t *task) bool {
 	return t.final != nil || slices.ContainsFunc(t.ops, func(i int) bool { return c.ops[i].Outcome == history.OK })
 }
 
-// checkRepeats checks that every answer to one claim_request_id names the
-// same tasks and tokens.
+// checkRepeats checks that all answers to one claim_request_id name the same tasks and tokens.
 func (c *checker) checkRepeats() {
 	type taken struct{ task, token uint64 }
 	for _, id := range slices.Sorted(maps.Keys(c.requests)) {

@@ -10,79 +10,79 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// Rule names what a violation broke.
+// Rule names the rule that a violation broke.
 type Rule string
 
-// The rules of what was answered.
+// The rules for answers.
 const (
 	RuleKey         Rule = "key"         // one key, one task
-	RuleUnsubmitted Rule = "unsubmitted" // a task that nobody submitted
-	RuleSent        Rule = "sent"        // a task is what was submitted
+	RuleUnsubmitted Rule = "unsubmitted" // every task was submitted
+	RuleSent        Rule = "sent"        // a task keeps what it was submitted with
 	RuleRepeat      Rule = "repeat"      // a repeat gets the first answer
-	RuleOverlap     Rule = "overlap"     // claims of one task do not overlap
+	RuleOverlap     Rule = "overlap"     // claims of one task never overlap
 	RuleLeaseEarly  Rule = "lease-early" // a lease never ends early
 	RuleLate        Rule = "lease-late"  // an ended lease is requeued in time
 	RuleDelay       Rule = "delay-early" // no claim before the task's time
-	RuleWait        Rule = "wait-early"  // a read that waits does, or shows the end
-	RuleUnfinished  Rule = "unfinished"  // after draining, all have ended
-	RuleFinalizers  Rule = "finalizers"  // one processor at a time has a parent
+	RuleWait        Rule = "wait-early"  // a read that waits for the end does so
+	RuleUnfinished  Rule = "unfinished"  // after a drain, all tasks have ended
+	RuleFinalizers  Rule = "finalizers"  // one processor at a time holds a parent
 )
 
-// The rules of the log indexes that answers carry.
+// The rules for the log indexes in answers.
 const (
 	RuleIndex Rule = "index"       // every answer carries its index
 	RuleTime  Rule = "index-time"  // indexes keep real time
 	RuleOrder Rule = "index-order" // the log's order explains the answers about a task
 )
 
-// The rules of the trail.
+// The rules for the trail.
 const (
 	RuleTrailOrder   Rule = "trail-order"   // places, ids and tokens grow, the calendar does not go back
 	RuleTrailLife    Rule = "trail-life"    // the events of a task are one life
-	RuleTrailAcked   Rule = "trail-acked"   // what was acknowledged has its event, once
-	RuleTrailUnasked Rule = "trail-unasked" // what nobody asked for has none
-	RuleTrailWhole   Rule = "trail-whole"   // what is one step is done in one entry, or not at all
+	RuleTrailAcked   Rule = "trail-acked"   // an acknowledged change has its event, once
+	RuleTrailUnasked Rule = "trail-unasked" // every event has a call that asked for it
+	RuleTrailWhole   Rule = "trail-whole"   // an atomic call is applied in one entry, or has no effect
 	RuleGroup        Rule = "group"         // claims of one group do not overlap
-	RuleLimit        Rule = "max-claimed"   // no more claims of a type live than it allows
-	RuleTrailPaused  Rule = "trail-paused"  // no claim takes a task of a paused type
-	RuleTrailActs    Rule = "trail-acts"    // an action on many changed as many as it says
+	RuleLimit        Rule = "max-claimed"   // a type never has more live claims than its limit
+	RuleTrailPaused  Rule = "trail-paused"  // only a claim by id takes a task of a paused type
+	RuleTrailActs    Rule = "trail-acts"    // an action on many tasks changed as many as it says
 	RuleTrailSteps   Rule = "trail-steps"   // steps wait for each other, and their parent for all of them
-	RuleSlots        Rule = "slots"         // a schedule goes on while the log does
-	RuleChoice       Rule = "choice"        // a claim takes the first task that it can
-	RuleNone         Rule = "no-task"       // "no task" only when there is none
-	RuleShown        Rule = "shown"         // reads and lists show what there is
-	RuleList         Rule = "list"          // lists are in order, and leave out nothing
+	RuleSlots        Rule = "slots"         // a schedule continues while the log does
+	RuleChoice       Rule = "choice"        // a claim takes the first task that it may
+	RuleNone         Rule = "no-task"       // "no task" is answered only if there is no task
+	RuleShown        Rule = "shown"         // reads and lists show the state
+	RuleList         Rule = "list"          // lists are in order and complete
 )
 
-// The rules of the whole run.
+// The rules for the run as a whole.
 const (
 	RuleRecovery   Rule = "recovery"    // the cluster recovers in time
-	RuleEqual      Rule = "equal"       // all nodes hold the same
-	RuleTrailEqual Rule = "trail-equal" // and tell the same trail
-	RuleExit       Rule = "exit"        // no process ends by itself
+	RuleEqual      Rule = "equal"       // all nodes have the same state
+	RuleTrailEqual Rule = "trail-equal" // all nodes have the same trail
+	RuleExit       Rule = "exit"        // no process exits by itself
 	RuleBounds     Rule = "bounds"      // memory, files and goroutines are bounded
-	RuleInternal   Rule = "internal"    // no answer is a bug's
-	RuleReads      Rule = "reads"       // heavy reads are answered, or refused by name
-	RuleKeeps      Rule = "keeps"       // the leader stays while nothing is done to the nodes
-	RuleTurns      Rule = "turns"       // who reads alone waits for few of those that crowd with another key
-	RuleBeside     Rule = "beside"      // no answer to a tenant has a mark of another caller
+	RuleInternal   Rule = "internal"    // no answer reports a bug of the server
+	RuleReads      Rule = "reads"       // heavy reads are answered or refused with a known code
+	RuleKeeps      Rule = "keeps"       // without faults the leader stays
+	RuleTurns      Rule = "turns"       // a lone reader does not wait for a crowd with another key
+	RuleBeside     Rule = "beside"      // no answer to a tenant has another caller's mark
 )
 
-// Violation is one thing that a correct queue would not have answered.
+// Violation is one answer or event that a correct queue would not produce.
 type Violation struct {
 	Rule Rule
-	Task uint64 // 0 = none in particular
+	Task uint64 // 0 = no particular task
 	Text string
 	Ops  []int // indexes into the history's ops
-	At   int64 // when it was seen, ns of the recorder's clock; 0: Ops tell
+	At   int64 // when it was seen, in ns of the recorder's clock; 0: the ops' own times
 }
 
-// Part is what one of the checks found.
+// Part is the result of one check.
 type Part struct {
 	Name string // of the check
-	// Summary says in a line what was looked at.
+	// Summary is one line on what the check looked at.
 	Summary string
-	// Violations are the first of ViolationCount.
+	// Violations has the first of ViolationCount violations.
 	Violations     []Violation
 	ViolationCount int
 	// Undecided are the tasks whose search for an order ran out of time.
@@ -92,7 +92,7 @@ type Part struct {
 // violationsMax bounds the violations that a part keeps. All are counted.
 const violationsMax = 100
 
-// OK reports whether the part found nothing, and left nothing undecided.
+// OK reports whether the part has no violation and no undecided task.
 func (p *Part) OK() bool { return p.ViolationCount == 0 && len(p.Undecided) == 0 }
 
 // Violate notes a violation by ops, those below 0 left out.

@@ -287,7 +287,7 @@ func (s *sim) handle(p int, claim history.Op) {
 	}
 }
 
-// settle is what the queue does on a complete, fail, release or extend.
+// settle applies a complete, fail, release or extend to the queue.
 func (s *sim) settle(op *history.Op) {
 	t := s.tasks[op.TaskID-1]
 	refuse := func(code string) { op.Outcome, op.Code = history.Failed, code }

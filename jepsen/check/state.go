@@ -8,19 +8,19 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// Bounds of a node under this load: many times what it needs, of memory twice its limit. Each heavy
-// reader may have a few of each more: a connection, and one by which it is passed on.
+// Bounds for a node under this load: many times what it needs, and for memory twice its limit. Each
+// heavy reader may use a few more connections: its own, and one that forwards it to the leader.
 const (
 	bytesMax      = 2 * history.MemoryLimit
 	filesMax      = 1000
 	goroutinesMax = 2000
-	// Once nobody calls any more.
+	// Bounds once the callers have stopped.
 	filesIdleMax      = 300
 	goroutinesIdleMax = 500
 	ofReader          = 4
 )
 
-// equality checks that all nodes hold the same tasks, and tell the same trail, at the end.
+// equality checks that all nodes have the same tasks and the same trail at the end.
 func equality(h *history.History) Part {
 	p := Part{Name: "equality"}
 	for i := range h.Dumps {
@@ -44,15 +44,15 @@ func equality(h *history.History) Part {
 	return p
 }
 
-// storageFailed is the exit code of a node whose disk fails: it ends at once
-// instead of trying again.
+// storageFailed is the exit code of a node whose disk fails. It exits at once instead of trying
+// again.
 const storageFailed = 70
 
-// startFailed is that of one that cannot start.
+// startFailed is the exit code of a node that cannot start.
 const startFailed = 1
 
-// processes checks that no process ended by itself, answered with a bug, or
-// grew without bound.
+// processes checks that no process exited by itself, answered with an internal error, or grew
+// without bound.
 func processes(h *history.History) Part {
 	p := Part{Name: "processes"}
 	for i := range h.Events {
@@ -99,9 +99,9 @@ func processes(h *history.History) Part {
 	return p
 }
 
-// exitCodes returns the exit codes with which a node may end itself after a fault of this
-// name: a disk that fails, hangs or is full ends it at once, and it does not start on a
-// full one, nor when its bytes have rotted, its folder was wiped, or it was removed.
+// exitCodes returns the codes with which a node may exit after a fault of this name. A disk that
+// fails, hangs or is full makes it exit at once. It also refuses to start on a full disk, with
+// rotted bytes, in a wiped folder, or once it was removed.
 func exitCodes(fault string) (all []int) {
 	for kind, codes := range map[string][]int{
 		"eio": {storageFailed}, "disk-hung": {storageFailed}, "disk-full": {storageFailed, startFailed}, "disk-rot": {storageFailed, startFailed},
@@ -114,8 +114,7 @@ func exitCodes(fault string) (all []int) {
 	return all
 }
 
-// excused reports whether a fault was injected before at that a node may end of with
-// this code.
+// excused reports whether a fault injected before at explains an exit with this code.
 func excused(h *history.History, code int, at int64) bool {
 	for i := range h.Events {
 		if e := &h.Events[i]; e.Kind == history.Injected && e.At <= at && slices.Contains(exitCodes(e.Fault), code) {

@@ -6,13 +6,14 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// delayMargin is how far the calendars of the nodes and the recorder's clock may
-// be apart while nobody sets a clock.
+// delayMargin is the largest difference between the calendars of the nodes and the recorder's clock
+// while no clock is set.
 const delayMargin = 100 * int64(time.Millisecond)
 
-// checkDelays checks that no claim was answered before the delay of the submit, since the first
-// call that may have made it, or of a release that was answered as done by that very call, can
-// have passed. It says nothing where clocks were set, nor of tasks that were perhaps retried.
+// checkDelays checks that no claim was answered before the delay of the submit had passed, counted
+// from the first call that may have submitted the task, nor before the delay of a release that was
+// acknowledged. It checks nothing in a run that sets clocks, and no task that may have been
+// retried.
 func (c *checker) checkDelays(t *task) {
 	if c.clocksSet || t.parent || c.mayHave(t, history.Retry) {
 		return
@@ -36,9 +37,8 @@ func (c *checker) checkDelays(t *task) {
 	}
 }
 
-// takeTime checks, by the calendar that the trail is told by, that no claim begins before the
-// delay of the task's submit or of a release has passed, and that no lease ends before what
-// its claim asked for has, whether or not anybody was answered.
+// takeTime checks by the trail's calendar, answered or not, that no claim begins before the delay
+// of the task's submit or of a release has passed, and that no lease ends early.
 func (c *trailChecker) takeTime(t *life, e *history.Told) {
 	begun, cl := c.told[end{"claimed", e.TaskID, e.Token}], t.claimOf(e.Token)
 	switch {
@@ -57,11 +57,11 @@ func (c *trailChecker) takeTime(t *life, e *history.Told) {
 	}
 }
 
-// waitMargin is how much sooner than it was asked to a node may look again at the task
-// whose end a read waits for: times are rounded where a wait is passed on.
+// waitMargin bounds how much earlier than asked a node may answer a read that waits for a task's end,
+// because forwarding a wait rounds its time.
 const waitMargin = 5 * int64(time.Millisecond)
 
-// checkWaits checks that a read that waits for the end of the task does.
+// checkWaits checks that a read that waits for a task's end really waits.
 func (c *checker) checkWaits(t *task) {
 	for i, op := range c.of(t, history.Get) {
 		if op.Return < earliest(op) {
@@ -71,8 +71,8 @@ func (c *checker) checkWaits(t *task) {
 	}
 }
 
-// earliest returns when op took effect at the earliest. A read that waits and shows a
-// task that has not ended looked at it when its time was over.
+// earliest returns the earliest time at which op took effect. A waiting read that shows a task that
+// has not ended looked at it when its time was over.
 func earliest(op *history.Op) int64 {
 	if op.Kind != history.Get || op.Outcome != history.OK || op.Stale || op.WaitMS == 0 || hasEnded(op.Seen.Status) {
 		return op.Call

@@ -7,71 +7,70 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// trailChecker goes through the trail once, event by event, and so knows at each what the
-// state is. It holds against it what the answers say.
+// trailChecker goes through the trail event by event and thus knows the state at each of them. It
+// compares the answers with it.
 type trailChecker struct {
 	*index
 	Part
 	lives map[uint64]*life
-	all   []*life               // in the order of their ids
+	all   []*life               // by id
 	told  map[end]*history.Told // events of claims, submits and deletes
 	deeds []deed                // in order
-	token uint64                // the last that was given out
-	id    uint64                // the last that was given to a task
+	token uint64                // the highest so far
+	id    uint64                // the highest id of a task so far
 
 	sights  []int                  // ops that show the state after an entry, by index
-	shows   map[end]int            // ops that show the state behind their own event
-	done    int                    // the op of these whose event was the last one, -1 = none
-	pending map[uint64]*life       // tasks that claims may take for certain
-	claims  map[end]int            // ops that took what comes first
-	limited map[string]bool        // types that were paused, or got a limit, at any time
-	changes map[uint64]*history.Op // by entry: what it changes of a type, nil if that is not certain
-	types   map[string]settings    // what is certain of them
-	crowds  map[crowd]int          // how many claims of them live
-	delays  map[uint64]int64       // by the token of the claim that a release ends: the least, in ms
-	ticking bool                   // there is the schedule that runs every second
-	idle    int64                  // ms in which the log went on and it did not
+	shows   map[end]int            // ops that show the state after their own event
+	done    int                    // the op in shows with the latest event, -1 = none
+	pending map[uint64]*life       // tasks that a claim certainly may take
+	claims  map[end]int            // ops that claimed the first task in order
+	limited map[string]bool        // types that were ever paused or limited
+	changes map[uint64]*history.Op // by entry: its change of a type, nil if not certain
+	types   map[string]settings    // their certain settings
+	crowds  map[crowd]int          // their live claims
+	delays  map[uint64]int64       // by the token of the claim that a release ends: the smallest delay, in ms
+	ticking bool                   // the schedule with a slot each second exists
+	idle    int64                  // ms in which the log went on without a slot of that schedule
 
-	answers, actions, chosen, shown int // how much was looked at
+	answers, actions, chosen, shown int // how many of each were checked
 }
 
-// settings are what is in force of a type: which event paused it, and how many of its claims
-// may live, 0 = nobody knows of a bound.
+// settings holds what is certain of a type: the event that paused it, and the bound on its live
+// claims, 0 if no bound is known.
 type settings struct {
 	paused *history.Told
 	most   int32
 }
 
-// crowd names tasks of which few may be claimed at a time: those of a group, or with group ""
-// all of the type.
+// crowd names tasks of which only some may be claimed at a time: those of a group or, with group
+// "", all of the type.
 type crowd struct{ kind, group string }
 
-// end names what is in the trail once at most: an event of a claim, or, with
-// token 0, of a task.
+// end names an event that the trail has at most once: of a claim or, with token 0, of a task.
 type end struct {
 	kind  string
 	task  uint64
 	token uint64
 }
 
-// life is what the trail has told of a task.
+// life is the state of a task by its events so far.
 type life struct {
 	*task
-	status     string // "" = it was deleted
+	status     string // "" = deleted
 	since      uint64 // the entry that gave it the status
-	waits      bool   // it is pending once its time has come, which is no event
-	until      int64  // no claim of it may begin before, by the calendar
+	waits      bool   // it becomes pending at its time, without an event
+	until      int64  // calendar time before which no claim may begin
 	attempts   int32
-	live, last uint64 // tokens: of the claim that lives, of the last one
-	lapsed     bool   // its last event is the end of a lease
-	cancelling bool   // the cancel of its claim was asked for
+	live, last uint64 // tokens of the live and of the latest claim
+	lapsed     bool   // its last event ended a lease
+	cancelling bool   // its cancellation was requested
 
-	// Of a parent: how often it was retried, and its events.
+	// Of a parent: the number of retries, and its events.
 	retried                     int
-	submitted, finalized, ended *history.Told // ended is nil while it runs
+	submitted, finalized, ended *history.Told // ended is nil until it has ended
 }
 
-// becomes says the status that an event gives to a task.
+// becomes maps an event to the status that the task has after it.
 var becomes = map[string]string{
 	"submitted": statusPending, "scheduled": statusPending, "requeued": statusPending, "retried": statusPending, "claimed": statusClaimed,
 	"completed": statusCompleted, "failed": statusFailed, "cancelled": statusCancelled, "deleted": "",
@@ -110,12 +109,12 @@ func checkTrail(x *index) *trailChecker {
 	return c
 }
 
-// fails notes a violation by an event.
+// fails records a violation that an event shows.
 func (c *trailChecker) fails(rule Rule, e *history.Told, format string, args ...any) {
 	c.Violate(rule, e.TaskID, nil, "%s: %s", fmt.Sprintf(format, args...), tell(e))
 }
 
-// checkOrder checks an event against the one before.
+// checkOrder checks an event against the previous one.
 func (c *trailChecker) checkOrder(before, e *history.Told) {
 	switch {
 	case e.Index < before.Index || e.Index == before.Index && e.Sub != before.Sub+1 || e.Index > before.Index && e.Sub != 0:
@@ -125,11 +124,11 @@ func (c *trailChecker) checkOrder(before, e *history.Told) {
 	}
 }
 
-// idleMax is how many ms the log may go on without a slot of the schedule that runs every
-// second. A gap between two events counts as idleStep at most: nothing may go on then.
+// idleMax bounds the ms for which the log may go on without a slot of the schedule that fires every second.
+// A gap between two events counts as at most idleStep, because the log may have been idle.
 const idleMax, idleStep = 10_000, 100
 
-// takeSlot checks that the schedule goes on.
+// takeSlot checks that the schedule continues.
 func (c *trailChecker) takeSlot(before, e *history.Told) {
 	c.idle += min(e.At-before.At, idleStep)
 	switch {
@@ -142,7 +141,7 @@ func (c *trailChecker) takeSlot(before, e *history.Told) {
 	}
 }
 
-// grow checks a number that is given out against the last one.
+// grow checks that a new number is above the last one.
 func (c *trailChecker) grow(last *uint64, n uint64, what string, e *history.Told) {
 	if n <= *last {
 		c.fails(RuleTrailOrder, e, "%s %d is given out after %d", what, n, *last)
@@ -150,7 +149,7 @@ func (c *trailChecker) grow(last *uint64, n uint64, what string, e *history.Told
 	*last = n
 }
 
-// take takes an event into the life of its task.
+// take applies an event to its task.
 func (c *trailChecker) take(e *history.Told) {
 	c.showDone(e)
 	if e.TaskID == 0 {
@@ -206,14 +205,14 @@ func (c *trailChecker) take(e *history.Told) {
 	}
 }
 
-// takeAct takes what was done to a type.
+// takeAct applies an event of a type.
 func (c *trailChecker) takeAct(e *history.Told) {
-	if name, _, _ := strings.Cut(e.Message, " "); e.Kind == "type_changed" { // whose key it was may follow
+	if name, _, _ := strings.Cut(e.Message, " "); e.Kind == "type_changed" { // the caller's key may follow
 		c.types[name] = c.changed(name, e)
 	}
 }
 
-// changed returns what is certain of a type once the event has changed it.
+// changed returns the certain settings of a type after the event.
 func (c *trailChecker) changed(name string, e *history.Told) settings {
 	switch op := c.changes[e.Index]; {
 	case op == nil || op.TaskType != name:
@@ -226,8 +225,8 @@ func (c *trailChecker) changed(name string, e *history.Told) settings {
 	return settings{most: c.types[name].most}
 }
 
-// takeCrowd counts the claim that began or ended among those of the task's group and type,
-// and checks that it may live beside them.
+// takeCrowd counts the claim that began or ended among those of the task's group and type, and
+// checks that the limits permit it.
 func (c *trailChecker) takeCrowd(t *life, e *history.Told) {
 	begun := 1
 	if t.live == 0 {
@@ -248,7 +247,7 @@ func (c *trailChecker) takeCrowd(t *life, e *history.Told) {
 	}
 }
 
-// takeClaim takes what an event of a task that is no parent says of its claims.
+// takeClaim applies an event about a claim of a task that is no parent.
 func (c *trailChecker) takeClaim(t *life, e *history.Told) {
 	lapsed := t.lapsed
 	t.lapsed = e.Kind == "lease_expired"
@@ -260,7 +259,7 @@ func (c *trailChecker) takeClaim(t *life, e *history.Told) {
 		t.live, t.last = e.Token, e.Token
 		t.attempts++
 	case "failed":
-		if !lapsed || e.Token != t.last { // else the last attempt's lease has ended
+		if !lapsed || e.Token != t.last { // otherwise the last attempt's lease has ended
 			c.endClaim(t, e)
 		}
 	case "completed", "lease_expired":
@@ -279,7 +278,7 @@ func (c *trailChecker) takeClaim(t *life, e *history.Told) {
 	}
 }
 
-// endClaim ends the claim that lives, which must be the event's.
+// endClaim ends the live claim, whose token the event must have.
 func (c *trailChecker) endClaim(t *life, e *history.Told) {
 	if t.live == 0 || t.live != e.Token {
 		c.fails(RuleTrailLife, e, "the claim that lives is %d", t.live)
@@ -287,7 +286,7 @@ func (c *trailChecker) endClaim(t *life, e *history.Told) {
 	t.live = 0
 }
 
-// note notes the event under what it is once at most.
+// note records an event that the trail may have once.
 func (c *trailChecker) note(t *life, e *history.Told) {
 	k := end{kind: e.Kind, task: e.TaskID}
 	switch e.Kind {

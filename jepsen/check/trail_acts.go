@@ -7,8 +7,8 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// deed is what a cancel, a retry or a delete did to a task, as far as can be told: not
-// the end of a claim whose cancel had been asked for.
+// deed is the effect of a cancel, a retry or a delete on a task, as far as the trail tells. The end
+// of a claim whose cancellation was requested is not counted.
 type deed struct {
 	action history.Kind
 	task   uint64
@@ -16,11 +16,11 @@ type deed struct {
 	told   *history.Told
 }
 
-// deeds are what the calls are told as.
+// deeds maps the events to the calls that cause them.
 var deeds = map[string]history.Kind{"cancel_requested": history.Cancel, "retried": history.Retry, "deleted": history.Delete}
 
-// noteDeed notes what the event of a task that is no parent tells of such a call, and what
-// it says of the claim that lives.
+// noteDeed records the event of such a call for a task that is no parent, and checks it against the
+// live claim.
 func (c *trailChecker) noteDeed(t *life, e *history.Told) {
 	action := deeds[e.Kind]
 	switch e.Kind {
@@ -33,7 +33,7 @@ func (c *trailChecker) noteDeed(t *life, e *history.Told) {
 		if !t.cancelling {
 			action = history.Cancel
 		}
-		// A retry of a claimed task whose cancel had been asked for ends the claim so.
+		// A retry of a claimed task whose cancellation was requested also ends the claim.
 		if byRetry := t.cancelling && t.live == e.Token; t.live != 0 && !byRetry {
 			c.fails(RuleTrailLife, e, "the claim %d lives", t.live)
 		}
@@ -50,12 +50,12 @@ func (c *trailChecker) noteDeed(t *life, e *history.Told) {
 	}
 }
 
-// checkActs checks that each action on many has made as many events as it says that it has
-// changed tasks, between the answer to the action before it and its own. What calls about
-// one task may have made counts or does not. One whose outcome is unknown may act at any
-// later time, so that those of its kind after it may find less, and others' events.
+// checkActs checks that each action on many tasks caused as many events as it reports changed
+// tasks, between the answer to the previous action and its own. Events that a call for one task may
+// have caused may or may not count. An action of unknown outcome may act at any later time, so that
+// later ones of its kind find fewer tasks and more events.
 func (c *trailChecker) checkActs() {
-	alone := map[deed]bool{} // asked for by a call about the task alone
+	alone := map[deed]bool{} // a call for the task alone asked for it
 	for _, op := range c.took(history.Cancel, history.Retry, history.Delete) {
 		alone[deed{action: op.Kind, task: op.TaskID}] = true
 	}
@@ -64,7 +64,7 @@ func (c *trailChecker) checkActs() {
 		acts = append(acts, i)
 	}
 	slices.SortStableFunc(acts, func(a, b int) int { return cmp.Compare(c.ops[a].Call, c.ops[b].Call) })
-	unknown := map[string]bool{} // actions of which an outcome is
+	unknown := map[string]bool{} // actions with an unknown outcome
 	before := uint64(0)
 	for _, i := range acts {
 		op := &c.ops[i]

@@ -7,14 +7,14 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// toldAs are what the calls are told as, once at most.
+// toldAs maps calls to events that the trail has at most once.
 var toldAs = map[history.Kind]string{
 	history.Submit: "submitted", history.Claim: "claimed", history.ClaimTask: "claimed", history.Complete: "completed",
 	history.Fail: "failed", history.Release: "released", history.Delete: "deleted", history.ClaimFinalization: "finalization_claimed",
 }
 
-// eventOf returns what the trail has of the call, once at most. ok is false if it
-// may have none.
+// eventOf names the event of the call that the trail has at most once. ok is false if there may be
+// no event.
 func eventOf(op *history.Op) (k end, ok bool) {
 	k = end{toldAs[op.Kind], op.TaskID, op.Token}
 	if op.Kind == history.Submit || op.Kind == history.Delete {
@@ -24,7 +24,7 @@ func eventOf(op *history.Op) (k end, ok bool) {
 	return k, k.kind != "" && op.TaskID != 0 && op.Token != 0
 }
 
-// checkAnswers looks for the event of each call that was acknowledged.
+// checkAnswers looks for the event of each acknowledged call.
 func (c *trailChecker) checkAnswers() {
 	done := map[deed]bool{}
 	for _, d := range c.deeds {
@@ -41,7 +41,7 @@ func (c *trailChecker) checkAnswers() {
 		case op.Kind == history.Finalize && op.Done:
 			c.answers++
 			c.checkFinalized(i, op)
-		case op.Repeated || c.known(op.TaskID).parent: // that of a parent that runs is told of its steps
+		case op.Repeated || c.known(op.TaskID).parent: // for a running parent the steps have the events
 		case op.Kind == history.Cancel, op.Kind == history.Retry && (op.Seen == nil || op.Seen.Status != statusCancelled):
 			c.answers++
 			if !done[deed{action: op.Kind, task: op.TaskID, index: op.Index}] {
@@ -51,7 +51,7 @@ func (c *trailChecker) checkAnswers() {
 	}
 }
 
-// checkAnswer holds an answer against its event. byClaim: it names a claim.
+// checkAnswer compares an answer with its event. byClaim says that it names a claim.
 func (c *trailChecker) checkAnswer(i int, op *history.Op, e *history.Told, byClaim bool) {
 	switch {
 	case e == nil:
@@ -65,22 +65,21 @@ func (c *trailChecker) checkAnswer(i int, op *history.Op, e *history.Told, byCla
 	}
 }
 
-// did reports whether the answer says that this call, and none before, did it.
+// did reports whether the answer says that this call, and not an earlier one, took effect.
 func did(op *history.Op) bool {
 	return op.Kind == history.Submit && op.Created || op.Kind != history.Submit && !op.Repeated
 }
 
-// checkUnasked looks for events of calls that nobody made, or that were all
-// refused.
+// checkUnasked looks for events without a call, or all of whose calls were refused.
 func (c *trailChecker) checkUnasked() {
 	asked := map[end]bool{}
-	unknown := map[string]bool{} // kinds of which an outcome is unknown, with the worker
-	deleted := map[string]bool{} // types whose tasks somebody may have deleted all at once
+	unknown := map[string]bool{} // kinds with an unknown outcome, with the worker
+	deleted := map[string]bool{} // types whose tasks a call may have deleted all at once
 	for _, op := range c.took() {
 		if k, ok := eventOf(op); ok {
 			asked[k] = true
 			if k.token == 0 {
-				for place := range c.known(op.TaskID).steps() { // they come and go with their parent
+				for place := range c.known(op.TaskID).steps() { // they are submitted and deleted with their parent
 					asked[end{kind: k.kind, task: op.TaskID + 1 + uint64(place)}] = true
 				}
 			}
@@ -105,13 +104,13 @@ func (c *trailChecker) checkUnasked() {
 			excused = c.finalizedBy(e)
 		case "failed":
 			excused = t.parent || c.expired(e)
-		case "released": // a claim whose caller has gone is given back
+		case "released": // the leader gives back a claim whose caller has gone
 			excused = !asked[end{"claimed", e.TaskID, e.Token}]
 		case "deleted":
 			k.token = 0
 			excused = deleted[t.kind] || t.kind == "" && len(deleted) > 0 || c.ofHidden(t) // with its parent
 		case "completed":
-			excused = t.parent // finalized, then: that is looked at
+			excused = t.parent // it was finalized, which is checked elsewhere
 		default:
 			continue
 		}
@@ -126,15 +125,15 @@ func (c *trailChecker) checkUnasked() {
 	}
 }
 
-// expired reports whether the event tells of a task that failed as its lease expired.
+// expired reports whether the task of the event failed because its lease expired.
 func (c *trailChecker) expired(e *history.Told) bool {
 	return e.Kind == "failed" && c.told[end{"lease_expired", e.TaskID, e.Token}] != nil
 }
 
-// checkWhole checks that the parts of a call that is one step were done in one entry, or
-// not at all, whatever was answered. That a refused one did nothing is another rule's.
+// checkWhole checks that the parts of an atomic call were applied in one entry or
+// not, with any answer. Another rule checks that a refused call did nothing.
 func (c *trailChecker) checkWhole() {
-	alone := map[end]bool{} // asked for by calls that are no step with others
+	alone := map[end]bool{} // asked for by calls outside of such a call
 	for _, op := range c.took() {
 		if k, ok := eventOf(op); ok && !op.Whole {
 			alone[k] = true
@@ -153,10 +152,10 @@ func (c *trailChecker) checkWhole() {
 	c.checkParts(call, alone)
 }
 
-// checkParts checks the ops of such a call.
+// checkParts checks the ops of one atomic call.
 func (c *trailChecker) checkParts(ops []int, alone map[end]bool) {
 	var first *history.Told
-	missing, unnamed := -1, 0 // one of the parts that the trail lacks; how many of them are submits
+	missing, unnamed := -1, 0 // a part without an event; how many of such parts are submits
 	for _, i := range ops {
 		asked := c.ops[i]
 		if k := c.keys[asked.Key]; asked.TaskID == 0 && k != nil {
@@ -167,17 +166,17 @@ func (c *trailChecker) checkParts(ops []int, alone map[end]bool) {
 		k, ok := eventOf(&asked)
 		e := c.told[k]
 		if e != nil && c.expired(e) {
-			e = nil // not of this call
+			e = nil // caused by another call
 		}
 		unsure := asked.Outcome == history.Unknown
 		switch {
-		case !ok && asked.Kind != history.Submit, (unsure || asked.Repeated) && alone[k]: // it may be of another call that asked for the same by itself
+		case !ok && asked.Kind != history.Submit, (unsure || asked.Repeated) && alone[k]: // another call may have asked for the same alone
 		case e == nil && unsure && c.final != nil:
 			missing = i
 			if asked.TaskID == 0 {
 				unnamed++
 			}
-		case e == nil: // other rules say what is missing
+		case e == nil: // other rules report a missing event
 		case first == nil:
 			first = e
 		case first.Index != e.Index:
@@ -189,8 +188,8 @@ func (c *trailChecker) checkParts(ops []int, alone map[end]bool) {
 	}
 }
 
-// submittedUnnamed returns how many tasks the entry submitted whose keys no answer has
-// shown, because they were deleted soon: each can be of any submit of unknown outcome.
+// submittedUnnamed returns how many tasks the entry submitted whose keys no answer shows, because
+// they were soon deleted. Each may come from any submit of unknown outcome.
 func (c *trailChecker) submittedUnnamed(index uint64) int {
 	count := 0
 	from, _ := slices.BinarySearchFunc(c.trail, index, func(e history.Told, index uint64) int { return cmp.Compare(e.Index, index) })

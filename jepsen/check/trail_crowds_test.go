@@ -6,8 +6,8 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// Claims of one group must not live together, nor more of a type than it allows; what
-// nobody knows for certain is no violation.
+// Claims of one group must not overlap, nor exceed a type's limit;
+// uncertain cases are no violation.
 func TestTrail_crowds(t *testing.T) {
 	t.Parallel()
 	told := func(index uint64, kind string, task, token uint64) history.Told {

@@ -2,7 +2,7 @@ package check
 
 import "github.com/claimq/claimq/jepsen/history"
 
-// step returns the step at the place, of which nothing is known before its submit.
+// step returns the step at the place, an empty one before its submit.
 func (c *trailChecker) step(parent *task, place int) *life {
 	id := parent.id + 1 + uint64(place)
 	if t := c.lives[id]; t != nil {
@@ -11,8 +11,7 @@ func (c *trailChecker) step(parent *task, place int) *life {
 	return &life{task: c.known(id), status: statusBlocked}
 }
 
-// blocked returns the first of the steps that the step depends on and that has not
-// completed, "" if there is none.
+// blocked returns the first dependency of the step that has not completed, "" if all have.
 func (c *trailChecker) blocked(t *task) string {
 	if t.parentID == 0 {
 		return ""
@@ -26,7 +25,7 @@ func (c *trailChecker) blocked(t *task) string {
 	return ""
 }
 
-// takeParent takes an event of a parent, which has no claims of workers.
+// takeParent applies an event of a parent, which workers never claim.
 func (c *trailChecker) takeParent(t *life, e *history.Told) {
 	switch e.Kind {
 	case "submitted", "cancel_requested":
@@ -49,7 +48,7 @@ func (c *trailChecker) takeParent(t *life, e *history.Told) {
 	}
 }
 
-// takeEnd takes the end of a parent.
+// takeEnd applies the end of a parent.
 func (c *trailChecker) takeEnd(t *life, e *history.Told) {
 	if t.ended != nil {
 		c.fails(RuleTrailSteps, e, "a parent ends twice, after %s", tell(t.ended))
@@ -66,8 +65,8 @@ func (c *trailChecker) takeEnd(t *life, e *history.Told) {
 	t.ended = e
 }
 
-// ownEnd returns how the parent ends once its steps have ended, "" if that is a processor's
-// choice, or not known.
+// ownEnd returns how the parent ends once its steps have ended, "" if a processor decides or if it
+// is not known.
 func (c *trailChecker) ownEnd(t *life) string {
 	if t.plan == nil || t.plan.ByClaim {
 		return ""
@@ -84,7 +83,7 @@ func (c *trailChecker) ownEnd(t *life) string {
 	return statusFailed
 }
 
-// open returns a step of the parent that has not ended, "" if there is none.
+// open returns a step of the parent that has not ended, "" if all have.
 func (c *trailChecker) open(t *life) string {
 	for place := range t.steps() {
 		if !hasEnded(c.step(t.task, place).status) {
@@ -94,7 +93,7 @@ func (c *trailChecker) open(t *life) string {
 	return ""
 }
 
-// steps returns the steps of the parent, none if no call says them.
+// steps returns the steps of the parent, none if no call shows them.
 func (t *task) steps() []history.Step {
 	if t.plan == nil {
 		return nil
@@ -102,7 +101,7 @@ func (t *task) steps() []history.Step {
 	return t.plan.Steps
 }
 
-// takeStep takes an event of a step, if the task is one.
+// takeStep applies an event of a step, if the task is one.
 func (c *trailChecker) takeStep(t *life, e *history.Told) {
 	parent := c.lives[t.parentID]
 	if parent == nil {
@@ -116,16 +115,16 @@ func (c *trailChecker) takeStep(t *life, e *history.Told) {
 	}
 }
 
-// checkFamilies checks what is left at the end: a parent that runs has steps to do, or
-// waits for its processor; all were submitted with their steps. Whose cancel was asked for
-// is claimed still, or cancelled.
+// checkFamilies checks the families at the end: a running parent has open steps or waits for its
+// processor, all steps were submitted with their parents, and a step whose cancellation was
+// requested is still claimed or cancelled.
 func (c *trailChecker) checkFamilies() {
 	for _, t := range c.all {
 		if t.cancelling && t.live == 0 {
 			c.Violate(RuleTrailLife, t.id, nil, "the cancel of task %d was asked for, and it is %q", t.id, t.status)
 		}
 		if t.plan == nil || t.submitted == nil {
-			continue // that its submit has no event is another rule's
+			continue // another rule reports a submit without an event
 		}
 		for place, s := range t.plan.Steps {
 			if e := c.step(t.task, place).submitted; e == nil || e.Index != t.submitted.Index || e.Sub < t.submitted.Sub+1+uint32(place) {
@@ -138,8 +137,7 @@ func (c *trailChecker) checkFamilies() {
 	}
 }
 
-// finalizedBy reports whether the event is of a parent that ended by itself, or
-// one that the processor was asked to end.
+// finalizedBy reports whether the parent of the event ended by itself or as a processor asked.
 func (c *trailChecker) finalizedBy(e *history.Told) bool {
 	t := c.known(e.TaskID)
 	byItself := t.plan == nil || !t.plan.ByClaim
@@ -160,7 +158,7 @@ func (c *trailChecker) checkFinalized(i int, op *history.Op) {
 	switch {
 	case t == nil || t.finalized == nil:
 		c.Violate(RuleTrailAcked, op.TaskID, []int{i}, "acknowledged, and the trail has no such event")
-	case t.retried > 0: // it may have been before that
+	case t.retried > 0: // it may have ended before that
 	case t.finalized.Worker != op.Worker || t.finalized.Message != op.Goal || op.Token != 0 && t.finalized.Token != op.Token || op.Index != 0 && op.Index != t.finalized.Index:
 		c.Violate(RuleTrailAcked, op.TaskID, []int{i}, "acknowledged to %s at index %d, and the trail says %s", op.Worker, op.Index, tell(t.finalized))
 	}

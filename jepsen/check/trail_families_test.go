@@ -95,7 +95,7 @@ func TestTrail_passesGoodFamilies(t *testing.T) {
 	if r := trailOf(h); !r.OK() || r.shown != 3 {
 		t.Errorf("%+v", r.Part)
 	}
-	// Nobody was answered: what the state at the end says is all that is known.
+	// No call was answered: only the state at the end is known.
 	h = families()
 	for i := range h.Ops {
 		op := &h.Ops[i]
@@ -115,7 +115,7 @@ func TestTrail_passesGoodFamilies(t *testing.T) {
 	if r := trailOf(h); !r.OK() || r.plans() != 2 {
 		t.Errorf("all outcomes unknown: %+v", r.Part)
 	}
-	// Nobody was answered about one of them, and no answer has its key.
+	// One of them was never answered, and no answer has its key.
 	h = families()
 	for i := range h.Ops {
 		if op := &h.Ops[i]; op.Kind == history.Submit && op.TaskID == 4 {

@@ -16,7 +16,7 @@ func TestTrail_paused(t *testing.T) {
 		paused  bool            // what it sets
 		kind    string          // whose
 		at      uint64          // its entry
-		resumed uint64          // the entry of the next change, which nobody was answered; 0 = none
+		resumed uint64          // the entry of the next change, which was not answered; 0 = none
 		claim   history.Kind
 		ok      bool
 	}{

@@ -7,10 +7,10 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// findSights finds what the state is held against: the reads and lists, the claims that
-// took what comes first or say that there is nothing (more), and what was set of types.
+// findSights finds the ops to compare with the state: reads and lists, claims that took the first task or found no
+// more tasks, and changes of types.
 func (c *trailChecker) findSights() {
-	taken := 0 // by the claim so far
+	taken := 0 // by the current claim so far
 	for i := range c.ops {
 		op := &c.ops[i]
 		if op.Kind == history.SetType && op.Outcome != history.Failed {
@@ -21,8 +21,8 @@ func (c *trailChecker) findSights() {
 			c.delays[op.Token] = op.DelayMS
 		}
 		if saysNoTask(op) && op.Index > 0 && op.WaitMS == 0 && !op.Repeated {
-			// One that waited and got nothing may have left a task to one before it. A repeat
-			// says what there was when it was first asked.
+			// A claim that waited and got nothing may have left a task to an earlier one. A repeat gets the first
+			// answer.
 			c.sights = append(c.sights, i)
 		}
 		if op.Outcome != history.OK || op.Index == 0 {
@@ -55,18 +55,17 @@ func (c *trailChecker) findSights() {
 	slices.SortStableFunc(c.sights, func(a, b int) int { return cmp.Compare(c.ops[a].Index, c.ops[b].Index) })
 }
 
-// shownBy are the events, with " at" behind them, of calls that no claim's token names.
+// shownBy lists the events, followed by " at", of calls without a claim's token.
 var shownBy = map[history.Kind][]string{history.Cancel: {"cancelled at", "cancel_requested at"}, history.Retry: {"retried at", "cancelled at"}}
 
-// asksOnly reports whether a cancel asked the holder of a claim: what ends the task in the same
-// entry is the end of that claim.
+// asksOnly reports whether a cancel asked the holder of a claim. An end of the task in the same entry is then the end
+// of that claim.
 func asksOnly(op *history.Op) bool {
 	return op.Kind == history.Cancel && op.Seen != nil && op.Seen.Status == statusClaimed
 }
 
-// showDone holds what the answer to the call shows whose event was the last one against the
-// state, unless next is told of the same call. Once that has given its task back, a cancel is
-// another's.
+// showDone compares the state with the answer to the call whose event was the latest, unless the next event belongs to
+// the same call. Once the call has given its task back, a cancel belongs to another call.
 func (c *trailChecker) showDone(next *history.Told) {
 	if c.done < 0 {
 		return
@@ -80,7 +79,7 @@ func (c *trailChecker) showDone(next *history.Told) {
 	c.done = -1
 }
 
-// noteChange notes which entry makes a change of a type, if one alone says so.
+// noteChange records which entry changes a type, if only one call can have caused it.
 func (c *trailChecker) noteChange(op *history.Op) {
 	_, another := c.changes[op.Index]
 	if c.changes[op.Index] = op; another || op.Outcome != history.OK {
@@ -88,7 +87,7 @@ func (c *trailChecker) noteChange(op *history.Op) {
 	}
 }
 
-// look holds what shows the state after an entry before index against it.
+// look compares the state with the ops that show it after an entry before index.
 func (c *trailChecker) look(index uint64) {
 	for ; len(c.sights) > 0 && c.ops[c.sights[0]].Index < index; c.sights = c.sights[1:] {
 		i := c.sights[0]
@@ -97,7 +96,7 @@ func (c *trailChecker) look(index uint64) {
 			c.checkShown(i, op, op.TaskID, op.Seen)
 		case history.List:
 			c.checkList(i, op)
-		default: // it may have been asked at any place in its entry
+		default: // it may have been applied at any place in its entry
 			if best := c.best(op, op.Index); best != nil {
 				c.Violate(RuleNone, best.id, []int{i}, "the claim got no task, or too few, at index %d, although task %d was pending from index %d on", op.Index, best.id, best.since)
 			}
@@ -105,7 +104,7 @@ func (c *trailChecker) look(index uint64) {
 	}
 }
 
-// checkShown checks that a read or list shows the task as it was.
+// checkShown checks that a read or list shows the task's state at its index.
 func (c *trailChecker) checkShown(i int, op *history.Op, id uint64, seen *history.Task) {
 	c.shown++
 	t := c.lives[id]
@@ -113,7 +112,7 @@ func (c *trailChecker) checkShown(i int, op *history.Op, id uint64, seen *histor
 		t = &life{task: c.known(id)}
 	}
 	status := c.statusOf(t)
-	if t.orphan() && seen.Status == statusBlocked && status == statusPending { // nobody knows what it depends on
+	if t.orphan() && seen.Status == statusBlocked && status == statusPending { // its dependencies are not known
 		return
 	}
 	worker := cmp.Or(c.told[end{"claimed", id, t.last}], &history.Told{}).Worker
@@ -123,7 +122,7 @@ func (c *trailChecker) checkShown(i int, op *history.Op, id uint64, seen *histor
 			id, seen.Status, seen.Token, seen.Worker, seen.Attempts, seen.Cancelling, op.Index, status, t.last, worker, t.attempts, t.cancelling)
 	}
 	for place, shown := range seen.Steps {
-		if shown == "scheduled" { // as it is called here, too
+		if shown == "scheduled" { // the checker uses the same name
 			shown = statusPending
 		}
 		if s := c.step(t.task, place); t.plan != nil && c.statusOf(s) != shown {
@@ -132,8 +131,7 @@ func (c *trailChecker) checkShown(i int, op *history.Op, id uint64, seen *histor
 	}
 }
 
-// statusOf returns the status as answers show it: of a task that waits for its time they
-// say that it is pending.
+// statusOf returns the status as answers show it. For them, a task that waits for its time is pending.
 func (c *trailChecker) statusOf(t *life) string {
 	switch {
 	case t.status != statusPending:
@@ -146,7 +144,7 @@ func (c *trailChecker) statusOf(t *life) string {
 	return statusPending
 }
 
-// checkList checks what the list shows, and that it leaves out nothing.
+// checkList checks the tasks in the list, and that none is missing.
 func (c *trailChecker) checkList(i int, op *history.Op) {
 	ordered := slices.IsSortedFunc(op.Listed, func(a, b history.Task) int {
 		if op.Desc {
@@ -175,11 +173,11 @@ func (c *trailChecker) checkList(i int, op *history.Op) {
 	}
 }
 
-// listLook is how many tasks a list has looked at, in its order, as of the index that it tells; of later
-// ones it tells as of a later index. It looks at 500: some may be tasks that nobody knows of.
+// listLook is the number of tasks that a list reads, in its order, as of the index in its answer. The others are read as of a
+// later index. A node reads 500, some of which the history may not know.
 const listLook = 450
 
-// firstLook returns what says whether a task is one of those.
+// firstLook returns a function that says whether a task is among the first listLook.
 func (c *trailChecker) firstLook(op *history.Op) func(id uint64) bool {
 	count := 0
 	for n := range c.all {
@@ -190,14 +188,14 @@ func (c *trailChecker) firstLook(op *history.Op) func(id uint64) bool {
 		if t.status != "" {
 			count++
 		}
-		if count > listLook && op.Kind == history.List { // nothing changes behind the end
+		if count > listLook && op.Kind == history.List { // after the end nothing changes
 			return func(id uint64) bool { return op.Desc && id > t.id || !op.Desc && id < t.id }
 		}
 	}
 	return func(uint64) bool { return true }
 }
 
-// page returns the tasks among which the op's page of a list chooses.
+// page returns the tasks from which the op's page of a list is taken.
 func (c *trailChecker) page(op *history.Op) []*life {
 	switch {
 	case !op.More:
@@ -213,7 +211,7 @@ func (c *trailChecker) page(op *history.Op) []*life {
 	return c.all[:n]
 }
 
-// checkPaused checks that a claim takes no task of a type that is paused, but by id.
+// checkPaused checks that only a claim by id takes a task of a paused type.
 func (c *trailChecker) checkPaused(t *life, e *history.Told) {
 	if p := c.types[t.kind].paused; p != nil && !c.mayHave(t.task, history.ClaimTask) {
 		c.fails(RuleTrailPaused, e, "the type %s was paused by %s, and no change of it comes before", t.kind, tell(p))
@@ -237,8 +235,8 @@ func (c *trailChecker) checkChoice(t *life, e *history.Told) {
 	}
 }
 
-// best returns the first of the tasks that the claim may take and that were certainly
-// pending before an entry, nil if there is none.
+// best returns the first task that the claim may take and that was certainly pending before the entry, nil if no
+// such task exists.
 func (c *trailChecker) best(op *history.Op, before uint64) *life {
 	var best *life
 	for _, t := range c.pending {
@@ -262,9 +260,9 @@ func comesFirst(op *history.Op, a, b *life) bool {
 	return a.id < b.id
 }
 
-// follow keeps the tasks that are certainly pending, and that every claim of their type
-// may take: not those that wait for their time, those that a group, or a limit or pause of
-// their type, may hold back, nor steps, whose type is not known before they are shown.
+// follow keeps the tasks that are certainly pending and open to every claim of their type. It leaves out those that
+// wait for their time, those that their group or their type's limit or pause may hold back, and steps, whose type is
+// not known before an answer shows it.
 func (c *trailChecker) follow(t *life) {
 	delete(c.pending, t.id)
 	if t.status == statusPending && !t.waits && !t.parent && !t.isStep() && t.kind != "" && t.group == "" && !c.limited[t.kind] {

@@ -7,7 +7,7 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// calendar is that of the first event.
+// calendar is the first event's.
 const calendar = 1_750_000_000_000
 
 // good is a run in which two workers do what they can: task 1 is released, its
@@ -83,7 +83,7 @@ func TestTrail_passesAGoodTrail(t *testing.T) {
 	if !r.OK() || r.answers != 13 || r.shown != 4 {
 		t.Errorf("%+v", r.Part)
 	}
-	// What nobody knows may be in the trail, or not.
+	// Unanswered calls may be in the trail, or not.
 	h = good()
 	for i := range h.Ops {
 		h.Ops[i].Outcome = history.Unknown
@@ -289,8 +289,8 @@ func TestTrail_missesEach(t *testing.T) {
 	}
 }
 
-// A claim without a request id that nobody was answered with may be given back; one that was
-// answered may not.
+// A claim without a request id may be given back if it was not answered,
+// otherwise not.
 func TestCheck_givenBack(t *testing.T) {
 	t.Parallel()
 	made := func(answered bool) *history.History {

@@ -7,8 +7,8 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// A complete and what it submits are told in one entry or not at all, also if nobody was
-// answered.
+// The events of a complete and its submits are in one entry, or missing, also if the call was
+// not answered.
 func TestTrail_whole(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -18,7 +18,7 @@ func TestTrail_whole(t *testing.T) {
 		also    uint64 // of one more
 		undone  bool   // the complete is not told
 		alone   bool   // the complete was asked for by itself, too
-		unseen  bool   // no answer shows the submitted tasks, as they are deleted at once
+		unseen  bool   // no answer shows the submitted tasks, because they are deleted at once
 		ok      bool
 	}{
 		{"in one entry", history.Unknown, 15, 15, false, false, false, true},

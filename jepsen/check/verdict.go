@@ -10,7 +10,7 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// Verdict is what was found in a run.
+// Verdict is the result of all checks of a run.
 type Verdict struct {
 	Parts   []Part
 	Elapsed time.Duration
@@ -23,17 +23,17 @@ func (v Verdict) OK() bool {
 	return !slices.ContainsFunc(v.Parts, func(p Part) bool { return !p.OK() })
 }
 
-// Judge judges h.
+// Judge applies all checks to h.
 func Judge(h *history.History) Verdict {
 	started := time.Now()
 	v := Verdict{history: h}
-	drained := (h.Run == nil || h.Run.Drained) && h.Final != nil // else the run could not be finished
+	drained := (h.Run == nil || h.Run.Drained) && h.Final != nil // otherwise the run could not finish
 	v.Parts = Parts(h, drained)
 	v.Elapsed = time.Since(started)
 	return v
 }
 
-// String says what was found, each violation with the calls it is about.
+// String lists the violations, each with its calls.
 func (v Verdict) String() string {
 	var b strings.Builder
 	for _, p := range v.Parts {
@@ -54,9 +54,9 @@ func (v Verdict) String() string {
 	return b.String()
 }
 
-// First returns the first rule that was broken, in the order of the parts, the part, and when
-// the calls had returned that show it: the run's end if no calls do. ok is false if nothing was
-// found.
+// First returns the first broken rule in the order of the parts, its part, and when the calls that
+// show it had returned (the end of the run if there are no such calls). ok is false if no rule was
+// broken.
 func (v Verdict) First() (part string, rule Rule, shown time.Duration, ok bool) {
 	for _, p := range v.Parts {
 		if len(p.Violations) == 0 {
@@ -72,7 +72,7 @@ func (v Verdict) First() (part string, rule Rule, shown time.Duration, ok bool) 
 	return "", "", 0, false
 }
 
-// lastReturn returns when the last call returned.
+// lastReturn returns the time of the last return.
 func lastReturn(h *history.History) time.Duration {
 	last := int64(0)
 	for i := range h.Ops {

@@ -241,7 +241,7 @@ func TestJudge_forgivesAFailedDisk(t *testing.T) {
 func TestVerdict_First(t *testing.T) {
 	t.Parallel()
 	h := goodRun()
-	h.Ops = append(h.Ops, history.Op{ // a task that nobody submitted
+	h.Ops = append(h.Ops, history.Op{ // a task that was never submitted
 		Process: 2, Kind: history.Claim, Call: 30 * sec, Return: 30*sec + ms, Outcome: history.OK, TaskID: 999, Token: 999, RequestID: "x", Worker: "v",
 	})
 	part, rule, shown, ok := Judge(h).First()

@@ -20,7 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claimq/claimq/api/openapitest"
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
 var update = flag.Bool("update", false, "write docs/contract.md")
@@ -118,15 +118,15 @@ func TestContract_document(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(got), want); diff != "" {
-		t.Errorf("docs/contract.md is not what `go test ./jepsen/contract -run document -update` writes (-is +should be):\n%s", diff)
+		t.Errorf("docs/contract.md is not what `go -C jepsen test ./contract -run document -update` writes (-is +should be):\n%s", diff)
 	}
 }
 
 func document(rows []row) string {
 	var b strings.Builder
 	b.WriteString("# The contract's rows and their tests\n\n" +
-		"Each promise, and the test that shows it on three real nodes: `go test ./jepsen/contract -run 'TestContract/ROW'`. Each part\n" +
-		"links its steps; [rows](../jepsen/contract/rows/README.md) says how to read them. This list is generated: `go test ./jepsen/contract -run document -update`.\n\n" +
+		"Each promise, and the test that shows it on three real nodes: `go -C jepsen test ./contract -run 'TestContract/ROW'`. Each part\n" +
+		"links its steps; [rows](../jepsen/contract/rows/README.md) says how to read them. This list is generated: `go -C jepsen test ./contract -run document -update`.\n\n" +
 		"A row begins with what it is about: 3, [the task's fields](api.md#task); 4, [the calls](api.md); 8, repeats and other fine print\n" +
 		"of [the protocol](protocol.md) and of [the guarantees](guarantees.md).\n")
 	file := ""

@@ -64,7 +64,7 @@ func (v vars) fill(text string) string {
 }
 
 // match compares the answer with the pattern and binds new variables. It returns the first
-// difference, "" if there is none.
+// difference, "" if it matches.
 func (v vars) match(pattern, body string) string {
 	if pattern == "" {
 		return ""

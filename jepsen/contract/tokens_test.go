@@ -70,7 +70,7 @@ func (i *issuer) addGood(made *oidctest.Issuer) {
 // token_others another audience; token_expired has expired, token_early is not valid yet,
 // token_endless lasts two days; token_nameless has no subject. token_forged is signed with
 // another key, token_unknown with one that also has another name, token_shared with a
-// shared secret, token_unsigned not at all; token_changed was a reader's.
+// shared secret, token_unsigned has no signature; token_changed was a reader's.
 func (i *issuer) addBad(t *testing.T, made *oidctest.Issuer) {
 	t.Helper()
 	for name, change := range map[string]map[string]any{

@@ -11,7 +11,7 @@ import (
 	"github.com/claimq/claimq/bench/figures"
 	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/internal/pause"
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
 const (

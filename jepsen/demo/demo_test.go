@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claimq/claimq/internal/procs"
 	"github.com/claimq/claimq/jepsen/plants"
-	"github.com/claimq/claimq/jepsen/procs"
 )
 
 // build builds a binary into a folder.

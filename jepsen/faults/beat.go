@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/internal/pause"
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
 // beating turns an act on and off repeatedly until the fault is over. on and off bound the

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
 // BuildTag is the tag of builds whose wall clocks can be set.

@@ -7,9 +7,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/claimq/claimq/internal/procs"
 	"github.com/claimq/claimq/jepsen/hosts"
 	"github.com/claimq/claimq/jepsen/lossyfs"
-	"github.com/claimq/claimq/jepsen/procs"
 )
 
 // Config says what to run and where.
@@ -19,7 +19,7 @@ type Config struct {
 	Nodes  int    // 1 to 9
 	// Seed determines what the network does to packets.
 	Seed int64
-	// Hosts gives each node, and the callers, a network namespace of their own. It needs
+	// Hosts gives each node, and the callers, a separate network namespace. It needs
 	// root.
 	Hosts bool
 	// Disks gives each node a FUSE file system that can lose unsynced data. It needs root.
@@ -44,7 +44,7 @@ type Cluster struct {
 	// Dial connects to a node like a caller: from the callers' host if the nodes have hosts.
 	// nil is an ordinary dialer.
 	Dial procs.DialFunc
-	// Net connects the nodes; nil if they have no hosts of their own.
+	// Net connects the nodes; nil without separate hosts.
 	Net *hosts.Hosts
 	// Disks are the nodes' disks, by the index of the node; nil if they are ordinary folders.
 	Disks []*lossyfs.FS

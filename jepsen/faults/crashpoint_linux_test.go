@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claimq/claimq/internal/procs"
 	"github.com/claimq/claimq/jepsen/lossyfs"
-	"github.com/claimq/claimq/jepsen/procs"
 )
 
 // A node can lose power at any moment of its life: in the middle of its first start, of its

@@ -7,8 +7,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/claimq/claimq/internal/procs"
 	"github.com/claimq/claimq/jepsen/lossyfs"
-	"github.com/claimq/claimq/jepsen/procs"
 )
 
 // disk returns the node's disk. It must have one.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
 // ErrUnknown is returned for a fault that is not in the catalog.
@@ -37,8 +37,8 @@ type act func(ctx context.Context, c *Cluster, nodes []*procs.Node, rng *rand.Ra
 type trait int
 
 const (
-	ownHosts  trait = 1 << iota // the nodes must have hosts of their own
-	ownDisks                    // the nodes must have disks of their own
+	ownHosts  trait = 1 << iota // the nodes must have separate hosts
+	ownDisks                    // the nodes must have separate disks
 	ownLogs                     // the nodes must print to pipes
 	ownClocks                   // the binary must be built with BuildTag
 	powerless                   // a disk comes back only when nothing else holds it

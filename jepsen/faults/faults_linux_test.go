@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claimq/claimq/internal/procs"
 	"github.com/claimq/claimq/jepsen/hosts"
-	"github.com/claimq/claimq/jepsen/procs"
 )
 
 // After each fault in the catalog the cluster recovers by itself. Processes that are asked to end

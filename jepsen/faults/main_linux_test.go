@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
 // patience bounds what must happen.
@@ -50,8 +50,8 @@ type rig struct {
 	client *http.Client
 }
 
-// start starts three nodes, or as many as cfg says. root gives them hosts and disks of
-// their own.
+// start starts three nodes, or as many as cfg says. root gives them separate hosts
+// and disks.
 func start(t *testing.T, root bool, cfg Config) *rig {
 	t.Helper()
 	if root && os.Geteuid() != 0 {

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claimq/claimq/internal/procs"
 	"github.com/claimq/claimq/jepsen/hosts"
-	"github.com/claimq/claimq/jepsen/procs"
 )
 
 // links describes the state of the network.

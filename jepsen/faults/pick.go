@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
 // picker chooses the nodes that a fault affects.
@@ -41,7 +41,7 @@ func shuffled(_ context.Context, c *Cluster, rng *rand.Rand) []*procs.Node {
 // leaderTimeout bounds the search for a leader.
 const leaderTimeout = 3 * time.Second
 
-// leader picks the leader, or a random node if there is none.
+// leader picks the leader, or a random node without a leader.
 func leader(ctx context.Context, c *Cluster, rng *rand.Rand) []*procs.Node {
 	fallback := one(ctx, c, rng) // drawn always, so that the following draws are the same
 	ctx, cancel := context.WithTimeout(ctx, leaderTimeout)

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
 const (

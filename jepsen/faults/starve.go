@@ -7,7 +7,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
 const (

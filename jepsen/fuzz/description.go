@@ -15,10 +15,12 @@ import (
 
 // operation is a call in the description.
 type operation struct {
+	name   string // "METHOD /path", but for clients of SQS the name of their call
 	method string // upper case
 	path   string // with {variables}
 	query  []parameter
-	bodies [][]byte // examples, each a JSON object; none: the call has no body
+	header string   // lines that the call needs
+	bodies [][]byte // examples, each a JSON object, or a form of SQS; none: the call has no body
 }
 
 // parameter is a query parameter with valid values.
@@ -59,7 +61,7 @@ func parse(text []byte) ([]operation, error) {
 }
 
 func operationOf(method, path string, op *openapi3.Operation) operation {
-	o := operation{method: method, path: path}
+	o := operation{name: method + " " + path, method: method, path: path}
 	for _, p := range op.Parameters {
 		if p.Value.In == openapi3.ParameterInQuery {
 			o.query = append(o.query, parameter{p.Value.Name, values(p.Value)})

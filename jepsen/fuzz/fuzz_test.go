@@ -35,6 +35,11 @@ func TestJudge(t *testing.T) {
 		{"no code", sane, answer{status: 503, body: []byte("busy")}, "without a refusal"},
 		{"no answer", sane, answer{err: errors.New("reset")}, "no answer"},
 		{"no answer to one that waits", request{sane: true, waits: true}, answer{err: errors.New("late")}, ""},
+		{"a refusal of SQS", sane, answer{status: 400, header: sqsHeader("application/x-amz-json-1.0"), body: []byte(`{"__type":"a#B","message":"m"}`)}, ""},
+		{"a refusal of SQS without a type", sane, answer{status: 400, header: sqsHeader("application/x-amz-json-1.0"), body: []byte(`{"message":"m"}`)}, "without its shape"},
+		{"a refusal of Query", sane, answer{status: 400, header: sqsHeader("text/xml"), body: []byte(`<ErrorResponse><Error><Code>B</Code><Message>m</Message></Error><RequestId>r</RequestId></ErrorResponse>`)}, ""},
+		{"a refusal of Query without a code", sane, answer{status: 400, header: sqsHeader("text/xml"), body: []byte(`<ErrorResponse><Error><Message>m</Message></Error><RequestId>r</RequestId></ErrorResponse>`)}, "without its shape"},
+		{"another answer of Query", sane, answer{status: 400, header: sqsHeader("text/xml"), body: []byte(`<html></html>`)}, "without a refusal"},
 		{"no answer to what is no HTTP", request{}, answer{err: errors.New("reset")}, ""},
 		{"a head has no body", request{method: http.MethodHead, sane: true}, answer{status: 404}, ""},
 	} {
@@ -44,14 +49,18 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+func sqsHeader(contentType string) http.Header {
+	return http.Header{"Content-Type": {contentType}, "X-Amzn-Query-Error": {"B;Sender"}, "X-Amzn-Requestid": {"r"}}
+}
+
 // Resources that a node does not give back are found.
 func TestUsage_grown(t *testing.T) {
 	t.Parallel()
-	before := Usage{"go_goroutines": 50, "process_open_fds": 30, "go_memstats_heap_alloc_bytes": 20 * mb, resident: 60 * mb}
+	before := Usage{"go_goroutines": 50, "process_open_fds": 30, "go_memory_classes_heap_objects_bytes": 20 * mb, resident: 60 * mb}
 	if what := before.grown(before, 0); what != "" {
 		t.Errorf("the same: %s", what)
 	}
-	for metric, now := range map[string]float64{"go_goroutines": 150, "process_open_fds": 130, "go_memstats_heap_alloc_bytes": 200 * mb, resident: 600 * mb} {
+	for metric, now := range map[string]float64{"go_goroutines": 150, "process_open_fds": 130, "go_memory_classes_heap_objects_bytes": 200 * mb, resident: 600 * mb} {
 		after := maps.Clone(before)
 		after[metric] = now
 		if after.grown(before, 0) == "" {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
 // The guest reports calls that are not answered during a siege, and a node's memory above

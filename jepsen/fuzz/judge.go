@@ -23,6 +23,9 @@ func judge(req *request, a *answer) string {
 	if a.status < 400 || req.method == http.MethodHead || a.err != nil && !req.sane {
 		return ""
 	}
+	if wrong, ok := sqsWrong(a); ok {
+		return wrong
+	}
 	var refusal wire.Refusal
 	if err := json.Unmarshal(a.body, &refusal); err != nil {
 		return fmt.Sprintf("status %d without a refusal: %v", a.status, err)

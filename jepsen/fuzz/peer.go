@@ -20,11 +20,13 @@ import (
 
 // The handshake of the peer port, see cluster/peer/handshake.go.
 const (
-	preamble     = "CLQ\x02"
+	preamble     = "CLQ\x03"
 	nonceSize    = 32
 	frameMax     = 64 << 10
 	dialerRole   = "claimq peer handshake 2 dialer"
 	purposeCount = 4
+	// passingSize is the length of what a node says of a request, see cluster/peer/stream.go.
+	passingSize = 21
 )
 
 // purposes lists the purposes of connections to the peer port.
@@ -231,26 +233,34 @@ func readFrame(r io.Reader) ([]byte, error) {
 
 // request sends a request as a node forwards it, or a call between nodes.
 func (f *foe) request(c net.Conn) string {
-	if err := f.shake(c, 'h', f.disguise(), io.Discard); err != nil {
+	if f.rng.Intn(5) == 0 {
+		return f.call(c)
+	}
+	if err := f.shake(c, 's', f.disguise(), io.Discard); err != nil {
 		return forgery(err)
 	}
 	req := f.make.make([]kind{kindValid, kindBody, kindHeaders}[f.rng.Intn(3)])
-	between := f.rng.Intn(5) == 0
-	if between { // calls between nodes that change nothing
-		body := mutate(f.rng, []byte(`{"index":7,"hash":"00"}`))
-		req.raw = fmt.Appendf(nil, "POST /peer/%s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", []string{"status", "hash", "x"}[f.rng.Intn(3)], len(body), body)
-		req.method, req.sane = http.MethodPost, true
-	}
 	if !req.sane {
 		_ = c.SetDeadline(time.Now().Add(oddTimeout))
 	}
-	// Nodes forward the caller's key in this header.
-	if _, err := c.Write(bytes.Replace(req.raw, []byte("X-API-Key:"), []byte("X-Claimq-Key:"), 1)); err != nil {
-		return ""
+	// What the node says of the request; whatever it is, it gives no rights.
+	message := append([]byte{byte(f.rng.Intn(4))}, randomBytes(f.rng, 8)...)
+	message = append(append(message, make([]byte, passingSize)...)[:passingSize], req.raw...)
+	for len(message) > 0 {
+		part := message[:min(len(message), frameMax)]
+		message = message[len(part):]
+		kind := byte('q')
+		if len(message) > 0 {
+			kind = 'Q'
+		}
+		if _, err := c.Write(append(frameHeader(kind, 1, len(part)), part...)); err != nil {
+			return ""
+		}
 	}
-	over := conn{c: c, r: bufio.NewReader(c)}
+	text := readAnswer(c)
+	over := conn{c: c, r: bufio.NewReader(bytes.NewReader(text))}
 	a := over.read(&req)
-	if between || a.status == 0 { // a node may answer another with 500; the one that forwards judges it
+	if a.status == 0 {
 		return ""
 	}
 	if a.status/100 == 2 {
@@ -259,6 +269,55 @@ func (f *foe) request(c net.Conn) string {
 	if wrong := judge(&request{method: req.method, kind: kindPeer}, &a); wrong != "" {
 		return wrong + " to " + show(&req)
 	}
+	return ""
+}
+
+// readAnswer reads the answer of the stream 1, as far as it comes.
+func readAnswer(c net.Conn) (text []byte) {
+	r := bufio.NewReader(c)
+	for some := false; ; {
+		var header [9]byte
+		if _, err := io.ReadFull(r, header[:]); err != nil {
+			return text
+		}
+		payload := make([]byte, min(binary.BigEndian.Uint32(header[5:]), frameMax))
+		if _, err := io.ReadFull(r, payload); err != nil {
+			return text
+		}
+		kind := header[0]
+		if kind != 'A' && kind != 'a' {
+			continue
+		}
+		if !some && len(payload) > 0 {
+			some, payload = true, payload[1:] // its flags
+			if kind == 'A' {
+				_, _ = c.Write(frameHeader('m', 1, 0))
+			}
+		}
+		if text = append(text, payload...); kind == 'a' || len(text) > answerBytesMax {
+			return text
+		}
+	}
+}
+
+// frameHeader returns the header of a frame of a stream.
+func frameHeader(kind byte, stream uint32, size int) []byte {
+	b := binary.BigEndian.AppendUint32([]byte{kind}, stream)
+	return binary.BigEndian.AppendUint32(b, uint32(size)) //nolint:gosec // small
+}
+
+// call makes a call between nodes that changes nothing.
+func (f *foe) call(c net.Conn) string {
+	if err := f.shake(c, 'h', f.disguise(), io.Discard); err != nil {
+		return forgery(err)
+	}
+	body := mutate(f.rng, []byte(`{"index":7,"hash":"00"}`))
+	name := []string{"status", "hash", "x"}[f.rng.Intn(3)]
+	if _, err := fmt.Fprintf(c, "POST /peer/%s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", name, len(body), body); err != nil {
+		return ""
+	}
+	over := conn{c: c, r: bufio.NewReader(c)}
+	over.read(&request{method: http.MethodPost, sane: true}) // a node may answer another with 500
 	return ""
 }
 
@@ -284,7 +343,7 @@ func (f *foe) frames(c net.Conn) string {
 		if f.rng.Intn(6) == 0 {
 			size = f.rng.Intn(frameMax * 8)
 		}
-		b = append(b, "qqqqcpAaX"[f.rng.Intn(9)])
+		b = append(b, "qqqqQcpmduwAaX"[f.rng.Intn(14)])
 		b = binary.BigEndian.AppendUint32(b, uint32(f.rng.Intn(4))) //nolint:gosec // small
 		b = binary.BigEndian.AppendUint32(b, uint32(size))          //nolint:gosec // small
 		b = append(b, payload...)

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+
+	"github.com/claimq/claimq/jepsen/sqs"
 )
 
 // kind says how far a request is from a valid one.
@@ -38,7 +40,7 @@ func pick(rng *rand.Rand) kind {
 	return kindValid
 }
 
-// request is a request as it is sent.
+// request is a request to send.
 type request struct {
 	kind   kind
 	op     string // the operation that it was derived from
@@ -88,13 +90,13 @@ func (m *maker) make(k kind) request {
 		method, target = m.changeTarget(method, target)
 	}
 	body = shorten(body)
-	headers := m.headers(k, body)
+	headers := m.headers(k, op, body)
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\n%s\r\n", method, target, headers)
 	b.Write(body)
 	return request{
-		kind: k, op: op.method + " " + op.path, method: method, raw: b.Bytes(), sane: k == kindValid || k == kindBody,
-		waits: bytes.Contains(b.Bytes(), []byte("wait_ms")) || strings.Contains(headers, "event-stream") || strings.Contains(headers, "Min-Index"),
+		kind: k, op: op.name, method: method, raw: b.Bytes(), sane: k == kindValid || k == kindBody,
+		waits: bytes.Contains(b.Bytes(), []byte("wait_ms")) || bytes.Contains(b.Bytes(), []byte("WaitTimeSeconds")) || strings.Contains(headers, "event-stream") || strings.Contains(headers, "Min-Index"),
 	}
 }
 
@@ -103,7 +105,7 @@ func (m *maker) body(op *operation, about claim) []byte {
 	if len(op.bodies) == 0 {
 		return nil
 	}
-	body := op.bodies[m.rng.Intn(len(op.bodies))]
+	body := m.withHandle(op.bodies[m.rng.Intn(len(op.bodies))])
 	if strings.HasPrefix(op.path, "/api/cluster/") {
 		// No request may take a node out of the cluster, so names of members are removed.
 		body = nodeID.ReplaceAll(body, []byte(`"node_id":"nobody"`))
@@ -178,7 +180,7 @@ func (m *maker) changeTarget(method, target string) (string, string) {
 }
 
 // headers returns the lines of a request's headers.
-func (m *maker) headers(k kind, body []byte) string {
+func (m *maker) headers(k kind, op *operation, body []byte) string {
 	host := "127.0.0.1"
 	var b strings.Builder
 	if m.rng.Intn(4) == 0 {
@@ -193,9 +195,14 @@ func (m *maker) headers(k kind, body []byte) string {
 		}
 	}
 	fmt.Fprintf(&b, "Host: %s\r\n", host)
-	if len(m.keys) > 0 {
+	switch {
+	case len(m.keys) == 0:
+	case op.header == "":
 		fmt.Fprintf(&b, "X-API-Key: %s\r\n", m.keys[m.rng.Intn(len(m.keys))])
+	case m.rng.Intn(8) != 0:
+		b.WriteString(sqs.Headers(host, body))
 	}
+	b.WriteString(op.header)
 	if body != nil {
 		fmt.Fprintf(&b, "Content-Length: %d\r\n", len(body))
 	}

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/internal/pause"
+	"github.com/claimq/claimq/internal/procs"
 	"github.com/claimq/claimq/jepsen/check"
-	"github.com/claimq/claimq/jepsen/procs"
 )
 
 // Config says what to send to which nodes.
@@ -111,9 +111,10 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if r.ops, err = describe(ctx, cfg.Nodes[0]); err != nil {
 		return nil, err
 	}
+	r.ops = append(r.ops, sqsOperations()...)
 	r.report.Operations = len(r.ops)
 	for i := range r.ops {
-		r.report.Done[r.ops[i].method+" "+r.ops[i].path] = 0
+		r.report.Done[r.ops[i].name] = 0
 	}
 	warm := cfg.Requests / warmShare
 	r.send(ctx, 0, warm)

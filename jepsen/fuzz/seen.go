@@ -16,6 +16,8 @@ type seen struct {
 	mu     sync.Mutex // guards the fields below
 	claims []claim
 	next   int // the claim to replace next
+
+	handles []string // receipt handles of SQS, at most seenMax
 }
 
 // claim is a task with its claim, if any.
@@ -25,12 +27,19 @@ type claim struct {
 }
 
 var (
-	answeredTask  = regexp.MustCompile(`"id":\s?(\d+),"task_type"`)
-	answeredClaim = regexp.MustCompile(`"worker_id":"([^"]+)","claim_token":(\d+)`)
+	answeredTask   = regexp.MustCompile(`"id":\s?(\d+),"task_type"`)
+	answeredClaim  = regexp.MustCompile(`"worker_id":"([^"]+)","claim_token":(\d+)`)
+	answeredHandle = regexp.MustCompile(`(?:"ReceiptHandle":"|<ReceiptHandle>)([^"<]+)`)
 )
 
 // note remembers the tasks and claims in an answer.
 func (s *seen) note(body []byte) {
+	if handle := answeredHandle.FindSubmatch(body); handle != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.handles = append(s.handles[max(len(s.handles)-seenMax+1, 0):], string(handle[1]))
+		return
+	}
 	task := answeredTask.FindSubmatch(body)
 	if task == nil {
 		return

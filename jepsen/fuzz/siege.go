@@ -127,7 +127,7 @@ func (r *run) lay(ctx context.Context, g *guest, s siege) Siege {
 	return g.seen
 }
 
-// dialFoe opens a foe's connection to the first node, from an address of its own.
+// dialFoe opens a foe's connection to the first node, from a separate address.
 func (r *run) dialFoe(ctx context.Context, peer bool, i int) (net.Conn, error) {
 	from := &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(1+i%foeHosts))} //nolint:gosec // below 256
 	d := net.Dialer{LocalAddr: from, Timeout: answerTimeout}

@@ -17,7 +17,7 @@ var used = []struct {
 }{
 	{"go_goroutines", "goroutines", 1, 40},
 	{"process_open_fds", "open files", 1, 20},
-	{"go_memstats_heap_alloc_bytes", "MB of heap", mb, 64},
+	{"go_memory_classes_heap_objects_bytes", "MB of heap", mb, 64},
 	{resident, "MB of resident memory", mb, 256},
 }
 

@@ -33,7 +33,7 @@ const (
 	Finalize            Kind = "finalize"
 )
 
-// Outcome is what the caller knows about a call.
+// Outcome says what the caller knows about a call.
 type Outcome string
 
 // The outcomes.
@@ -156,7 +156,7 @@ type Task struct {
 	Steps []string `json:"steps,omitempty"`
 }
 
-// Plan describes the steps of a parent as they were submitted. The id of the step at place i is the
+// Plan describes the submitted steps of a parent. The id of the step at place i is the
 // parent's + 1 + i.
 type Plan struct {
 	Steps    []Step `json:"steps"`

@@ -16,7 +16,7 @@ type Run struct {
 	// Shared means that the machine did other work meanwhile, so recoveries may take three times
 	// as long.
 	Shared bool `json:"shared,omitempty"`
-	// Neighbours counts the calls of the callers' neighbours, nil if there were none. Their
+	// Neighbours counts the calls of the callers' neighbours, nil in a run without them. Their
 	// problems are events.
 	Neighbours *Neighbours `json:"neighbours,omitempty"`
 }
@@ -26,7 +26,7 @@ type Neighbours struct {
 	Readers    int   `json:"readers"`              // connections of heavy reads
 	Answered   int64 `json:"answered"`             // of the reads, with the requested data
 	Refused    int64 `json:"refused,omitempty"`    // with a refusal that says to ask later
-	Unanswered int64 `json:"unanswered,omitempty"` // or not at all
+	Unanswered int64 `json:"unanswered,omitempty"` // or left unanswered
 	Tenants    int   `json:"tenants"`              // keys limited to some task types
 	Looked     int64 `json:"looked"`               // answers to them that were searched for others' marks
 	Bytes      int64 `json:"bytes"`                // of these
@@ -35,7 +35,7 @@ type Neighbours struct {
 }
 
 // Rush tells how long the same read took that was made again and again from At until To, by many
-// with one key and by one who has a key of its own.
+// with one key and by one with another key.
 type Rush struct {
 	At    int64   `json:"at"` // ns of the recorder's clock
 	To    int64   `json:"to"`
@@ -64,7 +64,7 @@ type Dump struct {
 	Node  string `json:"node"`
 	Index uint64 `json:"index"` // of the first and the last page
 	Tasks int    `json:"tasks"`
-	// Hash covers the tasks as they were answered, except for estimates of the node's clock.
+	// Hash covers the answered tasks, except for estimates of the node's clock.
 	// Equal states have equal hashes.
 	Hash string `json:"hash"`
 	// Differs says where it differs from the first dump, "" if nowhere.

@@ -107,7 +107,7 @@ func (h *Hosts) Dial(ctx context.Context, network, addr string) (net.Conn, error
 }
 
 // Shape makes the links worse until remove is called. Calls combine: one cut is enough, and
-// delays add up. Other links stay as they are. It fails, and changes nothing, if the
+// delays add up. Other links do not change. It fails, and changes nothing, if the
 // network does not support the qualities. remove may be called twice.
 func (h *Hosts) Shape(links map[Link]Quality) (remove func() error, err error) {
 	for link, q := range links {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/internal/proof"
 )
 
 // modelFile is a file in the model: bytes, now and synced.
@@ -157,7 +159,7 @@ func (h *harness) equal(want map[string]*modelFile, data func(*modelFile) []byte
 
 func TestDisk_Cut(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	proof.Check(t, func(t *rapid.T) {
 		h := &harness{t: t, disk: newDisk(), model: newModel()}
 		for range rapid.IntRange(1, 40).Draw(t, "acts") {
 			h.act()
@@ -183,7 +185,7 @@ func TestDisk_Cut(t *testing.T) {
 // sync and the cut.
 func TestDisk_Cut_torn(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	proof.Check(t, func(t *rapid.T) {
 		h := &harness{t: t, disk: newDisk(), model: newModel()}
 		for range rapid.IntRange(1, 40).Draw(t, "acts") {
 			h.act()

@@ -29,7 +29,7 @@ func (r rename) make(entries names) {
 	}
 }
 
-// folder holds the names in a folder: as processes see them, and as they were synced.
+// folder holds the names in a folder: as seen by processes, and as last synced.
 type folder struct {
 	now, durable names
 	pending      []rename // turns durable into now

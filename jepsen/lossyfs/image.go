@@ -18,7 +18,7 @@ type image struct {
 	size  int64 // in bytes. Invariant: zeros from here to the end of the last page
 }
 
-// content is a file's content, as processes see it and as it was synced.
+// content is a file's content, as seen by processes and as last synced.
 type content struct {
 	now, durable image
 	dirty        map[int64]bool // pages that may differ between the two

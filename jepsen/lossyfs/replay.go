@@ -93,7 +93,7 @@ func (d *replayed) play(s step) syscall.Errno {
 	return errno
 }
 
-// Image writes the disk with that number, as it is after the changes so far, to dir, which must
+// Image writes the disk with that number, after the changes up to now, to dir, which must
 // be empty or missing. If lost, unsynced data is removed first, or with torn, part of it. The
 // replay itself is not affected. Pages of zeros are left out of the files.
 func (r *Replay) Image(number int, dir string, lost bool, torn *rand.Rand) error {

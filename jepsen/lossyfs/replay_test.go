@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/internal/proof"
 )
 
 // A replayed disk equals the first one after the same changes: as processes see it, and
@@ -17,7 +19,7 @@ import (
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	rapid.Check(t, func(t *rapid.T) {
+	proof.Check(t, func(t *rapid.T) {
 		h := &harness{t: t, disk: newDisk(), model: newModel()}
 		journal := &Journal{}
 		h.disk.Record(journal, 7)

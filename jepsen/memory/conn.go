@@ -12,16 +12,17 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/internal/pause"
+	"github.com/claimq/claimq/jepsen/sqs"
 )
 
 const (
-	// kernelBytes is what the system keeps of an answer that is not read: little, so that the
-	// rest is the node's.
+	// kernelBytes is the size of the system's receive buffer for an answer. It is small, so that
+	// unread answers stay in the node's memory.
 	kernelBytes = 8 << 10
-	// Of an answer pieceBytes are read at once, then nothing for piecePause: fast enough not to
-	// be cut off, and so slowly that large answers last until the end.
+	// Answers are read in pieces of pieceBytes with pauses of piecePause: fast enough not to be cut
+	// off, and slow enough that large answers last until the end.
 	pieceBytes, piecePause = 16 << 10, 100 * time.Millisecond
-	// againPause is between two requests of a connection.
+	// againPause is the pause between two requests of a connection.
 	againPause = 100 * time.Millisecond
 )
 
@@ -36,14 +37,20 @@ type asker struct {
 }
 
 // ask makes one request and reads the answer slowly, until ctx ends. It returns the status as
-// soon as that has come, to told; 0 if none has.
-func (a *asker) ask(ctx context.Context, method, target, body string, told func(status int)) error {
+// soon as that has come, to told; 0 if none has. op is the call of a client of SQS, whose tries
+// all have one id; "": the call is the API's own.
+func (a *asker) ask(ctx context.Context, method, target, op, body string, told func(status int)) error {
 	if a.conn == nil {
 		if err := a.connect(ctx); err != nil {
 			return err
 		}
 	}
-	head := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: localhost\r\nX-API-Key: %s\r\n", method, target, a.key)
+	head := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: localhost\r\n", method, target)
+	if op == "" {
+		head += "X-API-Key: " + a.key + "\r\n"
+	} else {
+		head += sqs.Headers("localhost", []byte(body)) + "X-Amz-Target: AmazonSQS." + op + "\r\nAmz-Sdk-Invocation-Id: " + op + "\r\n"
+	}
 	if body != "" {
 		head += "Content-Type: application/json\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n"
 	}

@@ -14,13 +14,13 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/internal/pause"
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
 const (
 	// patience bounds the wait for the status that a row must have, behind its time.
 	patience = time.Minute
-	// prepareTries and preparePause are how often what prepares a row is tried, which may be refused
+	// prepareTries and preparePause bound the tries to prepare a row, which may be refused
 	// while the nodes get rid of the row before.
 	prepareTries, preparePause = 60, time.Second
 )
@@ -38,13 +38,13 @@ type Config struct {
 	Out      io.Writer // is told of each row
 }
 
-// Report is what was found.
+// Report is the result of a run.
 type Report struct {
 	Rows  []Found
 	Wrong []string
 }
 
-// Found is what a row took.
+// Found is the result of a row.
 type Found struct {
 	Call, About string
 	Statuses    map[int]int // how many answers had each; 0: the connection was closed without one
@@ -170,7 +170,7 @@ func (cfg *Config) ask(ctx context.Context, s *state, r row) (Found, error) {
 			a := asker{addr: node.HTTPAddr, key: cfg.Key}
 			defer a.close()
 			for pause.For(holding, againPause) {
-				if err := a.ask(holding, r.method, s.target(r, number.Add(1)), body, told); errors.Is(err, errBroken) && holding.Err() == nil {
+				if err := a.ask(holding, r.method, s.target(r, number.Add(1)), r.sqs, body, told); errors.Is(err, errBroken) && holding.Err() == nil {
 					told(0)
 				}
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -13,13 +14,14 @@ type row struct {
 	call   string // its name in the API's table
 	about  string // what is large, "" if that is plain
 	method string
-	// target may have {n}, a number of its own for each request, {fresh}, the id of a task of the
+	// target may have {n}, a different number for each request, {fresh}, the id of a task of the
 	// row's own, and {NAME}, the id of a task of the state.
 	target string
 	body   func(*state) string // nil: none
 	want   int                 // a status that must come at least once
+	sqs    string              // the call of a client of SQS, "" for the API's own
 
-	fresh  bool                                // it has tasks of its own
+	fresh  bool                                // it starts with tasks that no other row has used
 	during func(context.Context, *state) error // once all have asked; nil: nothing
 }
 
@@ -37,7 +39,58 @@ func post(call, about, target string, want int, body func(*state) string) row {
 	return row{call: call, about: about, method: http.MethodPost, target: target, body: body, want: want}
 }
 
-// onFresh is a row with tasks of its own.
+// sqsRow is a call of a client of SQS; params are its members of JSON.
+func sqsRow(op, about string, want int, params func(*state) string) row {
+	name := strings.ToLower(regexp.MustCompile(`([a-z])([A-Z])`).ReplaceAllString(op, "${1}_${2}"))
+	r := post("sqs_"+name, about, "/", want, func(s *state) string { return "{" + params(s) + "}" })
+	r.sqs = op
+	return r
+}
+
+// sqsQueue names the queue of the rows, and sqsReceive is the receive whose answer they repeat.
+const (
+	sqsQueue   = `"QueueUrl":"/0/` + typeQueue + `"`
+	sqsReceive = sqsQueue + `,"MaxNumberOfMessages":10,"VisibilityTimeout":43200,"AttributeNames":["All"],"MessageAttributeNames":["All"]`
+)
+
+// sqsEntries are the ten entries of a batch with these fields.
+func sqsEntries(fields string) string {
+	return sqsQueue + "," + list("Entries", 10, func(i int) string { return `{"Id":"` + strconv.Itoa(i) + `",` + fields + `}` })
+}
+
+// sqsRows ask every call of clients of SQS.
+func sqsRows() []row {
+	const handle = `"ReceiptHandle":"forged"`
+	return []row{
+		sqsRow("CreateQueue", "that is there", 200, text(`"QueueName":"`+typeQueue+`"`)),
+		sqsRow("DeleteQueue", "that is not there", 400, text(`"QueueUrl":"/0/none"`)),
+		sqsRow("GetQueueUrl", "", 200, text(`"QueueName":"`+typeQueue+`"`)),
+		sqsRow("ListQueues", "", 200, text("")),
+		sqsRow("GetQueueAttributes", "", 200, text(sqsQueue+`,"AttributeNames":["All"]`)),
+		sqsRow("SetQueueAttributes", "", 200, text(sqsQueue+`,"Attributes":{"DelaySeconds":"0"}`)),
+		sqsRow("PurgeQueue", "that is not there", 400, text(`"QueueUrl":"/0/none"`)),
+		sqsRow("TagQueue", "", 200, text(sqsQueue+`,"Tags":{"a":"b"}`)),
+		sqsRow("UntagQueue", "", 200, text(sqsQueue+`,"TagKeys":["b"]`)),
+		sqsRow("ListQueueTags", "", 200, text(sqsQueue)),
+		sqsRow("SendMessage", "1 MiB", 200, func(*state) string { return `"QueueUrl":"/0/` + typeRow + `","MessageBody":` + field("x", valueMax) }),
+		sqsRow("SendMessageBatch", "1 MiB", 200, func(*state) string {
+			return strings.Replace(sqsEntries(`"MessageBody":`+field("x", valueMax/10)), "/0/"+typeQueue, "/0/"+typeRow, 1)
+		}),
+		sqsRow("ReceiveMessage", "a repeat of 1 MiB", 200, text(sqsReceive)),
+		sqsRow("DeleteMessage", "", 400, text(sqsQueue+`,`+handle)),
+		sqsRow("DeleteMessageBatch", "", 200, text(sqsEntries(handle))),
+		sqsRow("ChangeMessageVisibility", "", 400, text(sqsQueue+`,"VisibilityTimeout":1,`+handle)),
+		sqsRow("ChangeMessageVisibilityBatch", "", 200, text(sqsEntries(`"VisibilityTimeout":1,`+handle))),
+		sqsRow("ListDeadLetterSourceQueues", "", 0, text(sqsQueue)),
+		sqsRow("StartMessageMoveTask", "", 0, text(`"SourceArn":"arn:aws:sqs:eu:000000000000:none"`)),
+		sqsRow("ListMessageMoveTasks", "", 0, text(`"SourceArn":"arn:aws:sqs:eu:000000000000:none"`)),
+		sqsRow("CancelMessageMoveTask", "", 0, text(`"TaskHandle":"h"`)),
+		sqsRow("AddPermission", "", 400, text(sqsQueue)),
+		sqsRow("RemovePermission", "", 400, text(sqsQueue)),
+	}
+}
+
+// onFresh is a row with fresh tasks.
 func onFresh(r row) row {
 	r.fresh = true
 	return r
@@ -61,12 +114,12 @@ func submitLate(ctx context.Context, s *state) error {
 	return err
 }
 
-// manyTypes is a claim that waits for a thousand types that nobody has.
+// manyTypes is the body of a claim that waits for a thousand types without tasks.
 func manyTypes(*state) string {
 	return `{"worker_id":"w","wait_ms":2000,` + list("task_types", itemsMax, func(i int) string { return strconv.Quote(name("none", i)) }) + `}`
 }
 
-// many are so many tasks of a row's own with many labels.
+// many returns the body that submits count tasks with many labels for one row.
 func many(count int) string {
 	all := labels()
 	return list("tasks", count, func(int) string {
@@ -75,7 +128,9 @@ func many(count int) string {
 }
 
 // rows ask every call of the API.
-func rows() []row {
+func rows() []row { return append(nativeRows(), sqsRows()...) }
+
+func nativeRows() []row {
 	large := func(before, after string) func(*state) string {
 		return func(*state) string { return before + field("x", valueMax-100) + after }
 	}

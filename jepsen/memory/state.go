@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
 const (
@@ -42,11 +42,12 @@ const (
 	typeResults = "results"
 	typeRow     = "row"
 	typeLate    = "late"
+	typeQueue   = "queue"
 )
 
 const worker = "w"
 
-// state is what the rows ask for, and the node that they are prepared at.
+// state is the state that the rows need, and the node at which they are prepared.
 type state struct {
 	node  *procs.Node // the leader
 	tasks map[string]*wire.Task
@@ -54,7 +55,7 @@ type state struct {
 	round int      // how often rows were begun
 }
 
-// field is text of so many bytes as JSON.
+// field returns a JSON text of the given size.
 func field(letter string, bytes int) string { return `"` + strings.Repeat(letter, bytes-2) + `"` }
 
 // name returns the n-th name of nameMax bytes that begins so.
@@ -126,7 +127,7 @@ func (s *state) claim(ctx context.Context, taskType string, limit int) (*wire.An
 
 // fill makes the state.
 func (s *state) fill(ctx context.Context) error {
-	for _, part := range []func(context.Context) error{s.fillTypes, s.fillLarge, s.fillFailed, s.fillLabels, s.fillHeld, s.fillTried, s.fillSteps, s.fillResults, s.fillPlans} {
+	for _, part := range []func(context.Context) error{s.fillTypes, s.fillLarge, s.fillFailed, s.fillLabels, s.fillHeld, s.fillTried, s.fillSteps, s.fillResults, s.fillPlans, s.fillQueues} {
 		if err := part(ctx); err != nil {
 			return err
 		}
@@ -167,7 +168,7 @@ func (s *state) fillLarge(ctx context.Context) error {
 // holder is a body of the worker's with more fields.
 func (s *state) holder(more string) string { return `{"worker_id":"` + worker + `"` + more + `}` }
 
-// fillFailed makes failed tasks, each with an error of its own, some of them as long as errors may be.
+// fillFailed makes failed tasks, each with a different error, some of them as long as errors may be.
 func (s *state) fillFailed(ctx context.Context) error {
 	if _, err := s.submit(ctx, failedCount, func(int) string { return `"task_type":"` + typeFailed + `","params":1,"max_attempts":1` }); err != nil {
 		return err
@@ -192,7 +193,7 @@ func (s *state) fillFailed(ctx context.Context) error {
 	return nil
 }
 
-// wordBytes is how long a word is.
+// wordBytes is the length of a word.
 const wordBytes = 5
 
 // word returns the n-th word: errors that differ in numbers alone are one group.
@@ -299,6 +300,26 @@ func (s *state) fillPlans(ctx context.Context) error {
 		}
 		if _, err := s.call(ctx, http.MethodPut, "/api/schedules/"+name("plan", i), plan(fields)); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// fillQueues makes a queue of SQS with ten large messages, which are received, and another for the row's own.
+func (s *state) fillQueues(ctx context.Context) error {
+	attributes := `"MessageAttributes":{"a":{"DataType":"String","StringValue":` + field("v", errorMax) + `}}`
+	for _, call := range [][2]string{
+		{"CreateQueue", `"QueueName":"` + typeQueue + `"`},
+		{"CreateQueue", `"QueueName":"` + typeRow + `"`},
+		{"SendMessageBatch", sqsEntries(`"MessageBody":` + field("x", valueMax/10-2*errorMax) + `,` + attributes)},
+		{"ReceiveMessage", sqsReceive},
+	} {
+		a := asker{addr: s.node.HTTPAddr}
+		status := 0
+		err := a.ask(ctx, http.MethodPost, "/", call[0], "{"+call[1]+"}", func(came int) { status = came })
+		a.close()
+		if err != nil || status != http.StatusOK {
+			return fmt.Errorf("%s: status %d, %w", call[0], status, err)
 		}
 	}
 	return nil

@@ -1,5 +1,5 @@
-// Package neighbours has those who live beside the callers of a run: heavy readers, who ask the
-// costly reads again and again over many connections, and tenants, whose keys are for some task
-// types alone and whose answers are searched for what others have sent. What tenants change goes
-// into the history as any caller's does; what is wrong with an answer is an event of it.
+// Package neighbours adds other users of the cluster to a run. Heavy readers repeat costly reads
+// over many connections. Tenants have keys for a few task types, and their answers are searched for
+// data of other callers. Changes by tenants enter the history like those of any caller, and a wrong
+// answer is recorded as an event.
 package neighbours

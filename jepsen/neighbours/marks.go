@@ -12,7 +12,7 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// marks are texts that must not be in an answer, as they are or in base64.
+// marks are texts that must not be in an answer, plain or in base64.
 type marks []string
 
 // newMarks returns the texts in all forms that are looked for.
@@ -27,8 +27,7 @@ func newMarks(texts []string) (m marks) {
 	return m
 }
 
-// find returns the first mark in what was answered with some of the text around it, "" if there
-// is none.
+// find returns the first mark in an answer with some of the text around it, "" if no mark occurs.
 func (m marks) find(raw []byte) string {
 	for _, mark := range m {
 		if i := bytes.Index(raw, []byte(mark)); i >= 0 {

@@ -13,33 +13,33 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/internal/pause"
+	"github.com/claimq/claimq/internal/procs"
 	"github.com/claimq/claimq/jepsen/history"
-	"github.com/claimq/claimq/jepsen/procs"
 	"github.com/claimq/claimq/jepsen/recorder"
 )
 
-// Readers is how many connections ask heavy reads where nothing else is said.
+// Readers is the default number of connections with heavy reads.
 const Readers = 40
 
 const (
-	// retryPause is how long one waits that was not answered, or refused, and up to as long
-	// again: a node may be down, or have few descriptors.
+	// retryPause is the shortest pause after a call that was refused or not answered; it is at most
+	// twice as long. A node may be down or short of descriptors.
 	retryPause = 250 * time.Millisecond
-	// idleMax is how long a connection is kept that is of no use.
+	// idleMax limits how long an idle connection is kept.
 	idleMax = 2 * time.Second
-	// notesMax bounds the events of each kind that are noted.
+	// notesMax bounds the recorded events of each kind.
 	notesMax = 100
 )
 
-// Keys are the API keys of a run: of an operator for its own callers, of the heavy readers, of
-// the one that reads alone, and of each tenant.
+// Keys holds the API keys of a run: an operator's for its own callers, one for the heavy readers,
+// one for the reader outside of the crowd, and one for each tenant.
 type Keys struct {
 	Operator       string
 	readers, alone string
-	tenants        []string // as names has them
+	tenants        []string // in the order of names
 }
 
-// NewKeys makes keys, and writes what nodes know of them into a file in dir.
+// NewKeys makes keys and writes the nodes' key file into dir.
 func NewKeys(dir string) (k Keys, file string, err error) {
 	const operator, readers, alone = "run", "readers", "alone"
 	may := map[string]string{operator: "role: operator", readers: "role: reader", alone: "role: reader"}
@@ -55,16 +55,16 @@ func NewKeys(dir string) (k Keys, file string, err error) {
 	return k, file, err
 }
 
-// Config says who lives beside whom.
+// Config configures the neighbours of a run.
 type Config struct {
 	Nodes   []string       // base URLs
 	Dial    procs.DialFunc // nil: an ordinary dialer
 	Keys    Keys
-	Readers int // connections of heavy reads
+	Readers int // number of connections with heavy reads
 	Seed    int64
 }
 
-// Neighbours are at work until they are closed.
+// Neighbours work until they are closed.
 type Neighbours struct {
 	cfg    Config
 	rec    *recorder.Recorder
@@ -72,8 +72,8 @@ type Neighbours struct {
 	moving sync.WaitGroup
 
 	readers http.RoundTripper
-	large   []uint64      // large tasks that furnish has submitted, 0 = the answer is not known
-	parent  atomic.Uint64 // a parent that a reader has seen, 0 = none
+	large   []uint64      // large tasks that furnish submitted, 0 if the answer is not known
+	parent  atomic.Uint64 // a parent that a reader saw, 0 = none
 	tenants []*tenant
 	rush    rush
 
@@ -83,8 +83,7 @@ type Neighbours struct {
 	notes map[history.EventKind]int // guarded by mu
 }
 
-// Start has them live beside callers until ctx ends. What they do, and what is wrong with what
-// they are answered, goes into rec.
+// Start runs the neighbours until ctx ends. It records their calls and wrong answers in rec.
 func Start(ctx context.Context, rec *recorder.Recorder, cfg Config) *Neighbours {
 	n := &Neighbours{cfg: cfg, rec: rec, began: time.Now(), notes: map[history.EventKind]int{}, rush: rush{all: map[int]*history.Rush{}}}
 	n.readers = n.transport()
@@ -101,7 +100,7 @@ func Start(ctx context.Context, rec *recorder.Recorder, cfg Config) *Neighbours 
 	return n
 }
 
-// transport makes requests of nodes, over connections that soon end when they are of no use.
+// transport returns a transport that soon closes idle connections.
 func (n *Neighbours) transport() *http.Transport {
 	return &http.Transport{
 		DialContext: n.cfg.Dial, DisableCompression: true, Proxy: nil,
@@ -109,16 +108,17 @@ func (n *Neighbours) transport() *http.Transport {
 	}
 }
 
-// Wait waits until all have gone, once the context of Start has ended.
+// Wait waits until all neighbours have stopped, after the context of Start has ended.
 func (n *Neighbours) Wait() { n.moving.Wait() }
 
-// Close waits until all have gone, and leaves to the run's own callers what they have left.
+// Close waits until all neighbours have stopped, and lets the run's own callers claim their
+// remaining tasks.
 func (n *Neighbours) Close(ctx context.Context) error {
 	n.Wait()
 	return errors.Join(n.clear(ctx), n.pauseTenants(ctx, false))
 }
 
-// Did returns what they did.
+// Did returns a summary of what the neighbours did.
 func (n *Neighbours) Did() *history.Neighbours {
 	return &history.Neighbours{
 		Readers: n.cfg.Readers, Answered: n.answered.Load(), Refused: n.refused.Load(), Unanswered: n.unanswered.Load(),
@@ -127,7 +127,7 @@ func (n *Neighbours) Did() *history.Neighbours {
 	}
 }
 
-// note notes what is wrong, the first ones of each kind.
+// note records a wrong answer, up to notesMax of each kind.
 func (n *Neighbours) note(kind history.EventKind, format string, args ...any) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -136,7 +136,7 @@ func (n *Neighbours) note(kind history.EventKind, format string, args ...any) {
 	}
 }
 
-// until makes a call until its outcome is known or ctx ends.
+// until repeats a call until its outcome is known or ctx ends.
 func until(ctx context.Context, call func() history.Op) history.Op {
 	for {
 		op := call()
@@ -146,14 +146,14 @@ func until(ctx context.Context, call func() history.Op) history.Op {
 	}
 }
 
-// names are those of the tenants: what each of them sends has its own in it.
+// names lists the tenants. Everything that a tenant sends contains its name.
 var names = []string{"z3left", "z3right"}
 
-// typeOf is the only type of a tenant.
+// typeOf returns the only task type of a tenant.
 func typeOf(name string) string { return name + "-type" }
 
-// pauseTenants pauses the tenants' types, or ends that: while they are paused a task of theirs is
-// claimed by its id alone, so that the run's own callers, who claim any, leave it to them.
+// pauseTenants pauses or resumes the tenants' types. Tasks of a paused type can be claimed only by
+// id, so that the run's own callers, who claim any task, leave them to the tenants.
 func (n *Neighbours) pauseTenants(ctx context.Context, paused bool) error {
 	operator := n.rec.Caller(n.cfg.Nodes, 0)
 	for _, name := range names {
@@ -167,11 +167,11 @@ func (n *Neighbours) pauseTenants(ctx context.Context, paused bool) error {
 	return nil
 }
 
-// errNot is returned for what could not be done.
+// errNot is returned if something could not be done.
 var errNot = errors.New("not done")
 
-// others returns the marks that a tenant must not see: those of the others, and what the run's own
-// callers send, whose keys package workload names by the seed.
+// others returns the marks that must not appear in answers to a tenant: the other tenants' names,
+// and texts that the run's own callers send. Package workload begins their keys with the seed.
 func others(name string, seed int64) []string {
 	found := []string{fmt.Sprintf(`"s%d-k`, seed), "type-0", "type-1", "type-2", "it went wrong", "it is not good enough"}
 	return append(found, slices.DeleteFunc(slices.Clone(names), func(other string) bool { return other == name })...)

@@ -84,7 +84,7 @@ func (r *reader) read(ctx context.Context) {
 	}
 }
 
-// rest is how long the reader waits before its next read.
+// rest returns the pause before the next read.
 func (r *reader) rest() time.Duration {
 	if _, phase := r.phase(); phase == rushes {
 		return 0
@@ -224,9 +224,9 @@ func later(status int, raw []byte) bool {
 }
 
 const (
-	// largeBytes is what a task has that makes a page large, and largeType its type.
+	// largeBytes is the size of a task that makes pages large; largeType is its type.
 	largeBytes, largeType = 256 << 10, "large"
-	// largeDelayMS is longer than any run: nobody claims them.
+	// largeDelayMS is longer than any run, so that these tasks are never claimed.
 	largeDelayMS = 24 * 60 * 60 * 1000
 )
 

@@ -16,8 +16,8 @@ import (
 // Once in aroundEvery all readers rush, and then crowd, one node.
 const (
 	aroundEvery = 6 * time.Second
-	// In a rush, from rushAt on for rushFor, they ask for the same page again and again, and so
-	// does one that has a key of its own. Keys take turns, so that it waits for few of the others.
+	// In a rush, from rushAt on for rushFor, they ask for the same page again and again, and
+	// so does one with another key. Keys take turns, so that it waits for few of the others.
 	rushAt, rushFor = 3500 * time.Millisecond, time.Second
 	// In a crowd, from crowdAt on, they ask for a large page, and read it slowly: answers are
 	// large in memory until somebody has read them.
@@ -26,11 +26,11 @@ const (
 	// rushBytes are in an answer that takes the node far longer than its request does: from some
 	// 500 events on.
 	rushBytes = 100 << 10
-	// alonePause is how often the one with its own key looks whether there is a rush.
+	// alonePause is the pause of the reader with its own key between checks for a rush.
 	alonePause = 20 * time.Millisecond
 )
 
-// phase is what readers do together.
+// phase is an activity that readers share.
 type phase string
 
 // The phases; "" = each asks what it likes.
@@ -52,18 +52,18 @@ func (n *Neighbours) phase() (node string, now phase) {
 	return node, ""
 }
 
-// rushPerCore is how many readers a rush takes for each core: a node answers several at a time if it
-// has more than two.
+// rushPerCore is the number of readers per core that a rush needs, because a node with more than
+// two cores answers several reads at a time.
 const rushPerCore = 4
 
-// mayRush reports whether readers rush on a machine with so many cores: they must be enough to wait
-// for each other, and a network of ours carries less than the nodes answer.
+// mayRush reports whether readers rush on a machine with this number of cores. There must be enough
+// of them to wait for each other, and a simulated network carries less than the nodes can answer.
 func (c *Config) mayRush(cores int) bool { return c.Dial == nil && c.Readers >= rushPerCore*cores }
 
 // rushed is the page: as the node has it, since what waits for other nodes waits for no turn.
 var rushed = heavy{"/api/events?limit=1000&after=0&consistency=stale", "events"}
 
-// rush is what readers tell of the rushes.
+// rush holds the measured reads of the rushes.
 type rush struct {
 	waiting atomic.Int64 // readers that are not answered yet
 
@@ -71,11 +71,10 @@ type rush struct {
 	all map[int]*history.Rush
 }
 
-// readsMax bounds the reads of a rush that are told of, the first ones of the crowd and of the one
-// beside it.
+// readsMax bounds the recorded reads of a rush, separately for the crowd and for the lone reader.
 const readsMax = 2_000
 
-// add notes how long a read took that was made in the rush of that number and answered at now.
+// add records the duration of a read in the given rush that was answered at now.
 func (r *rush) add(number int, inCrowd bool, took, now int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,7 +93,7 @@ func (r *rush) add(number int, inCrowd bool, took, now int64) {
 	}
 }
 
-// said returns the rushes, once they are over.
+// said returns the measured rushes. Call it after they are over.
 func (r *rush) said() (all []history.Rush) {
 	for _, number := range slices.Sorted(maps.Keys(r.all)) {
 		all = append(all, *r.all[number])
@@ -102,9 +101,9 @@ func (r *rush) said() (all []history.Rush) {
 	return all
 }
 
-// askInRush makes one read in a rush, by one of the crowd or by the one beside it, and notes how
-// long it took if half of the readers or more waited when it began and when it ended. It reports
-// whether it was answered with what was asked for.
+// askInRush makes one read in a rush, for the crowd or for the lone reader. It records the duration
+// if at least half of the readers were waiting both when the read began and when it ended. It
+// reports whether the expected answer came.
 func (r *reader) askInRush(ctx context.Context, node string, inCrowd bool) (good bool) {
 	rush, number := &r.rush, int(time.Since(r.began)/aroundEvery)
 	if inCrowd {

@@ -13,8 +13,8 @@ import (
 	"github.com/claimq/claimq/jepsen/recorder"
 )
 
-// What a read took in a rush counts while half of the readers wait, in the crowd or beside it, if
-// it was answered with a large page.
+// The time of a read in a rush counts while half of the readers wait, in the crowd or outside it,
+// if it was answered with a large page.
 func TestReader_askInRush(t *testing.T) {
 	t.Parallel()
 	large, small := `{"success":true,"events":["`+strings.Repeat("-", rushBytes)+`"]}`, `{"success":true,"events":[]}`

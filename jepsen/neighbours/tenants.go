@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// tenantCallers are those of a tenant: one works, one reads, one follows a stream.
+	// tenantCallers call for a tenant: one works, one reads, one follows a stream.
 	tenantCallers = 3
 	// tenantPause is between two calls of one of them, familyPause between two families.
 	tenantPause, familyPause = 40 * time.Millisecond, 400 * time.Millisecond
-	// streamFor is how long a stream is read.
+	// A tenant reads one stream for streamFor.
 	streamFor = 2 * time.Second
 	// tenantLeaseMS is the lease of a tenant's claim.
 	tenantLeaseMS = 3000
@@ -82,7 +82,7 @@ func remember[T any](t *tenant, list *[]T, one T) {
 	}
 }
 
-// pick returns one of the list, the zero value if there is none.
+// pick returns a random element of the list, the zero value if it is empty.
 func pick[T any](t *tenant, list *[]T, rng *rand.Rand) (one T) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -92,7 +92,7 @@ func pick[T any](t *tenant, list *[]T, rng *rand.Rand) (one T) {
 	return one
 }
 
-// taken returns the oldest of the list and takes it out, the zero value if there is none.
+// taken removes the oldest element of the list and returns it, the zero value if the list is empty.
 func taken[T any](t *tenant, list *[]T) (one T) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -11,17 +11,36 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/internal/pause"
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
-// claimq runs a command as an operator of the cluster, and prints it.
-func (r *run) claimq(ctx context.Context, args ...string) (string, error) {
+// claimq runs a command as an operator of the cluster, and prints it. If the run is patient, it
+// repeats a command that was not done.
+func (r *run) claimq(ctx context.Context, args ...string) (printed string, err error) {
+	err = r.patiently(ctx, func() error {
+		printed, err = r.once(ctx, args...)
+		return err
+	})
+	return printed, err
+}
+
+// patiently calls do until it succeeds, if the run is patient: on a busy machine there may be no
+// leader, or a member that is not healthy, for a moment.
+func (r *run) patiently(ctx context.Context, do func() error) error {
+	if !r.cfg.Patient {
+		return do()
+	}
+	return pause.Until(ctx, pollPause, do)
+}
+
+// once runs a command once, and prints it.
+func (r *run) once(ctx context.Context, args ...string) (string, error) {
 	printed, err := procs.Command(ctx, r.cfg.Binary, r.cluster.Nodes, args...)
 	fmt.Fprintf(r.cfg.Out, "$ claimq %s\n%s", strings.Join(args, " "), printed)
 	return printed, err
 }
 
-// letIn lets a new node join with a token of its own.
+// letIn lets a new node join with a new token.
 func (r *run) letIn(ctx context.Context, n *procs.Node) error {
 	text, err := r.claimq(ctx, "cluster", "token", "create", "--output", "json")
 	if err != nil {
@@ -63,17 +82,32 @@ func (r *run) transfer(ctx context.Context) error {
 
 // lead transfers the leadership to the node, unless it leads.
 func (r *run) lead(ctx context.Context, n *procs.Node) error {
-	if leader, err := r.cluster.WaitLeader(ctx); err != nil || leader == n {
+	return r.patiently(ctx, func() error {
+		if leader, err := r.cluster.WaitLeader(ctx); err != nil || leader == n {
+			return err
+		}
+		if _, err := r.once(ctx, "cluster", "transfer", n.ID); err != nil {
+			return err
+		}
+		leader, err := r.cluster.WaitLeader(ctx)
+		if err == nil && leader != n {
+			err = fmt.Errorf("%s leads after a transfer to %s", leader.ID, n.ID)
+		}
 		return err
-	}
-	if _, err := r.claimq(ctx, "cluster", "transfer", n.ID); err != nil {
+	})
+}
+
+// remove removes a member. It is gone as well if a command has removed it whose outcome was unknown.
+func (r *run) remove(ctx context.Context, n *procs.Node) error {
+	unknown := false
+	return r.patiently(ctx, func() error {
+		printed, err := r.once(ctx, "cluster", "remove", n.ID)
+		if unknown && strings.Contains(printed, "No member is named") {
+			return nil
+		}
+		unknown = unknown || err != nil
 		return err
-	}
-	leader, err := r.cluster.WaitLeader(ctx)
-	if err == nil && leader != n {
-		err = fmt.Errorf("%s leads after a transfer to %s", leader.ID, n.ID)
-	}
-	return err
+	})
 }
 
 // restartEach restarts every running node in an orderly way.
@@ -131,7 +165,7 @@ func (r *run) shrink(ctx context.Context) error {
 		return err
 	}
 	for _, n := range []*procs.Node{r.node(grownNodes), r.node(grownNodes - 1)} {
-		if _, err := r.claimq(ctx, "cluster", "remove", n.ID); err != nil {
+		if err := r.remove(ctx, n); err != nil {
 			return err
 		}
 		if err := stop(ctx, n); err != nil {
@@ -150,7 +184,7 @@ func (r *run) replace(ctx context.Context) error {
 	if err := dead.Wipe(); err != nil {
 		return err
 	}
-	if _, err := r.claimq(ctx, "cluster", "remove", dead.ID); err != nil {
+	if err := r.remove(ctx, dead); err != nil {
 		return err
 	}
 	if err := r.letIn(ctx, fresh); err != nil {

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/claimq/claimq/client"
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
 // A reader of streams resumes with the id of the last whole block, until it is told that it cannot.

@@ -94,7 +94,7 @@ func (r *Report) measure(h *history.History, cfg Config) {
 		op := &h.Ops[i]
 		if op.Outcome != history.OK {
 			r.refused[op.Code]++
-			if odd(op) && !(cfg.NewLevel > 0 && cfg.Level < levelWhole && op.Code == string(wire.CodeInvalidRequest)) {
+			if odd(op) {
 				r.found(ruleOdd, op, "an odd answer")
 			}
 		}

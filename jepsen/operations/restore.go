@@ -13,8 +13,8 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/internal/pause"
+	"github.com/claimq/claimq/internal/procs"
 	"github.com/claimq/claimq/jepsen/history"
-	"github.com/claimq/claimq/jepsen/procs"
 )
 
 // restoreMoment is the length of the moments for which the followers run while the leader is to
@@ -57,7 +57,7 @@ func (r *run) loseAndRestore(ctx context.Context) error {
 // agree checks that all nodes have the same state, by their hashes at one index.
 func (r *run) agree(ctx context.Context) error {
 	return pause.Until(ctx, pollPause, func() error {
-		said, err := r.claimq(ctx, "cluster", "hash", "--output", "json")
+		said, err := r.once(ctx, "cluster", "hash", "--output", "json")
 		if err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ func (r *run) restore(ctx context.Context) error {
 		return err
 	}
 	err = pause.Until(ctx, pollPause, func() error { // on a busy machine nodes may not have answered in time, and nothing was done
-		printed, err := r.claimq(ctx, "snapshot", "restore", r.backupFile())
+		printed, err := r.once(ctx, "snapshot", "restore", r.backupFile())
 		if strings.Contains(printed, "not empty") { // it was done, but its answer was lost
 			return nil
 		}
@@ -227,8 +227,8 @@ func (r *Report) surviving(h *history.History) *history.History {
 }
 
 // survivingTrail returns the trail after the restore, with the indexes of the new cluster's
-// events increased: its log is shorter, so they begin where indexes fall. Its own events from
-// before the restore are left as they are.
+// events increased: its log is shorter, so they begin where indexes fall. Its own events
+// from before the restore do not change.
 func (r *Report) survivingTrail(h *history.History, ahead uint64) []history.Told {
 	restored := len(h.Trail)
 	for i := 1; i < restored; i++ {

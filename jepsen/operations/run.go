@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/internal/pause"
+	"github.com/claimq/claimq/internal/procs"
 	"github.com/claimq/claimq/jepsen/check"
 	"github.com/claimq/claimq/jepsen/history"
-	"github.com/claimq/claimq/jepsen/procs"
 	"github.com/claimq/claimq/jepsen/recorder"
 	"github.com/claimq/claimq/jepsen/workload"
 )
@@ -31,9 +31,6 @@ type Config struct {
 	// other work they say nothing about the nodes.
 	Patient bool
 	Out     io.Writer
-
-	// Of Upgrade: the feature level that it begins with, and that of Binary.
-	Level, NewLevel uint32
 }
 
 const (
@@ -42,7 +39,7 @@ const (
 	firstNodes = 3
 	grownNodes = 5
 	allNodes   = 6
-	// loadsMax bounds the loads of a run, each of which has a seed of its own.
+	// loadsMax bounds the loads of a run, each of which has a different seed.
 	loadsMax = 10
 	// actTimeout bounds one act, until the cluster is as it should be.
 	actTimeout = 2 * time.Minute

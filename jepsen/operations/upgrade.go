@@ -7,22 +7,18 @@ import (
 	"strings"
 
 	"github.com/claimq/claimq/internal/pause"
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
-// levelTrail is the first feature level with a trail, levelWhole the first with everything that
-// the load uses.
-const (
-	levelTrail = 3
-	levelWhole = 4
-)
+// featureLevel is the level that the binary under test knows. With another one in the source, BuildNext fails.
+const featureLevel = 1
 
 // snapshotBytes makes nodes take snapshots often, so that each version restores those of the
 // other.
 const snapshotBytes = "1048576" // the least
 
-// Upgrade upgrades three nodes from a version that knows Level to Binary, back, and up again
-// for good, one node at a time under load. Its report is like Run's.
+// Upgrade upgrades three nodes from Binary to a version that knows one feature level more, back,
+// and up again for good, one node at a time under load. Its report is like Run's.
 func Upgrade(ctx context.Context, cfg Config) (*Report, error) {
 	return conduct(ctx, cfg, (*run).upgrade)
 }
@@ -30,7 +26,8 @@ func Upgrade(ctx context.Context, cfg Config) (*Report, error) {
 // upgrade is the run, from the first node to the check.
 func (r *run) upgrade(ctx context.Context) error {
 	var err error
-	if r.old, err = procs.BuildLevel(ctx, r.cfg.Dir, r.cfg.NewLevel, r.cfg.Level); err != nil {
+	r.old = r.cfg.Binary
+	if r.cfg.Binary, err = procs.BuildNext(ctx, r.cfg.Dir, featureLevel); err != nil {
 		return err
 	}
 	r.cluster, err = procs.Start(ctx, procs.Config{
@@ -46,16 +43,15 @@ func (r *run) upgrade(ctx context.Context) error {
 		}
 	}
 	if err := r.acts(ctx, []act{
+		{"a command that the level does not have", r.tryAbove},
 		{"make it final", r.finalize},
+		{"the same command", r.setDefaults},
 		{"an old node on its folder", r.tryOldNode},
 		{"an old node that joins", r.tryOldJoin},
 	}); err != nil {
 		return err
 	}
 	h, err := r.settleAll(ctx)
-	if r.cfg.Level < levelTrail && h != nil {
-		h.Trail = nil // it does not contain the beginning
-	}
 	if err == nil {
 		r.report.judge("all that was answered", h)
 	}
@@ -82,7 +78,7 @@ func (r *run) roll(ctx context.Context, binary string) error {
 			if i < len(order)-1 { // now there are both versions, and it must not become final
 				_, _ = procs.Command(ctx, r.cfg.Binary, []*procs.Node{n}, "cluster", "upgrade", "--finalize") // a leader of the old version does not refuse it
 			}
-			return r.waitLevel(ctx, r.cfg.Level)
+			return r.waitLevel(ctx, featureLevel)
 		})
 		if err != nil {
 			return err
@@ -113,7 +109,21 @@ func (r *run) finalize(ctx context.Context) error {
 	if _, err := r.claimq(ctx, "cluster", "upgrade", "--finalize"); err != nil {
 		return err
 	}
-	return r.waitLevel(ctx, r.cfg.NewLevel)
+	return r.waitLevel(ctx, featureLevel+1)
+}
+
+// setDefaults runs a command that the newer version's level brought.
+func (r *run) setDefaults(ctx context.Context) error {
+	_, err := r.once(ctx, "defaults", "set", "--max-attempts", "10")
+	return err
+}
+
+// tryAbove does setDefaults before the level is raised: it must be refused for that.
+func (r *run) tryAbove(ctx context.Context) error {
+	if err := r.setDefaults(ctx); err == nil || !strings.Contains(err.Error(), "feature level is too low") {
+		return fmt.Errorf("it is not refused for the level: %w", err)
+	}
+	return nil
 }
 
 // tryOldNode starts a node's old version on the folder of a cluster that has been upgraded for

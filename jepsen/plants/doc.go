@@ -5,7 +5,7 @@
 // that the build alone sees (go build -overlay). When the text has moved on, the
 // plant says so and must be written again.
 //
-// The plants are in the .txt files beside this one, each a small patch:
+// The plants are in the .txt files of this folder, each a small patch:
 //
 //	plant NAME: what is wrong, in a sentence
 //	faults a,b                       of a run that brings it to light

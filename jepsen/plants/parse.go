@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
 //go:embed *.txt
 var texts embed.FS
 
-// parsed reads the plants of one of the files beside this one. It panics where that is not
+// parsed reads the plants of one file of this folder. It panics if the file is not written
 // as doc.go says.
 func parsed(file string) []Plant {
 	text, err := texts.ReadFile(file)

@@ -3,12 +3,14 @@ package plants
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"regexp"
 	"strconv"
 
+	"github.com/claimq/claimq/internal/procs"
+	"github.com/claimq/claimq/internal/proof"
 	"github.com/claimq/claimq/jepsen/faults"
-	"github.com/claimq/claimq/jepsen/procs"
 )
 
 // Plant is a bug.
@@ -19,7 +21,7 @@ type Plant struct {
 	Faults string
 	// Clients and Rate are more than usual where it takes many; 0 = as usual.
 	Clients, Rate int
-	// Readers is how many connections of heavy reads there are where it takes more than usual;
+	// Readers is the number of connections with heavy reads if it takes more than usual;
 	// 0 = as usual.
 	Readers int
 	// Operations says that a run of package operations brings it to light.
@@ -33,17 +35,17 @@ type Plant struct {
 	// it, from seed 1 on.
 	Soak  string
 	edits []procs.Edit
-	// program is what is built with the bug; "" is claimq.
+	// program is built with the bug; "" means claimq.
 	program string
 }
 
 // worker is the program of package workers.
-const worker = "./jepsen/workers/worker"
+const worker = "jepsen/workers/worker"
 
-// Nodes is how many there are in a run that is to find a bug.
+// Nodes is the number of nodes in a run that should find a bug.
 const Nodes = 3
 
-// All returns the bugs. Those of the state machine's own are the simulator's.
+// All returns the bugs. Package jepsen/model has further ones, of the state machine.
 func All() []Plant { return parsed("catalog.txt") }
 
 // Rules returns bugs in what the contract promises: its rows must see them, no fault is
@@ -67,15 +69,15 @@ func Served() []Plant { return parsed("served.txt") }
 // is no part of All, as a run and the demo find it.
 func DroppedWrite() Plant { return parsed("dropped.txt")[0] }
 
-// ByName returns the plant of All with the name; "" is claimq as it is.
+// ByName returns the plant of All with the name; "" is claimq without a plant.
 func ByName(name string) (Plant, error) { return named(append(All(), Plant{}), name) }
 
-// WorkerByName returns the plant of Workers with the name; "" is the worker as it is.
+// WorkerByName returns the plant of Workers with the name; "" is the worker without a plant.
 func WorkerByName(name string) (Plant, error) {
 	return named(append(Workers(), Plant{program: worker}), name)
 }
 
-// ServedByName returns the plant of Served with the name; "" is claimq as it is.
+// ServedByName returns the plant of Served with the name; "" is claimq without a plant.
 func ServedByName(name string) (Plant, error) { return named(append(Served(), Plant{}), name) }
 
 func named(plants []Plant, name string) (Plant, error) {
@@ -101,7 +103,7 @@ func (p Plant) Build(ctx context.Context, dir string) (string, error) {
 // RunTest runs the plant's tests with the bug in, and returns the names of those
 // that fail.
 func (p Plant) RunTest(ctx context.Context, dir string) (failed []string, err error) {
-	return p.test(ctx, dir, testFailed, "-run", p.Test, "./"+p.Package)
+	return p.test(ctx, dir, testFailed, p.Package, "-run", p.Test)
 }
 
 // soakSeeds bounds the seeds that RunSoak tries: two virtual minutes each, an hour of
@@ -111,7 +113,7 @@ const soakSeeds = 3600
 // RunSoak runs the soak with the bug in until a seed fails, and returns the seeds that
 // failed.
 func (p Plant) RunSoak(ctx context.Context, dir string) (failed []string, err error) {
-	return p.test(ctx, dir, seedFailed, "-run", "^TestSoak$", "-timeout", "0", "./cluster",
+	return p.test(ctx, dir, seedFailed, "cluster", "-run", "^TestSoak$", "-timeout", "0",
 		"-soak.seeds", strconv.Itoa(soakSeeds), "-soak.virtual", "2m", "-soak.stop", "-soak.mix", p.Soak)
 }
 
@@ -122,8 +124,9 @@ var (
 	seedFailed = regexp.MustCompile(`(?m)^(?: *--- FAIL: |panic: .*)TestSoak/seeds/(\d+)`)
 )
 
-// test runs go test with the bug in, and returns what the pattern finds in its output.
-func (p Plant) test(ctx context.Context, dir string, pattern *regexp.Regexp, args ...string) (found []string, err error) {
+// test runs the tests of a folder with the bug in, and returns what the pattern finds in
+// their output.
+func (p Plant) test(ctx context.Context, dir string, pattern *regexp.Regexp, folder string, args ...string) (found []string, err error) {
 	root, err := procs.Root(ctx)
 	if err != nil {
 		return nil, err
@@ -132,8 +135,9 @@ func (p Plant) test(ctx context.Context, dir string, pattern *regexp.Regexp, arg
 	if err != nil {
 		return nil, fmt.Errorf("plant %s: %w", p.Name, err)
 	}
-	test := exec.CommandContext(ctx, "go", append([]string{"test", "-buildvcs=false", "-overlay", overlay}, args...)...)
-	test.Dir = root
+	module, pkg := procs.ModuleOf(root, folder)
+	test := exec.CommandContext(ctx, "go", append([]string{"test", "-buildvcs=false", "-overlay", overlay, pkg}, args...)...)
+	test.Dir, test.Env = module, append(os.Environ(), proof.Env+"=1")
 	out, err := test.CombinedOutput()
 	for _, match := range pattern.FindAllSubmatch(out, -1) {
 		found = append(found, string(match[1]))

@@ -19,7 +19,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
 // Every plant still fits the source: what it changes is there, once, and what
@@ -93,12 +93,12 @@ func (s *plantSet) add(p Plant, replace map[string]string) {
 	maps.Copy(s.replace, replace)
 }
 
-// foldersOf returns the folders of the plants' packages, as patterns of the go command.
+// foldersOf returns the folders of the plants' packages.
 func foldersOf(plants []Plant) []string {
 	var dirs []string
 	for _, p := range plants {
 		for _, e := range p.edits {
-			if dir := "./" + path.Dir(e.File); !slices.Contains(dirs, dir) {
+			if dir := path.Dir(e.File); !slices.Contains(dirs, dir) {
 				dirs = append(dirs, dir)
 			}
 		}
@@ -106,14 +106,14 @@ func foldersOf(plants []Plant) []string {
 	return dirs
 }
 
-// builtPackage is what the go command tells of a package.
+// builtPackage is a package as the go command lists it.
 type builtPackage struct {
 	Dir, ImportPath, Export string
 	GoFiles                 []string
 }
 
 // packages are those that plants change, by folder, and all that these import, by path.
-// What they are made of is read once for all plants.
+// Their files are read once for all plants.
 type packages struct {
 	byFolder map[string]*builtPackage
 	byPath   map[string]*builtPackage
@@ -123,17 +123,24 @@ type packages struct {
 	parsed   map[string]*ast.File // unchanged, by path
 }
 
-// listBuilt has the packages compiled, as they are, if they are not yet: to check one
-// that a plant changes takes its own files and what the compiler noted of the others.
-// It is several times as fast as compiling it.
+// listBuilt compiles the unchanged packages if necessary. A package that a plant changes is
+// then type-checked against the export data of the others, which is several times as fast
+// as compiling it.
 func listBuilt(t *testing.T, root string, all []Plant) (*packages, error) {
-	args := []string{"list", "-export", "-deps", "-json=Dir,ImportPath,Export,GoFiles"}
-	cmd := exec.CommandContext(t.Context(), "go", append(args, foldersOf(all)...)...)
-	cmd.Dir = root
-	cmd.Env = procs.Environ()
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("list packages: %w", err)
+	of := map[string][]string{} // packages, by their module's folder
+	for _, folder := range foldersOf(all) {
+		module, pkg := procs.ModuleOf(root, folder)
+		of[module] = append(of[module], pkg)
+	}
+	var out []byte
+	for module, pkgs := range of {
+		cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-export", "-deps", "-json=Dir,ImportPath,Export,GoFiles"}, pkgs...)...)
+		cmd.Dir, cmd.Env = module, procs.Environ()
+		listed, err := cmd.Output()
+		if err != nil {
+			return nil, fmt.Errorf("list packages in %s: %w", module, err)
+		}
+		out = append(out, listed...)
 	}
 	found := &packages{byFolder: map[string]*builtPackage{}, byPath: map[string]*builtPackage{}, files: token.NewFileSet(), parsed: map[string]*ast.File{}}
 	found.imported = importer.ForCompiler(found.files, "gc", found.export)
@@ -146,7 +153,7 @@ func listBuilt(t *testing.T, root string, all []Plant) (*packages, error) {
 		}
 		found.byPath[p.ImportPath] = p
 		if rel, err := filepath.Rel(root, p.Dir); err == nil {
-			found.byFolder["./"+filepath.ToSlash(rel)] = p
+			found.byFolder[filepath.ToSlash(rel)] = p
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
 // What go test prints names the tests that failed, and the seeds of the soak, whether
@@ -38,7 +38,7 @@ func TestFailed_isRead(t *testing.T) {
 	}
 }
 
-// What is no line of a plant is an error, not a plant that changes less than it says.
+// An unknown line of a plant is an error, so that no plant changes less than it says.
 func TestParse_refuses(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{

@@ -79,7 +79,7 @@ func TestProduction_sizing(t *testing.T) {
 		}
 		return number(t, m[1])
 	}
-	waits, ended, remembered := row(`a waiting task \| (\d+) bytes`), row(`an ended task.* \| (\d+) bytes`), row(`what repeats need.* \| (\d+) bytes`)
+	waits, ended, remembered := row(`a waiting task \| (\d+) bytes`), row(`an ended task.* \| (\d+) bytes`), row(`a removed task.* \| (\d+) bytes`)
 	log, network, cpu := row(`the log.* \| (\d+) bytes`), row(`network.* \| ([\d.]+) KB`), row(`processor.* \| (\d+) µs`)
 	sizes := regexp.MustCompile(`(?m)^\| ([\d,]+) \| ([\d,]+) \| (\d+) (h|min) \| (.*) \|$`).FindAllStringSubmatch(sizing, -1)
 	if len(sizes) < 5 {

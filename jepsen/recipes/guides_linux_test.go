@@ -14,10 +14,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
-// stays matches commands that keep running, in a terminal of their own.
+// stays matches commands that keep running, in a separate terminal.
 var stays = regexp.MustCompile(`^(claimq (dev|work|server)|go run) ?`)
 
 // reader types what a guide says, in a clone of the repository.
@@ -29,7 +29,7 @@ type reader struct {
 	runs []*running
 }
 
-// Every command of the guides does what its page says, in order, on a network of its own;
+// Every command of the guides does what its page says, in order, on a separate network;
 // TestREADME types those of getting-started. There are directives that readers do not see:
 // `interrupt COMMAND` is Ctrl-C for the last command with that beginning, and `save PATH`
 // writes the next block of Go to a file. Needs root.

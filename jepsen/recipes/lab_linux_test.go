@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
 // machineCount is the number of machines n1, n2, ... in the laboratory, not counting the

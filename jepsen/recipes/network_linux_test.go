@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// network is a network namespace with only a loopback of its own, so that pages can use
+// network is a network namespace with only a loopback interface, so that pages can use
 // claimq's default ports.
 type network struct {
 	keeper *exec.Cmd
@@ -45,7 +45,7 @@ func newNetwork(t *testing.T) *network {
 	return n
 }
 
-// shell returns a command in the network, run with sh. It has a process group of its own,
+// shell returns a command in the network, run with sh. It has a separate process group,
 // like in a terminal.
 func (n *network) shell(ctx context.Context, dir, script string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "nsenter", "--net=/proc/"+strconv.Itoa(n.keeper.Process.Pid)+"/ns/net", "--", "sh", "-ec", script)
@@ -54,7 +54,7 @@ func (n *network) shell(ctx context.Context, dir, script string) *exec.Cmd {
 	return cmd
 }
 
-// running is a command that runs in the background, as in a terminal of its own.
+// running is a command that runs in the background, as in another terminal.
 type running struct {
 	cmd   *exec.Cmd
 	ended chan struct{}

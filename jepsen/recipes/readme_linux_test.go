@@ -13,7 +13,7 @@ import (
 // buildTimeout bounds builds: on a machine that has never built claimq they take minutes.
 const buildTimeout = 8 * time.Minute
 
-// README's quick start, typed as it stands, in a fresh clone: the leader is killed while a worker
+// README's quick start, typed literally, in a fresh clone: the leader is killed while a worker
 // has the task, and the task is done, once. Its last wait is at most a minute. Then README's
 // program in Go, and in the same folder, with the files that README has left there, every command
 // of getting-started. Needs root.

@@ -12,10 +12,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-const page = "../../docs/operations.md"
+// pages are those whose commands run on separate machines, in this order: the first forms the cluster of the second.
+var pages = []string{"../../docs/production.md", "../../docs/operations.md"}
 
-// update writes the commands' output into the page, except where the page has "...".
-var update = flag.Bool("update", false, "write what the commands print into docs/operations.md")
+// update writes the commands' output into the pages, except where they have "...".
+var update = flag.Bool("update", false, "write what the commands print into the pages")
 
 // looks are commands that only read: they are repeated until they print what the page
 // shows, because a cluster takes a moment to apply changes.
@@ -30,32 +31,40 @@ const (
 	pageTimeout   = 10 * time.Minute
 )
 
-// Every command of docs/operations.md does what the page says, in order, on machines of
-// their own. Needs root.
+// Every command of docs/production.md and docs/operations.md does what the page says, in order, on separate
+// machines. Needs root.
 func TestOperations(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), pageTimeout)
+	defer cancel()
+	l := newLab(t)
+	for _, page := range pages {
+		l.follow(ctx, t, page)
+	}
+}
+
+// follow takes the steps of a page.
+func (l *lab) follow(ctx context.Context, t *testing.T, page string) {
+	t.Helper()
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
 	steps := parsePage(string(text))
-	if len(steps) < 20 {
-		t.Fatalf("found only %d commands", len(steps))
+	if len(steps) < 15 {
+		t.Fatalf("%s: found only %d commands", page, len(steps))
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), pageTimeout)
-	defer cancel()
-	l := newLab(t)
 	printed := make([]string, len(steps))
 	for i := range steps {
 		s := &steps[i]
 		began := time.Now()
 		out, errRun := l.take(ctx, s)
-		t.Logf("%4d %6.1f s  %s$ %.60s", s.line, time.Since(began).Seconds(), s.machine, s.command)
+		t.Logf("%s:%d %6.1f s  %s$ %.60s", page, s.line, time.Since(began).Seconds(), s.machine, s.command)
 		printed[i] = out
 		if s.hidden && errRun != nil {
-			t.Fatalf("docs/operations.md:%d: %s: %v\n%s", s.line, s.command, errRun, out)
+			t.Fatalf("%s:%d: %s: %v\n%s", page, s.line, s.command, errRun, out)
 		}
 		if !s.hidden && !*update && !s.prints(out) {
-			t.Fatalf("docs/operations.md:%d: %s (%v)\n-page +printed\n%s\n%s", s.line, s.command, errRun, cmp.Diff(plain(s.printed), plain(out)), out)
+			t.Fatalf("%s:%d: %s (%v)\n-page +printed\n%s\n%s", page, s.line, s.command, errRun, cmp.Diff(plain(s.printed), plain(out)), out)
 		}
 	}
 	if *update {

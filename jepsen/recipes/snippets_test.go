@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
 // snippetsDir is the folder, within the module, in which the compiler sees the snippets. It

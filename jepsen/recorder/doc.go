@@ -2,6 +2,6 @@
 // request.
 //
 // It does not use package client, because the client repeats calls by itself, which would
-// hide the unknown outcomes that the checker should judge. Here a repeat is an op of its
-// own, with the same idempotency key, claim_request_id or claim token.
+// hide the unknown outcomes that the checker should judge. Here a repeat is a separate
+// op, with the same idempotency key, claim_request_id or claim token.
 package recorder

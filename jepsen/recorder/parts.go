@@ -59,7 +59,7 @@ func (c *Caller) Claim(ctx context.Context, req wire.Claim) history.Op {
 }
 
 // ClaimMany claims up to req.Limit tasks in one call: one op for each, or one without a task if
-// there were none.
+// no task was ready.
 func (c *Caller) ClaimMany(ctx context.Context, req wire.Claim) []history.Op {
 	return c.claim(ctx, claimOf(history.Op{}, &req), "/api/tasks/claim", req)
 }

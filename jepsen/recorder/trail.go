@@ -15,7 +15,7 @@ import (
 // success, into answer, like (*procs.Node).Ask.
 type Ask func(ctx context.Context, method, path string, body, answer any) error
 
-// ReadTrail reads a node's whole trail, oldest event first, with each event as it was
+// ReadTrail reads a node's whole trail, oldest event first, with each event as
 // answered. stale: from the node's own state. It ends with the newest event at the time of the
 // last page, so nothing may be written meanwhile if the result should be from one moment. ctx
 // bounds it. (It must not use the client library, which is under test, too.)
@@ -71,9 +71,9 @@ func (r *Recorder) Trail(ctx context.Context, nodes []string) ([]history.Told, e
 // newestPage is requested to find the end of the trail.
 const newestPage = "/api/events?limit=1"
 
-// inLog parses events as they were answered, and replaces the indexes of the trail, which was
-// at place when the log was at index, by those of the log. Events from before the last jump of
-// places stay as they are.
+// inLog parses the events of an answer, and replaces the indexes of the trail, which was
+// at place when the log was at index, by those of the log. Events from before the last jump
+// of places do not change.
 func inLog(events []string, place string, index uint64) ([]history.Told, error) {
 	trail, err := ParseTrail(events)
 	at, ok := wire.ParsePlace(place)
@@ -89,7 +89,7 @@ func inLog(events []string, place string, index uint64) ([]history.Told, error) 
 	return trail, nil
 }
 
-// ParseTrail parses events as they were answered.
+// ParseTrail parses the events of an answer.
 func ParseTrail(events []string) ([]history.Told, error) {
 	trail := []history.Told{} // not nil: it was read even if it is empty
 	for _, text := range events {

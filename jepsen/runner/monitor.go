@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/internal/pause"
+	"github.com/claimq/claimq/internal/procs"
 	"github.com/claimq/claimq/jepsen/faults"
 	"github.com/claimq/claimq/jepsen/history"
-	"github.com/claimq/claimq/jepsen/procs"
 	"github.com/claimq/claimq/jepsen/recorder"
 )
 

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/internal/pause"
+	"github.com/claimq/claimq/internal/procs"
 	"github.com/claimq/claimq/jepsen/faults"
 	"github.com/claimq/claimq/jepsen/history"
 	"github.com/claimq/claimq/jepsen/hosts"
 	"github.com/claimq/claimq/jepsen/neighbours"
-	"github.com/claimq/claimq/jepsen/procs"
 	"github.com/claimq/claimq/jepsen/recorder"
 	"github.com/claimq/claimq/jepsen/strangers"
 	"github.com/claimq/claimq/jepsen/workload"

@@ -8,7 +8,7 @@ import (
 	"os/exec"
 	"slices"
 
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
 // Stranger is a kind of caller.

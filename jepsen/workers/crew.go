@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 	"github.com/claimq/claimq/jepsen/workers/diary"
 )
 

@@ -206,7 +206,7 @@ func (s *story) beliefs(r *Report) {
 
 func ms(ns int64) float64 { return float64(ns) / 1e6 }
 
-// tokens checks that tokens increase, and that every handler had a claim of its own.
+// tokens checks that tokens increase, and that every handler had a separate claim.
 func (s *story) tokens(r *Report) {
 	for i, g := range s.granted {
 		if i > 0 && g.token <= s.granted[i-1].token {

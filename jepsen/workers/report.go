@@ -13,7 +13,7 @@ import (
 const (
 	ruleHolders  check.Rule = "two holders"         // once a handler holds a task, none with an older token finds that it does
 	ruleDeadline check.Rule = "deadline"            // no claim counts as held after the end of its lease
-	ruleHandler  check.Rule = "one handler"         // every handler has a claim of its own, and tokens increase
+	ruleHandler  check.Rule = "one handler"         // every handler has a separate claim, and tokens increase
 	ruleSettled  check.Rule = "settled as returned" // a claim ends as its handler returned, or expires
 	ruleOnce     check.Rule = "once"                // every task ends exactly once, as intended
 	ruleEffect   check.Rule = "effect"              // the last write was by the claim that completed the task

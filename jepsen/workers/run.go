@@ -13,7 +13,7 @@ import (
 
 	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/internal/pause"
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 	"github.com/claimq/claimq/jepsen/recorder"
 )
 
@@ -41,6 +41,9 @@ const (
 	drainTimeout = 3 * time.Minute
 	// readTimeout bounds reading the state at the end.
 	readTimeout = time.Minute
+	// backoffMax bounds how long a task waits after a lease that has ended. The backoff of a new cluster is doubled each
+	// time, to more than drainTimeout after nine of them, as on a busy machine.
+	backoffMax = 2 * time.Second
 	// drainPause is the interval between checks how many tasks are left.
 	drainPause = 200 * time.Millisecond
 )
@@ -76,6 +79,9 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		return nil, err
 	}
 	defer func() { _ = r.client.Close() }() // all its calls have been answered
+	if _, err := r.client.SetDefaults(starting, client.TypeSettings{Backoff: &client.Backoff{Initial: drainPause, Max: backoffMax}}); err != nil {
+		return nil, err
+	}
 	r.store = newStore()
 	server := httptest.NewServer(r.store)
 	defer server.Close()

@@ -237,7 +237,7 @@ func (w *way) ask(r *http.Request, body []byte, k *strike) (*http.Response, erro
 	return resp, err
 }
 
-// readBody reads a body to its end, nil if there is none.
+// readBody reads a body to its end; it returns nil for an empty one.
 func readBody(body io.ReadCloser) ([]byte, error) {
 	if body == nil {
 		return nil, nil

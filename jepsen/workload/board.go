@@ -37,7 +37,7 @@ func (b *board) add(p pile, id uint64) {
 	b.ids[p][id%boardMax] = id
 }
 
-// pick returns one of the tasks, ok is false if there is none.
+// pick returns one of the tasks; ok is false without tasks.
 func (b *board) pick(p pile, rng *rand.Rand) (id uint64, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

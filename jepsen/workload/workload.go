@@ -308,7 +308,7 @@ func (c *client) againAll(ctx context.Context, call func() []history.Op) []histo
 	}
 }
 
-// untilDrained calls do repeatedly until Drain. Its calls have deadlines of their own.
+// untilDrained calls do repeatedly until Drain. Its calls have separate deadlines.
 func (c *client) untilDrained(do func(context.Context)) {
 	ctx := context.Background()
 	for {

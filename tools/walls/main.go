@@ -1,11 +1,14 @@
-// Command walls fails if too many files share a folder, tests aside, or if too many files
-// of a package use the fields of the same struct.
+// Command walls fails if too many files share a folder, tests aside, if too many files of a
+// package use the fields of the same struct, or if a package whose doc comment lists its files
+// has one that uses a file listed after it.
 package main
 
 import (
 	"fmt"
 	"go/ast"
+	"go/token"
 	"go/types"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,6 +35,10 @@ func main() {
 			wrong = true
 			fmt.Printf("%s has %d files beside tests, more than %d: give a part of it a room of its own\n", p.PkgPath, n, filesMax)
 		}
+		for _, problem := range outOfOrder(p) {
+			wrong = true
+			fmt.Printf("%s: %s\n", p.PkgPath, problem)
+		}
 		sharers := make(map[string][]string) // files, by struct
 		for _, f := range p.Syntax {
 			name := filepath.Base(p.Fset.Position(f.Package).Filename)
@@ -57,6 +64,58 @@ func filesIn(dir string) int {
 	all, _ := filepath.Glob(filepath.Join(dir, "*.go"))
 	tests, _ := filepath.Glob(filepath.Join(dir, "*_test.go"))
 	return len(all) - len(tests)
+}
+
+// outOfOrder returns what is wrong with the files of a package whose doc comment lists them
+// in reading order, in indented lines: that a file is missing in the list, or uses a
+// declaration of a file listed after it.
+func outOfOrder(p *packages.Package) (problems []string) {
+	place := make(map[string]int)
+	for _, f := range p.Syntax {
+		if !strings.Contains(f.Doc.Text(), "files in reading order") {
+			continue
+		}
+		for line := range strings.Lines(f.Doc.Text()) {
+			if strings.HasPrefix(line, "\t") {
+				for _, word := range strings.Fields(line) {
+					if strings.HasSuffix(word, ".go") {
+						place[word] = len(place) + 1
+					}
+				}
+			}
+		}
+	}
+	if len(place) == 0 {
+		return nil
+	}
+	back := make(map[string]map[string]bool) // names, by the two files
+	for id, used := range p.TypesInfo.Uses {
+		user, declarer := fileOf(p, id.Pos()), fileOf(p, used.Pos())
+		if used.Pkg() != p.Types || user == declarer {
+			continue
+		}
+		for _, name := range []string{user, declarer} {
+			if place[name] == 0 {
+				back[name+" is not in the package's list of files"] = nil
+			}
+		}
+		if place[user] < place[declarer] {
+			pair := user + " uses " + declarer + ", which is listed after it"
+			if back[pair] == nil {
+				back[pair] = make(map[string]bool)
+			}
+			back[pair][used.Name()] = true
+		}
+	}
+	for _, pair := range slices.Sorted(maps.Keys(back)) {
+		problems = append(problems, strings.TrimSuffix(pair+": "+strings.Join(slices.Sorted(maps.Keys(back[pair])), " "), ": "))
+	}
+	return problems
+}
+
+// fileOf returns the name of the file at the position.
+func fileOf(p *packages.Package, at token.Pos) string {
+	return filepath.Base(p.Fset.Position(at).Filename)
 }
 
 // structsOf returns the structs whose fields the file uses. For a field of an embedded

@@ -25,7 +25,7 @@ export class Ticking extends Component {
 	}
 }
 
-/** What stands where there is nothing. */
+/** The placeholder for an empty value. */
 export const Nil = () => html`<span class="soft nil">–</span>`;
 
 /** A time: relative with the absolute one in its title, or as the settings say. @param {{at: string|null|undefined}} props */
@@ -35,10 +35,10 @@ export function Time({ at }) {
 	return html`<time datetime=${at} title=${absolute}>${state.settings.times === "relative" ? html`<${Ticking} text=${() => ago(at)} />` : absolute}</time>`;
 }
 
-/** How long something lasts, as of when it was told. @param {{ms: number|null|undefined, units?: number}} props */
+/** A duration as of its answer, which counts up. @param {{ms: number|null|undefined, units?: number}} props */
 export const Age = ({ ms, units }) => (ms === null || ms === undefined ? html`<${Nil} />` : dur(ms < 1000 ? ms : Math.floor(ms / 1000) * 1000, units));
 
-/** How long ago at was, in figures that count up. @param {{at: number}} props */
+/** The time since at, which counts up. @param {{at: number}} props */
 export const Since = ({ at }) => html`<${Ticking} text=${() => dur(Math.max(1000, Math.floor((Date.now() - at) / 1000) * 1000))} />`;
 
 /** What is left of a lease, counting down. @param {{left: number, whole: number, at: number}} props */
@@ -50,7 +50,7 @@ export const Status = ({ status, cancel }) => html`<span class="status" data-sta
 /** A number; nought is quiet. @param {{n: number|null|undefined}} props */
 export const Num = ({ n }) => (n === null || n === undefined ? html`<${Nil} />` : n === 0 ? html`<span class="soft nil">0</span>` : num(n));
 
-/** A button that does something at once; its kind is how it looks. @param {{kind?: string, children?: any, [name: string]: any}} props */
+/** A button that acts at once; its kind is its style. @param {{kind?: string, children?: any, [name: string]: any}} props */
 export const Button = ({ kind = "", children, ...rest }) => html`<button type="button" class=${"button " + kind} ...${rest}>${children}</button>`;
 
 /** @param {{to: string, query?: Query, children?: any, class?: string, title?: string}} props */
@@ -62,10 +62,10 @@ export function Stat({ label, value, to, query, tone, sub, children }) {
 	return to ? html`<a class="stat" data-tone=${tone} href=${href(to, query)}>${inside}</a>` : html`<div class="stat" data-tone=${tone}>${inside}</div>`;
 }
 
-/** How many tasks there are of each status, of a type or of all. @param {{counts: Record<string, number>, of: string[], type?: string}} props */
+/** The number of tasks of each status, of a type or of all. @param {{counts: Record<string, number>, of: string[], type?: string}} props */
 export const Counts = ({ counts, of, type }) => of.map((status) => html`<${Stat} key=${status} label=${title(status)} to="/tasks" query=${{ status, type }} value=${html`<${Num} n=${counts[status]} />`} tone=${status === "failed" && counts.failed ? "bad" : ""} />`);
 
-/** How many tasks a second were submitted and ended. @param {{of: {submitted_per_s: number, completed_per_s: number, failed_per_s: number}}} props */
+/** The rates of submitted and ended tasks. @param {{of: {submitted_per_s: number, completed_per_s: number, failed_per_s: number}}} props */
 export const Rates = ({ of }) => [["Submitted", of.submitted_per_s], ["Completed", of.completed_per_s], ["Failed for good", of.failed_per_s, "bad"]].map(([label, n, tone]) => html`<${Stat} key=${label} label=${label} value=${rate(Number(n))} sub="over the last minute" tone=${n && tone} />`);
 
 /** @param {{title?: any, tools?: any, children?: any, id?: string, class?: string}} props */

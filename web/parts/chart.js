@@ -21,7 +21,7 @@ function load() {
 	return library;
 }
 
-/** Where a value has none beside it, so that no line goes there; null: nowhere. @param {(number|null)[]} values */
+/** Values without neighbours, which no line connects; null otherwise. @param {(number|null)[]} values */
 function isolated(values) {
 	const at = values.flatMap((value, i) => (value !== null && (values[i - 1] ?? null) === null && (values[i + 1] ?? null) === null ? [i] : []));
 	return at.length ? at : null;

@@ -8,7 +8,7 @@ import { read } from "../words.js";
 export class Filter extends Component {
 	state = { line: "" };
 	render() {
-		const { query, words, plain, onChange, label } = this.props, { line } = this.state;
+		const { query, words, plain, onChange, label, other } = this.props, { line } = this.state;
 		const chips = words.flatMap(({ word }) => (query[word] ? query[word].split("\n").map((value) => ({ word, value })) : []));
 		const typed = line.slice(line.lastIndexOf(" ") + 1), before = line.slice(0, line.length - typed.length);
 		const offered = words.flatMap(({ word, values, hint }) => (values && typed.startsWith(word + ":") ? values.map((value) => ({ value: `${before}${word}:${value}`, hint })) : [{ value: `${before}${word}:`, hint }]));
@@ -19,7 +19,7 @@ export class Filter extends Component {
 			this.setState({ line: "" });
 		}}>
 			<label class="hide" for="filter">${label}</label>
-			<input id="filter" data-filter type="search" autocomplete="off" spellcheck=${false} list="filter-words" placeholder=${words.slice(0, 4).map(({ word }) => word + ":").join("  ") + "  …  or an id"} value=${line} onInput=${(event) => this.setState({ line: event.currentTarget.value })} />
+			<input id="filter" data-filter type="search" autocomplete="off" spellcheck=${false} list="filter-words" placeholder=${words.slice(0, 4).map(({ word }) => word + ":").join("  ") + `  …  or ${other}`} value=${line} onInput=${(event) => this.setState({ line: event.currentTarget.value })} />
 			<datalist id="filter-words">${offered.map(({ value, hint }) => html`<option key=${value} value=${value}>${hint}</option>`)}</datalist>
 			<button class="button">Filter</button>
 		</form>

@@ -15,7 +15,7 @@ export class History extends Component {
 		const { seen } = this.props, drawn = seen && charts(seen);
 		return seen && html`<${Card} title="The last hour" tools=${drawn && html`<span class="small soft">as ${seen.node_id} has seen it since <${Time} at=${seen.from} /></span>`}>
 			${drawn ? html`<div class="charts">${drawn.map((chart) => html`<${Chart} key=${chart.title} ...${chart} />`)}</div>`
-				: html`<p class="soft">${seen.kept ? "This node has looked for less than 20 s: the charts begin then." : "This node keeps no numbers of this type."}</p>`}
+				: html`<p class="soft">${seen.kept ? "The charts begin after 20 s." : "This node keeps no history of this type."}</p>`}
 		<//>`;
 	}
 }

@@ -18,7 +18,7 @@ const Switch = ({ name, label }) => html`<label class="field check"><input type=
 export const Settings = () => html`<div class="stack">
 	<${Choice} name="theme" label="Colours" options=${[["system", "As the system"], ["light", "Light"], ["dark", "Dark"]]} />
 	<${Choice} name="times" label="Times" options=${[["relative", "Relative (3 min ago)"], ["local", "Absolute, here"], ["utc", "Absolute, UTC"]]} />
-	<${Choice} name="refresh" label="Refresh" options=${[["auto", "As each view needs it (1 to 10 s)"], ...[1, 2, 5, 10, 30, 60].map((n) => [n, `Every ${n} s`])]} hint="Nothing is asked while the tab is hidden. The switch Live stops it." />
+	<${Choice} name="refresh" label="Refresh" options=${[["auto", "As each view needs it (1 to 10 s)"], ...[1, 2, 5, 10, 30, 60].map((n) => [n, `Every ${n} s`])]} hint="A hidden tab does not refresh. The switch Live pauses refreshing." />
 	<${Switch} name="keys" label="Single-key shortcuts" />
 	<${Switch} name="params" label="Show params and results at once" />
 </div>`;

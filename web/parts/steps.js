@@ -10,7 +10,7 @@ import { num, plural, statusMark, statuses } from "../text.js";
 /** More steps than this are lists, a layer each. */
 const drawnMax = 60;
 const box = { width: 184, height: 52, across: 64, down: 16, edge: 4 };
-/** How high the way of an edge is that passes a layer. */
+/** The height of an edge that passes a layer. */
 const lane = 12;
 const nameMax = 21;
 

@@ -20,6 +20,8 @@ export type Room = Node["room"];
 export type Filter = Schemas["Filter"];
 /** GET /api/types */
 export type Types = operations["list_types"]["responses"][200]["content"]["application/json"];
+/** GET /api/failures */
+export type Failures = operations["list_failures"]["responses"][200]["content"]["application/json"];
 /** GET /api/tasks/{id}/why */
 export type Reasons = { reasons: Reason[]; ahead: number | null };
 /** GET /api/history */
@@ -34,7 +36,7 @@ export type TaskData =
 /** What the view of a type shows. */
 export type TypeData = { type?: Type; held: Task[]; head?: Task; why: Reasons | null; failed: { failures: Group[]; groups: number }; seen: History; last?: Event };
 /** What the overview shows: of the types those that wait longest, and those that want to be looked at. */
-export type OverviewData = { types: Types; wanting: Types; cluster: Members | null; schedules: Schedule[]; seen: History | null };
+export type OverviewData = { types: Types; wanting: Types; cluster: Members | null; schedules: Schedule[]; seen: History | null; lately: Failures | null; whys: Record<string, any> };
 /** What the view of the cluster shows. */
 export type ClusterData = { cluster: Members; events: Event[]; keys: Key[]; tokens: JoinToken[] };
 /** What the view of a schedule shows; params is their bytes. */

@@ -9,7 +9,7 @@ declare global {
 	type Query = Record<string, any>;
 }
 
-/** A view of the page; every and seldom are how long after its data came it is loaded again, in ms, 0: not by itself. */
+/** A view of the page; every and seldom are its refresh intervals in ms, 0: no automatic refresh. */
 export interface View {
 	title: (at: { params: Words; query: Words }) => string;
 	every: number | ((data: any) => number);
@@ -94,7 +94,7 @@ export interface Column<Row> {
 	cell?: (row: Row) => any;
 	num?: boolean;
 	time?: boolean;
-	/** What it is sorted by; true: that field, or whatever onSort means by it. */
+	/** The sort key; true: that field, or as onSort defines it. */
 	sort?: true | ((row: Row) => number | string);
 	main?: boolean;
 	wide?: boolean;
@@ -110,7 +110,7 @@ export interface TableProps {
 	to?: string;
 	/** The key of a column, with - from the most on. Without it the rows stay as they come. */
 	sort?: string;
-	/** Whoever gives the rows sorts them, has all of them, and gives more by onMore. */
+	/** The owner of the rows sorts them, has all of them, and adds more by onMore. */
 	onSort?: (key: string) => void;
 	all?: number;
 	onMore?: () => void;
@@ -140,7 +140,7 @@ export interface Form {
 	intro?: any;
 	wide?: boolean;
 	danger?: boolean;
-	/** What has to be typed before it is sent. */
+	/** The text to type before it is sent. */
 	word?: string;
 	submit: (values: Record<string, any>) => Promise<any>;
 	below?: (values: Record<string, any>) => any;
@@ -188,21 +188,21 @@ export interface ChartProps {
 	format: (n: number) => string;
 	/** Steps that its axis may have. */
 	marks: number[];
-	/** How far that goes at least. */
+	/** The minimum of its range. */
 	least: number;
 	sentence: string;
 }
 
 /** A setting of a type: how it is shown, how it is typed and read. */
 export interface Setting {
-	name: "max_claimed" | "rate_limit" | "lease_ms" | "max_attempts" | "retention_ms" | "backoff";
+	name: "max_claimed" | "rate_limit" | "delay_ms" | "dead_letter" | "lease_ms" | "max_attempts" | "retention_ms" | "backoff";
 	label: string;
 	hint: string;
 	show: (value: any) => any;
 	typed: (value: any) => string;
 	read: (text: string) => any;
 }
-/** How far such an act is. */
+/** The progress of such an action. */
 export interface Doing {
 	matched: number | null;
 	error: any;
@@ -236,16 +236,17 @@ export interface InSight {
 	error: any;
 	/** How many changes wait. */
 	waiting: number;
-	/** What is shown is of the place before. */
+	/** The view still shows the previous place. */
 	turning: boolean;
 }
-/** A filter in words; plain tells what a word without a name means. */
+/** A filter in words; plain tells what a word without a name means, and other says it. */
 export interface Filtering {
 	query: Words;
 	words: Word[];
 	plain: (plain: string) => Words;
 	onChange: (query: Words) => void;
 	label: string;
+	other: string;
 }
 /** Bytes to show: the text of JSON, or any in base64. */
 export interface PayloadProps {
@@ -255,7 +256,7 @@ export interface PayloadProps {
 	name: string;
 	hidden?: boolean;
 }
-/** How a stream of events is followed. */
+/** Options of following a stream of events. */
 export interface Following {
 	signal: AbortSignal;
 	lastId?: string;

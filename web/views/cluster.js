@@ -69,12 +69,12 @@ async function raise() {
 	if (await confirm({ title: `Raise the feature level to ${level}`, body: `It is ${body.feature_level}. No older version can take part from then on.`, yes: "Raise it", danger: true, word: String(level) })) await change("upgrade", `The feature level is ${level}`, {});
 }
 
-/** What the nodes' states hash to, when it was asked for. @extends {Component<{}, {answer: any, at: number}>} */
+/** The hashes of the nodes' states, on request. @extends {Component<{}, {answer: any, at: number}>} */
 class Hashes extends Component {
 	state = { answer: /** @type {any} */ (null), at: 0 };
 	render() {
 		const { answer } = this.state;
-		return html`<${Card} title="Do all hold the same?" tools=${html`<${Act} role="operator" onClick=${async () => this.setState({ answer: (await get("/cluster/hash")).body })}>Compare<//>`}>
+		return html`<${Card} title="Do all nodes hold the same state?" tools=${html`<${Act} role="operator" onClick=${async () => this.setState({ answer: (await get("/cluster/hash")).body })}>Compare<//>`}>
 			${!answer && html`<p class="soft">Every node hashes its state at one index of the log. It costs each a moment.</p>`}
 			${answer && html`<div role="status"><p><${Tone} tone=${answer.agree ? "good" : "bad"}>${answer.agree ? "The same" : "They differ"}<//> at index ${num(answer.index)}</p>
 				<ul class="list">${answer.nodes.map((/** @type {any} */ node) => html`<li key=${node.node_id}><b>${node.node_id}</b><span class="mono">${node.hash || "did not answer in time"}</span></li>`)}</ul></div>`}
@@ -97,7 +97,7 @@ function Body({ data: { cluster, events, keys, tokens } }) {
 		</div>
 		<${Card} title="Members" tools=${html`<${Act} role="operator" onClick=${join}>Add a member<//>`}>
 			<${Table} caption="Members" rows=${rows} id="node_id" cols=${columns} />
-			${nodes.length === 1 && html`<${Empty} title="One node alone"><p>When it is gone, so is the queue. With three, one may fail. Start another, then add it here:</p><${Code}>${"claimq server --id n2 --data-dir ./n2 --peer-addr HOST:7401 --http-addr HOST:7400"}<//><//>`}
+			${nodes.length === 1 && html`<${Empty} title="One node alone"><p>If it is lost, so are all tasks. With three nodes, one may fail. Start another, then add it here:</p><${Code}>${"claimq server --id n2 --data-dir ./n2 --peer-addr HOST:7401 --http-addr HOST:7400"}<//><//>`}
 		<//>
 		<div class="grid">
 			<${Hashes} />
@@ -113,10 +113,10 @@ function Body({ data: { cluster, events, keys, tokens } }) {
 			? html`<${Table} caption="Keys of this node" rows=${keys} id="name" cols=${keyColumns} sort="name" />`
 			: html`<p class="soft">This node has no keys: it is open.</p>`}<//>
 		${tokens.length > 0 && html`<${Card} title="Join tokens"><ul class="list">${tokens.map((token) => html`<li key=${token.id}><span class="mono">${token.id}</span><span class="grow">${num(token.used)} of ${num(token.uses)} used, ends <${Time} at=${token.expires_at} /></span>
-			<${Act} role="operator" kind="danger" onClick=${async () => (await confirm({ title: "Revoke this token", body: "Nodes that came by it stay members.", yes: "Revoke it", danger: true })) && change("tokens/revoke", "The token is revoked", { id: token.id })}>Revoke<//></li>`)}</ul><//>`}
+			<${Act} role="operator" kind="danger" onClick=${async () => (await confirm({ title: "Revoke this token", body: "Nodes that joined with it stay members.", yes: "Revoke it", danger: true })) && change("tokens/revoke", "The token is revoked", { id: token.id })}>Revoke<//></li>`)}</ul><//>`}
 		<${Card} title="Leader changes"><ul class="list">${leads.map((lead, i) => html`<li key=${lead.term}><b>${lead.leader}</b><span>term ${num(lead.term)}, ${leads[i + 1] ? "seen" : "led already"} <${Time} at=${lead.at} /></span></li>`)}</ul>
-			<p class="soft">As this tab has seen it. What operators did is <${Link} to="/trail" query=${{ event: "leadership_transferred" }}>in the trail<//>.</p><//>
-		<${Card} title="What operators did">${events.length ? html`<${EventList} events=${events} />` : html`<p class="soft">The trail keeps nothing.</p>`}<//>`;
+			<p class="soft">As this tab has seen it. Operators' actions are <${Link} to="/trail" query=${{ event: "leadership_transferred" }}>in the trail<//>.</p><//>
+		<${Card} title="Operators' actions">${events.length ? html`<${EventList} events=${events} />` : html`<p class="soft">The trail keeps nothing.</p>`}<//>`;
 }
 
 /** @type {Column<Key>[]} */

@@ -10,14 +10,14 @@ import { fold, what } from "../failuregroups.js";
 
 /** @import { Group as Failed, View } from "../types/model" */
 
-/** @extends {Component<{group: any}, {open?: boolean}>} */
+/** @extends {Component<{group: any, open: boolean, onOpen: (open: boolean) => void}>} */
 class Group extends Component {
 	render() {
-		const { group, task_type: type, signature, example, count, first_at: first, last_at: last, ids } = this.props.group, { open } = this.state;
+		const { group, task_type: type, signature, example, count, first_at: first, last_at: last, ids } = this.props.group, { open, onOpen } = this.props;
 		const filter = { error_group: group, task_type: type }, slug = "group-" + group;
 		return html`<li class="failure">
 			<div class="failure-head">
-				<${Button} kind="quiet icon" aria-expanded=${!!open} aria-controls=${slug} aria-label=${`${open ? "Hide" : "Show"} an example of: ${signature || "no error"}`} onClick=${() => this.setState({ open: !open })}>${open ? "▾" : "▸"}<//>
+				<${Button} kind="quiet icon" aria-expanded=${!!open} aria-controls=${slug} aria-label=${`${open ? "Hide" : "Show"} an example of: ${signature || "no error"}`} onClick=${() => onOpen(!open)}>${open ? "▾" : "▸"}<//>
 				<span class="failure-count num">${num(count)}</span>
 				<span class="failure-text"><${Link} data-row class="signature" to="/tasks" query=${{ status: "failed", type, error: group }}>${signature || "Failed without an error"}<//>
 					<span class="small soft"><${Link} to=${path("types", type)}>${type}<//>, first <${Time} at=${first} />, last <${Time} at=${last} /></span></span>
@@ -26,17 +26,22 @@ class Group extends Component {
 					<${Act} role="producer" kind="danger" onClick=${() => many({ action: "delete", filter, what: what(this.props.group) })}>Delete…<//>
 				</span>
 			</div>
-			<div id=${slug} hidden=${!open}>${open && html`
+			<div id=${slug} class="failure-example" hidden=${!open}>${open && html`
 				<pre class="error" tabindex="0">${example || "It has no error text."}</pre>
 				<p class="row"><span class="soft">Newest:</span> ${ids.map((/** @type {number} */ id) => html`<${Link} key=${id} class="tag" to=${path("tasks", id)}>${id}<//>`)}<${Copy} text=${example} label="Copy the error" /></p>`}</div>
 		</li>`;
 	}
 }
 
-/** @param {{groups: Failed[]}} props */
-export const Groups = ({ groups }) => html`<ol class="failures">${groups.map((group) => html`<${Group} key=${group.group + group.task_type} group=${group} />`)}</ol>`;
+/** Groups, of which one shows an example; with beside, of the largest at first, beside the list where there is room. @extends {Component<{groups: Failed[], beside?: boolean}, {open?: string}>} */
+export class Groups extends Component {
+	render() {
+		const { groups, beside } = this.props, { open = beside ? groups[0]?.group : "" } = this.state;
+		return html`<ol class=${beside ? "failures beside" : "failures"}>${groups.map((group) => html`<${Group} key=${group.group + group.task_type} group=${group} open=${open === group.group} onOpen=${(/** @type {boolean} */ to) => this.setState({ open: to ? group.group : "" })} />`)}</ol>`;
+	}
+}
 
-/** How many types are offered: those of which most have failed. Any other may be typed. */
+/** The number of suggested types: those with most failures. Others may be typed. */
 const typesOffered = 100;
 
 /** @param {any} props */
@@ -45,10 +50,10 @@ function Body({ data, query, amend }) {
 	return html`
 		<div class="row"><label for="failures-type" class="soft">Of type</label><input id="failures-type" class="narrow" type="search" data-filter autocomplete="off" spellcheck=${false} list="failures-types" placeholder="all" value=${query.type ?? ""} onChange=${(event) => setQuery({ type: event.currentTarget.value.trim() })} />
 			<datalist id="failures-types">${types.map((/** @type {string} */ type) => html`<option key=${type} value=${type}></option>`)}</datalist></div>
-		${!failures.length ? html`<${Card}><${Empty} title=${cursor ? "None among those looked at" : "Nothing has failed"}>${!cursor && html`<p>Tasks that failed for good are here, grouped by their error.</p>`}<//><//>`
+		${!failures.length ? html`<${Card}><${Empty} title=${cursor ? "None among those scanned" : "Nothing has failed"}>${!cursor && html`<p>Tasks that failed for good are here, grouped by their error.</p>`}<//><//>`
 			: html`<${Card}>
 				<p class="soft">${looked < failed ? `Of ${num(failed)} failed tasks the newest ${num(looked)}` : plural(failed, "failed task")} in ${plural(groups, "group")}${failures.length < groups ? `, the largest ${num(failures.length)} shown` : ""}.</p>
-				<${Groups} groups=${failures} />
+				<${Groups} groups=${failures} beside />
 				${cursor && html`<p><${Act} onClick=${async () => amend(fold(data, (await get("/failures", { task_type: query.type, cursor })).body))}>Look at older ones<//></p>`}
 			<//>`}`;
 }

@@ -28,7 +28,7 @@ const inZone = (at, zone) => new Intl.DateTimeFormat("en-GB", { dateStyle: "medi
 /** Times of a plan: in its zone, here, and how far off. @param {{at: string[], zone: string|null}} props */
 const Slots = ({ at, zone }) => html`<ol class="list slots">${at.map((time) => html`<li key=${time}><${Time} at=${time} /><span>${inZone(time, zone)} <span class="soft">${zone ?? "UTC"}</span></span>${zone !== here && html`<span class="soft">here ${when(time)}</span>`}</li>`)}</ol>`;
 
-/** The next times of a plan as it is typed, or what is wrong with it, as the node says. @extends {Component<{plan: Plan}, {at: string[], zone: string|null, wrong: string}>} */
+/** The next times of a typed plan, or its mistake, from the node. @extends {Component<{plan: Plan}, {at: string[], zone: string|null, wrong: string}>} */
 class Preview extends Component {
 	state = { at: /** @type {string[]} */ ([]), zone: /** @type {string|null} */ (null), wrong: "" };
 	componentDidMount() {
@@ -70,7 +70,7 @@ export const edit = (schedule, params = "{}") =>
 			{ name: "plan", label: "Plan", required: true, value: schedule ? (schedule.cron ?? "every " + typedDur(schedule.every_ms)) : "", hint: "Cron (30 2 * * 1-5, @daily), or how often (every 30 s)." },
 			{ name: "timezone", label: "Time zone", value: schedule?.timezone ?? here, list: Intl.supportedValuesOf("timeZone"), hint: "Of cron." },
 			{ name: "overlap", label: "If the last task has not ended", value: schedule?.overlap ?? "skip", options: overlaps },
-			{ name: "catch_up", label: "Of slots that were missed", value: schedule?.catch_up ?? "one", options: catchUps },
+			{ name: "catch_up", label: "Missed slots", value: schedule?.catch_up ?? "one", options: catchUps },
 			...(schedule?.task.payload ? [] : [{ name: "params", label: "Params", type: "textarea", mono: true, value: params, hint: "JSON." }]),
 		],
 		below: (values) => {
@@ -89,7 +89,7 @@ export const edit = (schedule, params = "{}") =>
 /** Sends a schedule. @param {string} text @param {string} name @param {any} task @param {string|undefined} params the bytes that they stay @param {any} rest */
 const put = (text, name, task, params, rest) => act(text, "PUT", "/schedules" + path(name), `{"task":${withParams({ ...task, params: undefined }, params)},${JSON.stringify(rest).slice(1)}`);
 
-/** What a PUT says beside the task. @param {Schedule} schedule */
+/** The fields of a PUT except the task. @param {Schedule} schedule */
 const settings = ({ cron, every_ms, timezone, overlap, catch_up, paused }) => ({ ...(cron === null ? { every_ms } : { cron, timezone }), overlap, catch_up, paused });
 
 /** @type {Column<Event>[]} */
@@ -114,7 +114,7 @@ function Body({ data }) {
 			["Written", words && written && html`<span class="mono">${written}</span>`],
 			["Zone", schedule.timezone],
 			["If the last task has not ended", wordOf(overlaps, schedule.overlap)],
-			["Of slots that were missed", wordOf(catchUps, schedule.catch_up)],
+			["Missed slots", wordOf(catchUps, schedule.catch_up)],
 			["Made", html`<${Time} at=${schedule.created_at} />`],
 			["Changed", html`<${Time} at=${schedule.updated_at} />`],
 		]} /><//>
@@ -128,9 +128,9 @@ function Body({ data }) {
 			["Labels", given.labels && html`<${Labels} labels=${given.labels} />`],
 		]} /><//>
 		<${Payload} title="Params of its task" raw=${params} base64=${given.payload} name=${`schedule-${schedule.name}`} hidden=${!state.settings.params} />
-		<${Card} title="What it submitted last">${last.length
-			? html`<${Table} caption="Tasks that it submitted last" rows=${last} id="task_id" to="/tasks" cols=${lastColumns} />`
-			: html`<p class="soft">${state.me?.task_types ? "The trail shows it to keys of all types." : "The trail keeps nothing of it."}</p>`}<//>`;
+		<${Card} title="Its latest tasks">${last.length
+			? html`<${Table} caption="Latest tasks of the schedule" rows=${last} id="task_id" to="/tasks" cols=${lastColumns} />`
+			: html`<p class="soft">${state.me?.task_types ? "The trail shows it to keys of all types." : "The trail has no events of it."}</p>`}<//>`;
 }
 
 /** @param {{data: ScheduleData}} shown */
@@ -145,7 +145,7 @@ function tools({ data: { schedule, params } }) {
 		<${Act} role="operator" onClick=${() => put(paused ? `${name} goes on` : `${name} is paused`, name, task, params, { ...settings(schedule), paused: !paused })}>${paused ? "Resume" : "Pause"}<//>
 		<${Act} role="operator" onClick=${() => edit(schedule, params)}>Change<//>
 		<${Act} role="operator" kind="danger" onClick=${async () => {
-			if (!(await confirm({ title: `Delete ${name}`, body: "It submits nothing any more. The tasks it submitted stay.", yes: "Delete it", danger: true }))) return;
+			if (!(await confirm({ title: `Delete ${name}`, body: "It submits no more tasks. Those that it has submitted stay.", yes: "Delete it", danger: true }))) return;
 			await send("DELETE", "/schedules" + path(name));
 			done(`Schedule ${name} deleted`);
 			go("/schedules");

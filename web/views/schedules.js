@@ -10,7 +10,7 @@ import { edit } from "./schedule.js";
 
 /** @import { Column, Schedule, View } from "../types/model" */
 
-/** The plan of a schedule in words, and as it was written. @param {{schedule: Schedule}} props */
+/** The plan of a schedule in words, and as written. @param {{schedule: Schedule}} props */
 export function Plan({ schedule }) {
 	const { words, written } = planWords(schedule);
 	return html`${words} ${written && html`<span class=${"mono cron" + (words ? " soft" : "")}>${written}</span>`}`;

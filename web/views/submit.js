@@ -8,10 +8,10 @@ import { state } from "../store.js";
 import { bodyOf, jsonFault } from "../submitbody.js";
 import { labelLines } from "../text.js";
 
-/** How many known types are offered: those that most tasks of the last minute are of, then by name. */
+/** The number of suggested types: the most submitted of the last minute, then by name. */
 const typesOffered = 200;
 
-/** A key that nobody has: whatever is clicked twice makes one task. */
+/** A new random key, so that clicking twice makes one task. */
 const freshKey = () => "page-" + Array.from(crypto.getRandomValues(new Uint8Array(9)), (byte) => byte.toString(36).padStart(2, "0")).join("");
 
 /** Asks for a task and submits it. @param {any} [like] a task to begin with; its params as raw, the bytes that they are */
@@ -23,14 +23,14 @@ export async function submit(like = {}) {
 		title: like.id ? `Submit another like task ${like.id}` : "Submit a task", yes: "Submit it", wide: true,
 		intro: like.payload && html`<${Note} tone="warn">Its params are binary: this form takes JSON.<//>`,
 		fields: [
-			{ name: "task_type", label: "Type", value: like.task_type ?? state.place.query.type ?? own?.[0] ?? "", placeholder: "default", list: types, hint: "What workers claim by." },
+			{ name: "task_type", label: "Type", value: like.task_type ?? state.place.query.type ?? own?.[0] ?? "", placeholder: "default", list: types, hint: "The name by which workers claim." },
 			{ name: "priority", label: "Priority", value: like.priority ? String(like.priority) : "", placeholder: "0", hint: "Higher is claimed first." },
 			{ name: "delay", label: "Delay", placeholder: "none", hint: "As 30 s, 5 min, 1 h." },
 			{ name: "params", label: "Params", type: "textarea", mono: true, value: like.raw ?? "{}" },
 			{ name: "labels", label: "Labels", type: "textarea", mono: true, value: labelLines(like.labels).join("\n"), hint: "One name:value a line." },
-			{ name: "idempotency_key", label: "Key", mono: true, value: freshKey(), hint: "A second submit with it makes no second task." },
-			{ name: "group", label: "Group", value: like.group ?? "", hint: "One of a group is claimed at a time." },
-			{ name: "expires", label: "Expires", type: "datetime-local", hint: "If it was not claimed by then, it fails." },
+			{ name: "idempotency_key", label: "Key", mono: true, value: freshKey(), hint: "A repeat with the same key adds no second task." },
+			{ name: "group", label: "Group", value: like.group ?? "", hint: "Tasks of a group are claimed one at a time." },
+			{ name: "expires", label: "Expires", type: "datetime-local", hint: "A task not claimed by then fails." },
 		],
 		below: ({ params }) => html`<p class="small" aria-live="polite">${jsonFault(params) ? html`<span class="bad">Params are no JSON yet: ${jsonFault(params)}</span>` : html`<span class="soft">Params are sent as typed.</span>`}</p>`,
 		async submit(values) {

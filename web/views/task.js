@@ -39,7 +39,7 @@ function Held({ task, at }) {
 	if (!worker || !from || !until || left === null) return null;
 	const whole = Math.max(Date.parse(until) - Date.parse(from), left, 1);
 	return html`<${Card} title=${html`Held by <${Link} to=${path("workers", worker)}>${worker}<//>`}>
-		<${Bar} part=${left / whole} label="What is left of the lease" tone=${left < whole / 5 ? "warn" : ""} />
+		<${Bar} part=${left / whole} label="Time left of the lease" tone=${left < whole / 5 ? "warn" : ""} />
 		<p class="soft"><${Countdown} left=${left} whole=${whole} at=${at} />; attempt ${num(task.attempts)}, token ${task.claim_token}, claimed <${Time} at=${from} /></p>
 		${task.cancel_requested && html`<${Note} tone="warn">A cancel was asked. Its worker learns it with its next extend; what it completes counts.<//>`}
 	<//>`;
@@ -58,7 +58,7 @@ const attemptColumns = [
 /** @param {{data: TaskData}} props */
 function Body({ data }) {
 	if (data.missing) {
-		return html`<${Card}><${Empty} title="There is no such task, or it was removed"><p>An ended task goes when its retention is over.</p><//><//>
+		return html`<${Card}><${Empty} title="There is no such task, or it was removed"><p>Ended tasks are removed when their retention is over.</p><//><//>
 			${data.events?.length > 0 && html`<${Events} events=${data.events} />`}`;
 	}
 	const { task, why, events, tries, params, result, progress, at } = data;
@@ -93,13 +93,15 @@ function Body({ data }) {
 			["When a step fails", task.on_step_failure],
 			["Ended by", task.finalize && (task.finalize === "claim" ? "a processor" : "its last step")],
 			["Trace", task.traceparent && html`<span class="mono">${task.traceparent}</span> <${Copy} text=${task.traceparent} />`],
+			["Copy of", task.origin && html`<${TaskLink} id=${task.origin.id} />`],
+			["Dead letter", task.moved_to_id && html`<${TaskLink} id=${task.moved_to_id} />`],
 			["Changed", html`<${Time} at=${task.updated_at} />`],
 		]} /><//>
 		<${Events} events=${events} />`;
 }
 
 /** @param {{events: Event[]}} props */
-const Events = ({ events }) => html`<${Card} title="What happened">${events.length ? html`<${EventList} events=${[...events].reverse()} own />` : html`<p class="soft">The trail keeps nothing of it any more.</p>`}<//>`;
+const Events = ({ events }) => html`<${Card} title="What happened">${events.length ? html`<${EventList} events=${[...events].reverse()} own />` : html`<p class="soft">The trail has no events of it any more.</p>`}<//>`;
 
 /** A time for a field of a form, in this browser's zone. @param {string|undefined} at */
 const local = (at) => (at ? new Date(Date.parse(at) - new Date(at).getTimezoneOffset() * 60000).toISOString().slice(0, 19) : "");
@@ -155,7 +157,7 @@ function tools({ data }) {
 		}}>Take from worker<//>`}
 		${!over && task.status !== "claimed" && html`<${Act} role="producer" onClick=${() => change(task)}>Change<//>`}
 		${!over && !task.cancel_requested && html`<${Act} role="producer" kind="danger" onClick=${async () => {
-			const sure = task.status !== "claimed" || (await confirm({ title: `Cancel task ${task.id}`, body: `Its worker is asked; what it completes counts.`, yes: "Ask for it" }));
+			const sure = task.status !== "claimed" || (await confirm({ title: `Cancel task ${task.id}`, body: `Its worker is asked to stop; a complete still counts.`, yes: "Ask for it" }));
 			if (sure) await act(`Task ${task.id}: cancel asked`, "POST", at + "/cancel");
 		}}>Cancel<//>`}
 		${!task.steps && html`<${Act} role="producer" onClick=${() => submit({ ...task, raw: params })}>Submit another like this<//>`}

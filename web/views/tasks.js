@@ -22,6 +22,8 @@ const words = [
 	{ word: "label", hint: "name:value", many: true },
 	{ word: "worker", hint: "who holds or ended it" },
 	{ word: "key", hint: "idempotency key" },
+	{ word: "contains", hint: "text in the params" },
+	{ word: "param", hint: "/to:ada, a value in the params", many: true },
 	{ word: "parent", hint: "steps of a task" },
 	{ word: "after", hint: "made after, as 2026-11-21 or 2026-11-21T10:00" },
 	{ word: "before", hint: "made before" },
@@ -36,13 +38,13 @@ function time(text) {
 }
 
 /** The filters of the address as those of GET /api/tasks. @param {Words} query */
-const listed = ({ status, type, label, worker, key, parent, after, before, error }) => ({
-	status, task_type: type, label: label?.split("\n"), worker_id: worker, idempotency_key: key, parent_id: parent, created_after: time(after), created_before: time(before), error_group: error,
+const listed = ({ status, type, label, worker, key, contains, param, parent, after, before, error }) => ({
+	status, task_type: type, label: label?.split("\n"), worker_id: worker, idempotency_key: key, contains, param: param?.split("\n"), parent_id: parent, created_after: time(after), created_before: time(before), error_group: error,
 });
 
 /** The same for POST /api/tasks/actions. @param {Words} query */
 function filter(query) {
-	const { label, idempotency_key, parent_id, ...rest } = listed(query);
+	const { label, idempotency_key, contains, param, parent_id, ...rest } = listed(query);
 	return {
 		...Object.fromEntries(Object.entries(rest).filter(([, value]) => value)),
 		...(parent_id && { parent_id: Number(parent_id) }),
@@ -80,9 +82,9 @@ class Body extends Component {
 		setQuery(query);
 	}
 
-	/** A number is an id, all else a key. @param {string} plain */
+	/** A number is an id, all else a text in the params. @param {string} plain */
 	plain(plain) {
-		if (!/^[1-9]\d{0,15}$/.test(plain)) return { key: plain };
+		if (!/^[1-9]\d{0,15}$/.test(plain)) return { contains: plain };
 		queueMicrotask(() => go(path("tasks", plain)));
 		return {};
 	}
@@ -93,9 +95,9 @@ class Body extends Component {
 		return html`
 			<div class="stack tight">
 				<nav class="tabs" aria-label="Status">${["", ...statuses].map((status) => html`<a key=${status} href=${href("/tasks", { ...query, cursor: "", status, error: status === "failed" ? query.error : "" })} aria-current=${(query.status ?? "") === status ? "true" : undefined}>${status ? title(status) : "All"}</a>`)}</nav>
-				<${Filter} label="Filter tasks" query=${query} words=${words} plain=${(plain) => this.plain(plain)} onChange=${(to) => this.filter(to)} />
+				<${Filter} label="Filter tasks" other="an id, or a text in the params" query=${query} words=${words} plain=${(plain) => this.plain(plain)} onChange=${(to) => this.filter(to)} />
 			</div>
-			${ids.length > 0 && html`<div class="picked row" role="group" aria-label="What is selected"><b>${plural(ids.length, "task")} selected</b>
+			${ids.length > 0 && html`<div class="picked row" role="group" aria-label="Selection"><b>${plural(ids.length, "task")} selected</b>
 				${actionsOf(query.status).map((action) => html`<${Act} key=${action} role="producer" kind=${action === "delete" ? "danger" : ""} onClick=${() => selected({ action, ids: ids.map(Number) })}>${title(action)}<//>`)}
 				<${Button} kind="quiet" onClick=${() => (picked = new Set(), this.setState({}))}>Clear<//></div>`}
 			<${Card}>
@@ -124,10 +126,11 @@ async function count(query) {
 
 /** @param {any} shown */
 function tools({ query }) {
-	const acts = query.key ? [] : actionsOf(query.status), what = meaning(query);
+	const single = query.key || query.contains || query.param; // no act takes these filters
+	const acts = single ? [] : actionsOf(query.status), what = meaning(query);
 	return html`
 		<${Link} class="button quiet" to="/tasks" query=${{ ...query, cursor: "", order: query.order === "asc" ? "" : "asc" }}>${query.order === "asc" ? "Newest first" : "Oldest first"}<//>
-		${what && !query.key && html`<${Act} role="producer" kind="quiet" onClick=${() => count(query)}>Count<//>`}
+		${what && !single && html`<${Act} role="producer" kind="quiet" onClick=${() => count(query)}>Count<//>`}
 		${what && acts.map((action) => html`<${Act} key=${action} role="producer" kind=${action === "delete" ? "danger" : ""} onClick=${() => many({ action, filter: filter(query), what: `with ${what}` })}>${title(action)} all…<//>`)}`;
 }
 

@@ -94,7 +94,7 @@ class Body extends Component {
 			this.last = error.body.oldest;
 			this.setState({ gap: true });
 		} else if (error.code === "place_ahead") {
-			this.last = ""; // of a state that was lost: whatever comes from now on
+			this.last = ""; // of a state that was lost: from now on
 			this.setState({ gap: true });
 		} else this.setState({ problem: error });
 	}
@@ -125,13 +125,13 @@ class Body extends Component {
 	render() {
 		const { query } = this.props, { events, counts, rate, flooded, following, problem, gap, unseen } = this.state;
 		return html`
-			<${Filter} query=${query} words=${words} label="Filter events" plain=${(word) => (/^\d+(\.\d+)?$/.test(word) ? { after: word } : { worker: word })} onChange=${setQuery} />
+			<${Filter} query=${query} words=${words} label="Filter events" other="a worker" plain=${(word) => (/^\d+(\.\d+)?$/.test(word) ? { after: word } : { worker: word })} onChange=${setQuery} />
 			${problem && html`<${Note} tone="warn">${problem.message}. It is tried again.<//>`}
 			${gap && html`<${Note} tone="warn">Some events in between are kept no more: it goes on with the oldest that is.<//>`}
 			${flooded && html`<${Card} title="Too many to follow"><p>${short(rate)}/s. Narrow it by type, worker or event.</p>
 				<${Facts} of=${[...counts].sort((a, b) => b[1] - a[1]).map(([event, n]) => [event.replaceAll("_", " "), html`<button type="button" class="link" onClick=${() => go("/trail", { ...query, event })}>${num(n)}</button>`])} /><//>`}
 			${!flooded && html`<${Card} title=${query.after === oldest ? "From the oldest" : query.after ? `After ${query.after}` : "The newest at the bottom"} tools=${html`${unseen > 0 && html`<${Button} onClick=${() => this.toEnd()}>${num(unseen)} new<//>`}<span class="small soft">${following ? html`<span class="dot on" aria-hidden="true"></span>following` : query.after ? "a page of the trail" : "not following"}</span>`}>
-				${events.length ? html`<div class="reel" tabindex="0" role="group" aria-label="Events" ref=${(element) => void (this.reel = element)} onScroll=${() => this.state.unseen && this.atEnd() && this.setState({ unseen: 0 })}><${EventList} events=${events} /></div>` : html`<${Empty} title=${Object.keys(query).length ? "No event matches" : "No events kept"}>${following && html`<p>What comes is shown here.</p>`}<//>`}
+				${events.length ? html`<div class="reel" tabindex="0" role="group" aria-label="Events" ref=${(element) => void (this.reel = element)} onScroll=${() => this.state.unseen && this.atEnd() && this.setState({ unseen: 0 })}><${EventList} events=${events} /></div>` : html`<${Empty} title=${Object.keys(query).length ? "No event matches" : "No events kept"}>${following && html`<p>New events appear here.</p>`}<//>`}
 				${query.after && this.props.data.more && html`<p><${Link} class="button" to="/trail" query=${{ ...query, after: place(events.at(-1)) }}>Later<//></p>`}
 			<//>`}`;
 	}

@@ -13,23 +13,34 @@ import { Why } from "./task.js";
 
 /** @import { Column, Event, Setting, Task, Type, TypeData, View } from "../types/model" */
 
-/** How many claims, and groups of failures, are shown. */
+/** The number of claims, and groups of failures, shown. */
 const claims = 20, errors = 5;
 
 const plain = (/** @type {number|null} */ n) => String(n ?? "");
+
+const deadLetterWords = (/** @type {{task_type: string, max_attempts?: number}} */ to) => [to.task_type, ...(to.max_attempts ? [to.max_attempts] : [])].join(", ");
 
 /** Each setting: name, label, how it is shown, how it is typed and read. @type {Setting[]} */
 const settings = [
 	{ name: "max_claimed", label: "At most claimed", hint: "At one time; empty: no limit.", show: num, typed: plain, read: Number },
 	{ name: "rate_limit", label: "Claims a second", hint: "Empty: no limit.", show: rate, typed: plain, read: Number },
+	{ name: "delay_ms", label: "Delay", hint: "As 30 s, 5 min. Empty: none.", show: dur, typed: typedDur, read: parseDur },
+	{
+		name: "dead_letter", label: "Dead letters", hint: "Type that gets copies of failed tasks, perhaps with a number of attempts: mail-dead, 5. Empty: none.",
+		show: deadLetterWords, typed: (to) => (to ? deadLetterWords(to) : ""),
+		read: (text) => {
+			const [task_type, most] = text.split(",").map((part) => part.trim());
+			return most ? { task_type, max_attempts: Number(most) } : { task_type };
+		},
+	},
 	{ name: "lease_ms", label: "Lease", hint: "As 30 s, 5 min, 1 h. Empty: 30 s.", show: dur, typed: typedDur, read: parseDur },
 	{ name: "max_attempts", label: "Attempts", hint: "0: no limit. Empty: 3.", show: (n) => n || "no limit", typed: plain, read: Number },
 	{ name: "retention_ms", label: "Kept after the end", hint: "As 1 d; -1: until deleted. Empty: 1 d, failed ones 14 d.", show: (ms) => (ms < 0 ? "until deleted" : dur(ms)), typed: (ms) => (ms < 0 ? "-1" : typedDur(ms)), read: (text) => (text.trim() === "-1" ? -1 : parseDur(text)) },
 	{
-		name: "backoff", label: "Backoff", hint: "First wait, factor, longest wait: 1 s, 2, 10 min. Empty: none.", show: backoffWords,
-		typed: (backoff) => (backoff ? [typedDur(backoff.initial_ms), backoff.factor, typedDur(backoff.max_ms), ...(backoff.jitter ? [backoff.jitter] : [])].join(", ") : ""),
+		name: "backoff", label: "Backoff", hint: "First wait, factor, longest wait, jitter: 1 s, 2, 10 min, 0.2. Empty: none.", show: backoffWords,
+		typed: (backoff) => (backoff ? [typedDur(backoff.initial_ms), backoff.factor, typedDur(backoff.max_ms), backoff.jitter].join(", ") : ""),
 		read: (text) => {
-			const [initial, factor = "2", max = "1 d", jitter = "0"] = text.split(",");
+			const [initial, factor = "2", max = "1 h", jitter = "0.2"] = text.split(",");
 			return { initial_ms: parseDur(initial), factor: Number(factor), max_ms: parseDur(max), jitter: Number(jitter) };
 		},
 	},

@@ -6,9 +6,9 @@ import { num, rate, short, title } from "../text.js";
 
 /** @import { Column, Type, Types, View } from "../types/model" */
 
-/** How many are shown at first and with each more, and how many the node tells at most. */
+/** The number shown at first and with each *more*, and the node's maximum. */
 const rows = 200, rowsMax = 1000;
-/** How long a word of the filter must have stayed as it is. */
+/** The time without typing after which the filter applies. */
 const typingMS = 250;
 
 /** @param {keyof Type["counts"]} key @returns {Column<Type>} */
@@ -53,11 +53,11 @@ class Body extends Component {
 
 	render() {
 		const { types, total, matched, order } = this.props.data;
-		if (!total) return html`<${Card}><${Empty} title="No types yet"><p>A type is there with its first task, or its first setting.</p><//><//>`;
+		if (!total) return html`<${Card}><${Empty} title="No types yet"><p>A type exists once it has a task or a setting.</p><//><//>`;
 		return html`<div class="field"><label for="types-filter" class="hide">Filter by name</label><input id="types-filter" data-filter type="search" placeholder="Filter by name" value=${this.state.word} onInput=${(event) => this.find(event.currentTarget.value)} /></div>
 			<${Card}><${Table} caption="Task types" rows=${types} id="task_type" to="/types" cols=${columns} sort=${order === "name" ? order : "-" + order} all=${matched} limit=${rows}
 				onSort=${(key) => changeQuery({ order: key === "name" ? "" : key })} onMore=${types.length < rowsMax && (() => changeQuery({ limit: types.length + rows }))}
-				empty=${html`<${Empty} title="No type has this in its name" />`} /><//>`;
+				empty=${html`<${Empty} title="No type's name contains this" />`} /><//>`;
 	}
 }
 

@@ -28,10 +28,10 @@ function Body({ data: { worker, claims, events, more }, params }) {
 			<${Stat} label="Last call" value=${html`<${Time} at=${worker?.last_seen_at} />`} sub=${worker ? "" : "not within ten minutes"} />
 			<${Stat} label="Oldest claim" value=${html`<${Time} at=${claims[0]?.claimed_at} />`} />
 		</div>
-		<${Card} title="What it holds">${claims.length
+		<${Card} title="Its claims">${claims.length
 			? html`<${Table} caption="Claims" rows=${claims} id="id" to="/tasks" cols=${columns} sort="claimed_at" />${more && html`<p class="small soft">The first ${num(claimsShown)}.</p>`}`
 			: html`<p class="soft">Nothing now.</p>`}<//>
-		<${Card} title="What it did last" tools=${html`<${Link} to="/trail" query=${{ worker: params.name }}>In the trail<//>`}>${events.length ? html`<${EventList} events=${events} />` : html`<${Empty} title="The trail keeps nothing of it" />`}<//>`;
+		<${Card} title="Its latest events" tools=${html`<${Link} to="/trail" query=${{ worker: params.name }}>In the trail<//>`}>${events.length ? html`<${EventList} events=${events} />` : html`<${Empty} title="The trail has no events of it" />`}<//>`;
 }
 
 /** @type {View} */

@@ -6,7 +6,7 @@ import { num } from "../text.js";
 
 /** @import { Column, Task, View, Worker } from "../types/model" */
 
-/** How many claims are looked at for the oldest and the types of each worker. */
+/** The number of claims scanned for the oldest and the types of each worker. */
 const claimsLooked = 1000;
 
 /** @typedef {Worker & {oldest: string|null, types: string[]}} Row */
@@ -36,7 +36,7 @@ function joined(workers, claims) {
 /** @param {{data: {workers: Row[], more: boolean}}} props */
 function Body({ data: { workers, more } }) {
 	if (!workers.length) {
-		return html`<${Card}><${Empty} title="Nobody holds a claim"><p>No worker has called within ten minutes. One of a line:</p><${Code}>${"claimq work TYPE -- ./do-it"}<//><//><//>`;
+		return html`<${Card}><${Empty} title="No claims"><p>No worker has called within ten minutes. Start one with a line:</p><${Code}>${"claimq work TYPE -- ./do-it"}<//><//><//>`;
 	}
 	return html`<${Card}>
 		<${Table} caption="Workers" rows=${workers} id="worker_id" to="/workers" cols=${columns} sort="-claimed" />

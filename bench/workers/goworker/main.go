@@ -1,5 +1,5 @@
-// Command goworker is a Worker of the Go client whose handler does nothing: what claimq work --serve
-// is set beside.
+// Command goworker is a Worker of the Go client whose handler does nothing, to compare
+// claimq work --serve with.
 package main
 
 import (

@@ -1,72 +1,133 @@
 package hotjson
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/json"
+)
 
-// namesMax bounds the names, and levelsMax the nesting, of documents that distinctNames compares; others are walked
-// token by token.
+// namesMax bounds the names of open objects, and levelsMax the nesting, of documents that isPlain can tell of.
 const (
 	namesMax  = 64
 	levelsMax = 16
 )
 
-// nameWalk walks a valid document without escapes and keeps the names of the open objects. It allocates nothing.
-type nameWalk struct {
+// isPlain reports whether b is valid JSON without escapes, in which every object has distinct names. It also returns
+// false if it cannot tell, because there are escapes or too many names or levels. It allocates nothing.
+func isPlain(b []byte) bool {
+	w := plainWalk{b: b}
+	return w.value(0) == len(b)
+}
+
+// plainWalk walks a document and keeps the names of the open objects. Its methods take the place where something
+// begins and return where that ends, or -1 if it is not as expected.
+type plainWalk struct {
+	b     []byte
 	names [namesMax][]byte
 	n     int
-	// starts are the indexes in names where the names of each open level begin; inArray says which levels are arrays.
-	starts  [levelsMax]int
-	inArray [levelsMax]bool
-	depth   int
+	depth int
 }
 
-// distinctNames reports whether every object of a valid document has distinct names. known is false if it cannot
-// tell, because there are escapes or too many names or levels.
-func distinctNames(b []byte) (distinct, known bool) {
-	if bytes.IndexByte(b, '\\') >= 0 {
-		return false, false
+func (w *plainWalk) value(at int) int {
+	at = w.space(at)
+	if at == len(w.b) {
+		return -1
 	}
-	var w nameWalk
-	inName := false
-	for i := 0; i < len(b); i++ {
-		switch b[i] {
-		case '{', '[':
-			if w.depth == levelsMax {
-				return false, false
-			}
-			w.starts[w.depth], w.inArray[w.depth] = w.n, b[i] == '['
-			w.depth++
-			inName = b[i] == '{'
-		case '}', ']':
-			w.depth--
-			w.n = w.starts[w.depth]
-			inName = false
-		case ',':
-			inName = !w.inArray[w.depth-1]
-		case '"':
-			end := i + 1 + bytes.IndexByte(b[i+1:], '"')
-			if inName {
-				if w.n == namesMax {
-					return false, false
-				}
-				if w.has(b[i+1 : end]) {
-					return false, true
-				}
-				w.names[w.n] = b[i+1 : end]
-				w.n++
-				inName = false
-			}
-			i = end
+	switch w.b[at] {
+	case '"':
+		return w.text(at)
+	case '{':
+		return w.list(at, '}')
+	case '[':
+		return w.list(at, ']')
+	}
+	end := at
+	for end < len(w.b) && isOfWord(w.b[end]) {
+		end++
+	}
+	if !json.Valid(w.b[at:end]) {
+		return -1
+	}
+	return end
+}
+
+// list walks the object or array that ends with last.
+func (w *plainWalk) list(at int, last byte) int {
+	if w.depth == levelsMax {
+		return -1
+	}
+	w.depth++
+	first := w.n // the object's names begin there
+	at = w.space(at + 1)
+	if at < len(w.b) && w.b[at] == last {
+		w.depth--
+		return at + 1
+	}
+	for {
+		if last == '}' {
+			at = w.name(at, first)
 		}
+		if at >= 0 {
+			at = w.value(at)
+		}
+		if at < 0 {
+			return -1
+		}
+		at = w.space(at)
+		switch {
+		case at == len(w.b):
+			return -1
+		case w.b[at] == last:
+			w.depth, w.n = w.depth-1, first
+			return at + 1
+		case w.b[at] != ',':
+			return -1
+		}
+		at++
 	}
-	return true, true
 }
 
-// has reports whether the innermost object has the name.
-func (w *nameWalk) has(name []byte) bool {
-	for _, other := range w.names[w.starts[w.depth-1]:w.n] {
+// name walks a name and its colon. first is where the names of its object begin.
+func (w *plainWalk) name(at, first int) int {
+	at = w.space(at)
+	end := w.text(at)
+	if end < 0 || w.n == namesMax {
+		return -1
+	}
+	name := w.b[at:end]
+	for _, other := range w.names[first:w.n] {
 		if bytes.Equal(other, name) {
-			return true
+			return -1
 		}
 	}
-	return false
+	w.names[w.n] = name
+	w.n++
+	if at = w.space(end); at == len(w.b) || w.b[at] != ':' {
+		return -1
+	}
+	return at + 1
+}
+
+// text walks a string.
+func (w *plainWalk) text(at int) int {
+	if at == len(w.b) || w.b[at] != '"' {
+		return -1
+	}
+	n := bytes.IndexByte(w.b[at+1:], '"')
+	if n < 0 {
+		return -1
+	}
+	end := at + 1 + n
+	for _, c := range w.b[at+1 : end] {
+		if c < ' ' || c == '\\' {
+			return -1
+		}
+	}
+	return end + 1
+}
+
+func (w *plainWalk) space(at int) int {
+	for at < len(w.b) && (w.b[at] == ' ' || w.b[at] == '\n' || w.b[at] == '\t' || w.b[at] == '\r') {
+		at++
+	}
+	return at
 }

@@ -196,3 +196,17 @@ func (r *Reader) Raw() []byte {
 func isOfWord(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c == '-' || c == '+' || c == '.' || c == 'E'
 }
+
+// WithField returns the object with raw added as its first field. json.RawMessage would not do, because Marshal
+// removes its spaces and changes its escapes, and the bytes must not change.
+func WithField(name string, raw, object []byte) []byte {
+	b := make([]byte, 0, len(name)+len(raw)+len(object)+4)
+	b = append(b, '{', '"')
+	b = append(b, name...)
+	b = append(b, '"', ':')
+	b = append(b, raw...)
+	if len(object) > len("{}") {
+		b = append(b, ',')
+	}
+	return append(b, object[1:]...)
+}

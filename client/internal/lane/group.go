@@ -17,9 +17,10 @@ const (
 
 // Call is a call that waits for its place in a shared request. The caller sets Item and Weight; Send sets Result.
 type Call[R any] struct {
-	// Item is the call's part of the request. It must not change, because the request is repeated byte for byte.
-	Item []byte
-	// Weight is the call's size in bytes: of its item, or of its answer if that is likely to be longer.
+	// Head and Item, one after the other, are the call's part of the request. They must not change, because the request
+	// is repeated byte for byte.
+	Head, Item []byte
+	// Weight is the call's size in bytes: of its part, or of its answer if that is likely to be longer.
 	Weight int
 	// Until is the time at which the caller leaves, if no context has ended before; zero: never.
 	Until  time.Time
@@ -27,19 +28,20 @@ type Call[R any] struct {
 	// Unread, if not nil, is called once there is a Result that the caller did not wait for. It must return at once.
 	Unread func()
 
-	alarmAt time.Time // Until; zero: never, or the caller's context ends first and says why
-	done    chan struct{}
-	err     error // why there is no Result, once done is closed
+	alarmAt time.Time       // Until; zero: never, or the caller's context ends first and says why
+	done    chan struct{}   // has an element once the call has ended
+	err     error           // why there is no Result, once done has its element
+	context <-chan struct{} // the Done channel of the caller's context, if the lane watches that for it
 
 	// The lane's lock guards these.
 	group *group[R] // nil: in the queue, or never sent
-	ended bool      // done is closed, or is about to be
+	ended bool      // done has its element, or is about to
 }
 
 // end ends a call without a Result. The caller holds the lock.
 func (c *Call[R]) end(why error) {
 	c.err, c.ended = why, true
-	close(c.done)
+	c.done <- struct{}{}
 }
 
 // isOver reports whether the time of the call is over and no context will end it.
@@ -85,22 +87,24 @@ func (g *group[R]) leave(c *Call[R]) {
 	}
 }
 
-// answered returns the calls that now have a Result. It ends them except for closing done. The caller holds the lock.
-func (g *group[R]) answered() []*Call[R] {
-	if g.waiting == len(g.calls) {
+// answered returns the calls that now have a Result, and those that have ended before. It ends the former except for
+// telling their callers. The caller holds the lock.
+func (g *group[R]) answered() (answered, left []*Call[R]) {
+	answered = g.calls
+	if g.waiting < len(g.calls) {
+		answered = make([]*Call[R], 0, g.waiting)
 		for _, c := range g.calls {
-			c.ended = true
-		}
-		return g.calls
-	}
-	waiting := make([]*Call[R], 0, g.waiting)
-	for _, c := range g.calls {
-		if !c.ended {
-			c.ended = true
-			waiting = append(waiting, c)
+			if c.ended {
+				left = append(left, c)
+			} else {
+				answered = append(answered, c)
+			}
 		}
 	}
-	return waiting
+	for _, c := range answered {
+		c.ended = true
+	}
+	return answered, left
 }
 
 // fit returns how many calls from the head of the queue go into one request of at most most calls; at least one, if

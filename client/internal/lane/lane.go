@@ -6,8 +6,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/claimq/claimq/client/internal/alarm"
 )
 
 const (
@@ -53,8 +51,12 @@ type Lane[R any] struct {
 	queue   []*Call[R]
 	groups  []*group[R]   // of the shared requests that are out, at most outMax
 	most    int           // maximum number of calls in a request
-	usual   time.Duration // how long a shared request usually takes; 0: there was none yet
-	clock   alarm.Alarm   // for callers that leave before their contexts end
+	usual   time.Duration // how long a shared request usually takes; 0 before the first
+	clock   Alarm         // for callers that leave before their contexts end
+	// watched are the Done channels of the contexts that Watch watches.
+	watched []<-chan struct{}
+
+	spare sync.Pool // of calls that Recycle got, as *Call[R]
 }
 
 // New returns a lane. begin starts a goroutine; only Share calls it.
@@ -80,39 +82,83 @@ func (l *Lane[R]) Left() {
 	l.alone--
 }
 
-// Share makes the call together with others, and waits for its Result, for the end of ctx or until c.Until, which it
-// sets to ctx's deadline if that is earlier. Errors: ErrQueued, ErrSent, ErrClosed.
-func (l *Lane[R]) Share(ctx context.Context, c *Call[R]) error {
-	if ctx.Err() != nil {
-		return ErrQueued
+// NewCall returns a call for Share, which Recycle may have got before.
+func (l *Lane[R]) NewCall() *Call[R] {
+	if c, ok := l.spare.Get().(*Call[R]); ok {
+		return c
 	}
+	return &Call[R]{done: make(chan struct{}, 1)}
+}
+
+// Recycle gives the memory of a call to the next one. Share must have returned nil for it.
+func (l *Lane[R]) Recycle(c *Call[R]) {
+	*c = Call[R]{done: c.done}
+	l.spare.Put(c)
+}
+
+// Share makes the call, which is from NewCall, together with others. It waits for its Result, for the end of ctx or
+// until c.Until, which it sets to ctx's deadline if that is earlier. Errors: ErrQueued, ErrSent, ErrClosed.
+func (l *Lane[R]) Share(ctx context.Context, c *Call[R]) error {
 	c.alarmAt = c.Until
 	if deadline, ok := ctx.Deadline(); ok && (c.Until.IsZero() || !deadline.After(c.Until)) {
 		c.Until, c.alarmAt = deadline, time.Time{}
 	}
-	c.done = make(chan struct{})
-	if !l.join(c) {
-		return ErrClosed
+	if err := l.join(ctx, c); err != nil {
+		return err
 	}
-	select {
-	case <-c.done:
-		return c.err
-	case <-ctx.Done():
-		return l.leave(c)
+	if c.context != nil || ctx.Done() == nil {
+		<-c.done // to choose among two channels takes twice as long, and all callers would lock the context's
+	} else {
+		select {
+		case <-c.done:
+		case <-ctx.Done():
+			l.leave(c)
+			<-c.done
+		}
 	}
+	return c.err
 }
 
-// join adds the call to the queue, unless the lane is closed.
-func (l *Lane[R]) join(c *Call[R]) bool {
+// join adds the call to the queue, unless its context has ended or the lane is closed.
+func (l *Lane[R]) join(ctx context.Context, c *Call[R]) error {
+	done := ctx.Done()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed {
-		return false
+	switch {
+	case ctx.Err() != nil: // under the lock, so that the end of a watched context misses no call
+		return ErrQueued
+	case l.closed:
+		return ErrClosed
+	}
+	if slices.Contains(l.watched, done) {
+		c.context = done
 	}
 	l.queue = append(l.queue, c)
 	l.clock.Set(c.alarmAt, l.expire)
 	l.start()
-	return true
+	return nil
+}
+
+// Watch watches a context that many callers will have, until the returned function is called, which must be after the
+// last of their calls. Each of these callers then only waits for its call. When the context ends they leave, as any
+// other.
+func (l *Lane[R]) Watch(ctx context.Context) (end func()) {
+	done := ctx.Done()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.watched = append(l.watched, done)
+	stop := context.AfterFunc(ctx, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.withdraw(func(c *Call[R]) bool { return c.context == done })
+	})
+	return func() {
+		stop()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		at := slices.Index(l.watched, done)
+		l.watched = slices.Delete(l.watched, at, at+1)
+	}
 }
 
 // Close prevents further shared requests, and ends the calls in the queue.
@@ -127,8 +173,9 @@ func (l *Lane[R]) Close() {
 }
 
 // leave withdraws a call whose caller no longer waits, as far as possible.
-func (l *Lane[R]) leave(c *Call[R]) error {
+func (l *Lane[R]) leave(c *Call[R]) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	switch {
 	case c.ended: // or it is about to be, once the lock is free
 	case c.group == nil:
@@ -137,9 +184,6 @@ func (l *Lane[R]) leave(c *Call[R]) error {
 	default:
 		c.group.leave(c)
 	}
-	l.mu.Unlock()
-	<-c.done
-	return c.err
 }
 
 // expire withdraws the calls whose time is over, and sets the clock for the others.
@@ -148,9 +192,19 @@ func (l *Lane[R]) expire() {
 	defer l.mu.Unlock()
 	now := time.Now()
 	l.clock.Rang()
+	l.withdraw(func(c *Call[R]) bool {
+		if c.isOver(now) {
+			return true
+		}
+		l.clock.Set(c.alarmAt, l.expire)
+		return false
+	})
+}
+
+// withdraw withdraws the calls for which leave returns true, as far as possible. The caller holds the lock.
+func (l *Lane[R]) withdraw(leave func(*Call[R]) bool) {
 	l.queue = slices.DeleteFunc(l.queue, func(c *Call[R]) bool {
-		if !c.isOver(now) {
-			l.clock.Set(c.alarmAt, l.expire)
+		if !leave(c) {
 			return false
 		}
 		c.end(ErrQueued)
@@ -158,12 +212,8 @@ func (l *Lane[R]) expire() {
 	})
 	for _, g := range l.groups {
 		for _, c := range g.calls {
-			switch {
-			case c.ended:
-			case c.isOver(now):
+			if !c.ended && leave(c) {
 				g.leave(c)
-			default:
-				l.clock.Set(c.alarmAt, l.expire)
 			}
 		}
 	}
@@ -198,7 +248,7 @@ func (l *Lane[R]) run() {
 	l.mu.Unlock()
 }
 
-// take makes a group of the calls at the head of the queue. It returns nil if there are none, or the lane is closed.
+// take makes a group of the calls at the head of the queue. It returns nil if the queue is empty or the lane is closed.
 // The caller holds the lock.
 func (l *Lane[R]) take() *group[R] {
 	if l.closed {
@@ -224,18 +274,20 @@ func (l *Lane[R]) carry(g *group[R]) {
 	tooMuch := l.send(g.ctx, g.calls)
 	late.Stop()
 	g.cancel()
-	for _, c := range l.over(g, time.Since(begun), tooMuch) {
-		close(c.done)
+	answered, left := l.over(g, time.Since(begun), tooMuch)
+	for _, c := range answered {
+		c.done <- struct{}{} // the caller may recycle it at once
 	}
-	for _, c := range g.calls {
-		if c.err != nil && c.Unread != nil {
+	for _, c := range left {
+		if c.Unread != nil {
 			c.Unread()
 		}
 	}
 }
 
-// over records the end of a shared request that took d. It returns the calls whose callers must be woken.
-func (l *Lane[R]) over(g *group[R], d time.Duration, tooMuch bool) (answered []*Call[R]) {
+// over records the end of a shared request that took d. It returns the calls whose callers must be woken, and those
+// whose callers have left.
+func (l *Lane[R]) over(g *group[R], d time.Duration, tooMuch bool) (answered, left []*Call[R]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	g.over = true

@@ -66,15 +66,25 @@ func (r *road) items(n int) (items []string) {
 	return items
 }
 
+// call returns a call with the item.
+func (r *road) call(item string) *Call[string] {
+	c := r.NewCall()
+	c.Item, c.Weight = []byte(item), len(item)
+	return c
+}
+
 // share begins calls with these items, each in its own goroutine, and returns once they wait.
 func (r *road) share(ctx context.Context, items ...string) (errs []chan error) {
 	for _, item := range items {
 		err := make(chan error, 1)
 		go func() {
-			c := &Call[string]{Item: []byte(item), Weight: len(item)}
+			c := r.call(item)
 			e := r.Share(ctx, c)
-			if e == nil && c.Result != "answer to "+item {
-				e = fmt.Errorf("%s has %q", item, c.Result)
+			if e == nil {
+				if c.Result != "answer to "+item {
+					e = fmt.Errorf("%s has %q", item, c.Result)
+				}
+				r.Recycle(c)
 			}
 			err <- e
 		}()
@@ -220,7 +230,9 @@ func TestLane_Until(t *testing.T) {
 		r.deaf = true // otherwise its request may end before the call leaves it
 		until := func(d time.Duration) chan error {
 			left := make(chan error, 1)
-			go func() { left <- r.Share(t.Context(), &Call[string]{Item: []byte("x"), Until: time.Now().Add(d)}) }()
+			c := r.call("x")
+			c.Until = time.Now().Add(d)
+			go func() { left <- r.Share(t.Context(), c) }()
 			synctest.Wait()
 			return left
 		}
@@ -239,6 +251,66 @@ func TestLane_Until(t *testing.T) {
 	})
 }
 
+// When a watched context ends its callers leave, whether their calls are in the queue or sent, and the others stay.
+func TestLane_Watch(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, r *road) {
+		r.deaf = true // otherwise a request may end before the calls leave it
+		ctx, end := context.WithCancel(t.Context())
+		defer r.Watch(ctx)()
+		other, endOther := context.WithCancel(t.Context())
+		defer endOther()
+		defer r.Watch(other)()
+		type key struct{}
+		value := context.WithValue(ctx, key{}, 1) // it ends with the same channel
+		first := r.share(t.Context(), "a")
+		sent := append(r.share(ctx, "b"), r.share(value, "c")...)
+		stays := r.share(other, "d")
+		close(r.sent[0].answer)
+		check(t, first, nil)
+		r.want(t, 1, "b", "c", "d")
+		queued := r.share(ctx, "e")
+		later := r.share(other, "f")
+		end()
+		check(t, sent, ErrSent)
+		check(t, queued, ErrQueued)
+		check(t, r.share(value, "g"), ErrQueued)
+		if err := r.sent[1].ctx.Err(); err != nil {
+			t.Errorf("the request has ended with some of its callers: %v", err)
+		}
+		close(r.sent[1].answer)
+		check(t, stays, nil)
+		r.want(t, 2, "f")
+		endOther()
+		check(t, later, ErrSent)
+		if r.sent[2].ctx.Err() == nil {
+			t.Error("the request goes on although its only caller has left")
+		}
+	})
+}
+
+// No caller misses the end of a watched context, whenever that comes.
+func TestLane_Watch_ends(t *testing.T) {
+	t.Parallel()
+	for range 200 {
+		bubble(t, func(t *testing.T, r *road) {
+			r.deaf = true
+			ctx, end := context.WithCancel(t.Context())
+			defer r.Watch(ctx)()
+			var left sync.WaitGroup
+			for range 8 {
+				left.Go(func() {
+					if err := r.Share(ctx, r.call("x")); !errors.Is(err, ErrQueued) && !errors.Is(err, ErrSent) {
+						t.Error(err)
+					}
+				})
+			}
+			left.Go(end)
+			left.Wait()
+		})
+	}
+}
+
 // A caller whose context has a deadline leaves when the context has ended, because that says why.
 func TestLane_deadlineOfTheContext(t *testing.T) {
 	t.Parallel()
@@ -250,7 +322,8 @@ func TestLane_deadlineOfTheContext(t *testing.T) {
 			left.Go(func() {
 				ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, why)
 				defer cancel()
-				c := &Call[string]{Item: []byte("x"), Until: time.Now().Add(time.Second)}
+				c := r.call("x")
+				c.Until = time.Now().Add(time.Second)
 				if err := r.Share(ctx, c); err == nil || !errors.Is(context.Cause(ctx), why) {
 					t.Errorf("%v, and the context has ended with %v", err, context.Cause(ctx))
 				}
@@ -268,7 +341,7 @@ func TestLane_alarm(t *testing.T) {
 		begun := time.Now()
 		until := func(ms int) (at chan int) {
 			at = make(chan int, 1)
-			c := &Call[string]{Item: []byte("x")}
+			c := r.call("x")
 			if ms > 0 {
 				c.Until = begun.Add(time.Duration(ms) * time.Millisecond)
 			}

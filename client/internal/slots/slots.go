@@ -1,3 +1,5 @@
+// Package slots counts how many more tasks a worker may claim, in total and of each type, and tracks its attempts: which
+// handlers run, whose claims are to be extended, and which are no longer waited for. It claims nothing itself.
 package slots
 
 import (

@@ -5,12 +5,14 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/internal/proof"
 )
 
 // However slots are taken and given back, none is used twice or lost.
 func TestSlots(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	proof.Check(t, func(t *rapid.T) {
 		limits := map[string]int{"a": 0, "b": rapid.IntRange(1, 4).Draw(t, "b"), "c": rapid.IntRange(1, 9).Draw(t, "c")}
 		concurrency := rapid.IntRange(1, 8).Draw(t, "concurrency")
 		s := New(concurrency, limits)

@@ -222,12 +222,26 @@ def test_submit_many(claimq_client: Client) -> None:
     tasks = [new_task("t", {"i": i}) for i in range(2_100)]
     assert [s.id for s in claimq_client.submit_many(tasks)] == list(range(1, 2_101))
     with pytest.raises(SubmitManyError) as e:
-        claimq_client.submit_many([new_task("t", 1), new_task("bad type", 1), new_task("t", 1)])
+        bad_task = new_task("t", 1) | {"task_type": "bad type"}
+        claimq_client.submit_many([new_task("t", 1), bad_task, new_task("t", 1)])
     good, bad, also_good = e.value.results
     assert (getattr(good, "id"), getattr(also_good, "id")) == (2_101, 2_102)
     assert getattr(bad, "field") == "tasks[1].task_type"
     large = [new_task("t", "x" * 1_000_000) for _ in range(10)]
     assert len(claimq_client.submit_many(large)) == 10
+
+
+def test_snoozed_without_end(claimq_client: Client, run_worker: RunWorker) -> None:
+    own = App()
+
+    @own.task("again")
+    def again() -> None:
+        raise Snooze(0)
+
+    task = claimq_client.submit("again", {})
+    expected = rf"task {task.id} \(again\) was snoozed for 0 s 100 times, and would be without end"
+    with pytest.raises(RuntimeError, match=expected):
+        run_worker(own)
 
 
 def test_schedules_of_all_pages(claimq_client: Client, claimq_server: Server) -> None:

@@ -118,6 +118,9 @@ def call(client: Client, plan: dict[str, Any]) -> None:
         assert client.retry(1, timeout=timeout)["id"] == 1
     elif plan["call"] == "delete":
         client.delete(1, timeout=timeout)
+    elif plan["call"] == "claim":
+        answer = client.batch([{"op": "claim", "worker_id": "w"}], timeout=timeout)
+        assert answer["results"] == [{"success": True, "tasks": []}]
     else:
         raise AssertionError(plan)
 
@@ -134,5 +137,8 @@ async def acall(plan: dict[str, Any]) -> None:
                 assert (await client.retry(1, timeout=timeout))["id"] == 1
             elif plan["call"] == "delete":
                 await client.delete(1, timeout=timeout)
+            elif plan["call"] == "claim":
+                answer = await client.batch([{"op": "claim", "worker_id": "w"}], timeout=timeout)
+                assert answer["results"] == [{"success": True, "tasks": []}]
             else:
                 raise AssertionError(plan)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import enum
 import json
 import re
 import socket
@@ -112,14 +113,31 @@ def raise_(what: str) -> None:
     raise ValueError(what)
 
 
-@app.task("large")
-def large(size: int) -> str:
-    return "x" * size
+LOOP: list[Any] = []
+LOOP.append(LOOP)
+
+
+class Kind(enum.StrEnum):
+    ONE = "one"
+
+
+odd_value: Any = None
 
 
 @app.task("odd")
 def odd() -> Any:
-    return object()
+    return odd_value
+
+
+@app.task("decoded", decode=lambda data: {"n": int(json.loads(data)["n"])})
+def decoded(n: int) -> int:
+    return n
+
+
+@app.task("left")
+async def left() -> Any:
+    deadline = current().deadline
+    return current().left(), None if deadline is None else deadline - time.monotonic()
 
 
 @app.task("bytes")
@@ -157,7 +175,7 @@ def late() -> str:
 @app.task("steps")
 def steps() -> Any:
     c = current()
-    return [c.parent_id, c.step, {k: repr(v) for k, v in c.dependencies.items()}, c.labels]
+    return [c.parent_id, c.step, {k: repr(v) for k, v in c.dependencies.items()}, c.labels, c.attributes]
 
 
 @pytest.fixture
@@ -216,20 +234,71 @@ def test_exit_of_a_handler(parent: Parent) -> None:
     assert parent.read()["result"] == 2
 
 
-def test_params_that_do_not_fit(parent: Parent) -> None:
-    parent.task(1, "add", {"c": 1})
-    assert "unexpected keyword argument 'c'" in parent.read()["error"]
-    parent.task(2, "add", [1])
-    assert "no object" in parent.read()["error"]
+@pytest.mark.parametrize(
+    ("type", "params", "why"),
+    [
+        ("add", {"c": 1, "d": 2}, "add do not fit its handler add: without argument 'a'"),
+        ("aadd", {"a": 1, "d": 2, "c": 1}, "it has no argument 'c', argument 'd'"),
+        ("add", [1], "they are a list, no object"),
+        ("decoded", {"n": "x"}, "decode raised ValueError: invalid literal for int()"),
+    ],
+)
+def test_params_that_do_not_fit(parent: Parent, type: str, params: Any, why: str) -> None:
+    parent.task(1, type, params)
+    said = parent.read()
+    first, *rest = said["error"].splitlines()
+    assert said["permanent"] is True
+    assert first.startswith(f"params of {type} do not fit its handler ") and why in first
+    assert bool(rest) == (type == "decoded")  # only where a traceback says more
 
 
-def test_results_that_are_none(parent: Parent) -> None:
-    parent.task(1, "large", {"size": 2000})
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ("x" * 2000, "the result has 2002 bytes, at most 1000"),
+        (object(), "result is of the type object, which JSON does not have"),
+        ({"a": [1, float("nan")]}, "result.a[1] is nan, a number that JSON does not have"),
+        ((float("inf"),), "result[0] is inf, a number"),
+        ({"a": {"b": {1}}}, "result.a.b is of the type set"),
+        ([b"x"], "result[0] is of the type bytes"),
+        ({"a": {1: 2}}, "result.a has the key 1 (int): it must be a str"),
+        ({None: 2}, "result has the key None (NoneType)"),
+        (["\ud800"], "result[0] has half of a surrogate pair"),
+        ({"\ud800": 1}, "result has the key '\\ud800', which has half of a surrogate pair"),
+        (LOOP, "result contains itself, or is nested too deeply"),
+    ],
+)
+def test_results_that_are_none(parent: Parent, value: Any, why: str) -> None:
+    global odd_value
+    odd_value = value
+    parent.task(1, "odd")
     said = parent.read()
-    assert said["permanent"] and "at most 1000" in said["error"]
-    parent.task(2, "odd")
-    said = parent.read()
-    assert said["permanent"] and "no JSON" in said["error"]
+    assert said["permanent"] is True and why in said["error"]
+
+
+def test_results_that_are_json(parent: Parent) -> None:
+    global odd_value
+    odd_value = {"a": (1, 2.5, None, True), "é": Kind.ONE, "b": [{}, []], "c": 1 << 60}
+    parent.task(1, "odd")
+    assert parent.read()["result"] == {"a": [1, 2.5, None, True], "é": "one", "b": [{}, []], "c": 1 << 60}
+
+
+def test_deadline(parent: Parent) -> None:
+    for id, timeout in ((1, 60_000), (2, 0)):
+        parent.task(id, "left", timeout_ms=timeout)
+        left, at_deadline = parent.read()["result"]
+        if timeout:
+            assert 40 < left <= 60 and abs(at_deadline - left) < 20
+        else:
+            assert (left, at_deadline) == (None, None)
+
+
+def test_times_out_of_bounds() -> None:
+    for wrong in (1e9, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="after is .*: it must be at most a year"):
+            Snooze(wrong)
+        with pytest.raises(ValueError, match="after is"):
+            RetryAfter(wrong)
 
 
 def test_bytes(parent: Parent) -> None:
@@ -272,8 +341,9 @@ def test_cancel_of_what_is_done_all_the_same(parent: Parent) -> None:
 
 def test_steps(parent: Parent) -> None:
     dependencies = {"a": {"result": 1}, "b": {"result_payload": "/w=="}, "c": {}}
-    parent.task(1, "steps", parent_id=9, step="s", dependencies=dependencies, labels={"x": "y"})
-    want = [9, "s", {"a": "1", "b": "b'\\xff'", "c": "None"}, {"x": "y"}]
+    said = {"labels": {"x": "y"}, "attributes": {"a": {"b": 1}}}
+    parent.task(1, "steps", parent_id=9, step="s", dependencies=dependencies, **said)
+    want = [9, "s", {"a": "1", "b": "b'\\xff'", "c": "None"}, *said.values()]
     assert parent.read()["result"] == want
 
 
@@ -442,10 +512,10 @@ def test_run_by_hand(tmp_path: Path) -> None:
 
     done = run("prog", "--task", "echo", "--params", '{"text": "hi"}')
     assert (done.returncode, done.stdout) == (0, 'to stdout: hi\n"hi"\n')
-    assert run("prog", "--task", "echo").returncode == 1
+    assert run("prog", "--task", "echo").returncode == 100  # its params do not fit
     for what, error in (
-        ("set", "what the handler returned is no JSON"),
-        ("nan", "what the handler returned is no JSON"),
+        ("set", "what the handler returned is no JSON: result is of the type set"),
+        ("nan", "what the handler returned is no JSON: result is nan"),
         ("large", "the result has 1048578 bytes, at most 1048576"),
     ):
         refused = run("prog", "--task", "odd", "--params", json.dumps({"what": what}))

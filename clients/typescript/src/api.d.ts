@@ -13,20 +13,20 @@ export interface paths {
         };
         /**
          * List tasks
-         * @description A page looks at 10,000 records or 8 MiB at most and may be short or empty: only `next_cursor` null says that there is no more. Past 500 records, later ones are as of a later index than `X-Claimq-Index`.
-         *     A task that is there throughout is listed exactly once, whatever comes and goes meanwhile; one that changes is listed if it matches when its page is read.
+         * @description A page looks at 10,000 records or 8 MiB at most, and with `contains` or `param` reads 64 MiB of params at most, so it may be short or empty: only `next_cursor` null says that there is no more. Past 500 records, later ones are as of a later index than `X-Claimq-Index`.
+         *     A task that exists throughout is listed exactly once, even if others are added or removed meanwhile; one that changes is listed if it matches when its page is read.
          */
         get: operations["list_tasks"];
         put?: never;
         /**
          * Submit a task, or many
-         * @description One task, or `{"tasks": [...]}` and nothing beside, at most 10,000 with their steps. Of many, all valid ones are one entry of the log: all of them are durable, or none.
+         * @description One task, or `{"tasks": [...]}` without other fields, at most 10,000 with their steps. Of many, all valid ones are one entry of the log: all of them are durable, or none.
          *
          *     An `idempotency_key` that is taken answers with the task that has it. That stays so for 10 minutes after the task was removed: until then no other task gets the key.
          *     The key of a task with `unique: active` is free as soon as the task has ended.
          *
-         *     Steps get the ids that follow the task's own, in their order. If they wait for each other, `error` names a cycle, up to 20 steps of it. `priority`, `max_attempts`, `lease_ms` and `backoff`
-         *     of a task with steps are kept and do nothing.
+         *     Steps get the ids that follow the task's own, in their order. If they wait for each other, `error` names a cycle, up to 20 steps of it. A task with steps
+         *     shows its `priority`, `max_attempts`, `lease_ms` and `backoff`, but they have no effect: each step has its own.
          */
         post: operations["submit_tasks"];
         delete?: never;
@@ -50,11 +50,11 @@ export interface paths {
          *
          *     A claim that waits is answered as soon as it gets a task, in order of arrival. When its connection is closed, or only the side that the client sends on, it is given up and takes nothing.
          *     When a follower loses its connection to the leader meanwhile, the answer is 504. An answer without a task writes nothing to the log.
-         *     The same request (`claim_request_id`) without `wait_ms` ends the wait, if there is nothing to claim: both are then answered. So a worker that stops learns what it holds; one that closes its connection may be given a task all the same, if its claim comes late.
+         *     The same request (`claim_request_id`) without `wait_ms` ends the wait, if there is nothing to claim: both are then answered. So a worker that stops learns what it holds; one that closes its connection may still be given a task, if its claim comes late.
          *
-         *     With `claim_request_id` a repeat gets the same tasks and tokens, `"repeated": true`, and each task its `claim_state`. A task whose claim has ended since is shown as it is now, but with the `claim_token` of
+         *     With `claim_request_id` a repeat gets the same tasks and tokens, `"repeated": true`, and each task its `claim_state`. A task whose claim has ended since is shown with its current state, but with the `claim_token` of
          *     this claim and without a lease. The same id with another worker, other types, filters, order or limit is 400; `wait_ms` and `lease_ms` may differ. It is remembered while one of its claims lasts and for 10 minutes after,
-         *     for the newest 1,000,000 claimed tasks at most; an answer without a task is not remembered. A claim without an id whose answer cannot be written to the connection is released at once, also one within a complete or a batch; not if it was extended since, or the same request sent again was told of it (below feature level 7 it waits for its lease).
+         *     for the newest 1,000,000 claimed tasks at most; an answer without a task is not remembered. If a claim has no id and its answer cannot be written to the connection, the server releases it at once; so it does with a claim within a complete or a batch. It keeps one that was extended since, or of which a repeat was answered.
          */
         post: operations["claim_tasks"];
         delete?: never;
@@ -97,7 +97,7 @@ export interface paths {
         };
         /**
          * Get the task that has an idempotency key
-         * @description With `wait_ms` the answer waits until the task that has the key when the wait begins has ended, or the time is over; `status` tells. With `consistency=stale` the node that was reached waits by what it has. One that is removed meanwhile is 404.
+         * @description With `wait_ms` the answer waits until the task that has the key when the wait begins has ended, or the time is over; see `status`. With `consistency=stale` the node that was reached waits on its own state. If the task is removed meanwhile the answer is 404.
          */
         get: operations["get_task_by_key"];
         put?: never;
@@ -120,7 +120,7 @@ export interface paths {
         };
         /**
          * Get a task
-         * @description With params, results and `attempts_log`. With `wait_ms` the answer waits until the task has ended or the time is over; `status` tells. One that is removed meanwhile is 404. The wait ends when the client closes its connection, or only its sending side.
+         * @description With params, results and `attempts_log`. With `wait_ms` the answer waits until the task has ended or the time is over; see `status`. If the task is removed meanwhile the answer is 404. The wait ends when the client closes its connection, or only its sending side.
          */
         get: operations["get_task"];
         put?: never;
@@ -134,7 +134,7 @@ export interface paths {
         head?: never;
         /**
          * Change a task that is neither claimed nor ended
-         * @description At least one field; what the body does not name stays as it is. `run_at` of a blocked step is kept for when it is unblocked; a task with steps has none.
+         * @description At least one field; other fields do not change. `run_at` of a blocked step applies when it is unblocked; a task with steps has no `run_at`.
          */
         patch: operations["change_task"];
         trace?: never;
@@ -224,7 +224,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Extend the lease; never shortens it
+         * Extend the lease; shortens it only if exact
          * @description A worker does it well before its lease ends, at a third of it for example, and learns whether a cancel was asked for.
          */
         post: operations["extend_task"];
@@ -272,7 +272,7 @@ export interface paths {
         /**
          * Make a failed, cancelled or claimed task pending
          * @description A failed, cancelled or claimed task becomes pending if attempts are left; a claimed one whose cancel was asked for becomes cancelled. `claim_token`, if it is sent, must be the one that the task shows;
-         *     a repeat with the token of the claim that a retry ended answers as before. A pending or scheduled task answers `"repeated": true`, whatever the token; a scheduled one becomes pending.
+         *     a repeat with the token of the claim that a retry ended answers as before. A pending or scheduled task answers `"repeated": true` with any token; a scheduled one becomes pending.
          *
          *     A task with `unique: active` takes its key again, or is refused with `key_taken` if another one has it by now.
          *
@@ -323,7 +323,7 @@ export interface paths {
          * Why a task is not running
          * @description Each reason would keep a claim from taking the task even if all others were gone.
          *
-         *     | code | the task | beside `code` and `message` |
+         *     | code | the task | more fields |
          *     | --- | --- | --- |
          *     | `scheduled` | waits for its time | `run_at` |
          *     | `blocked` | is a step, and what it depends on has not completed | `steps` |
@@ -356,8 +356,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What happened to a task, the last 100 events
-         * @description What /api/events has told of this task, as far as it is still kept, also of one that was removed. `next` is the place of the newest event of all: a stream from there misses nothing.
+         * The last 100 events of a task
+         * @description The events of this task that are still kept, also if the task was removed. `next` is the position of the newest event of all tasks: a stream from there misses nothing.
          */
         get: operations["list_task_events"];
         put?: never;
@@ -379,7 +379,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Who has the claim of a task's finalization, and who tried to get it
+         * The holder of a task's finalization, and the attempts to claim it
          * @description For a task with steps that a processor ends.
          */
         get: operations["get_finalization"];
@@ -405,13 +405,13 @@ export interface paths {
         put?: never;
         /**
          * Claim the finalization of a task with steps
-         * @description It is 200 whatever comes of it, also if there is no such task, but to an API key with task_types: that gets 404. Tried in this order:
+         * @description The answer is 200 for every outcome, also if there is no such task; but an API key with task_types gets 404 then. Checked in this order:
          *
          *     | `message` | `claimed` | when |
          *     | --- | --- | --- |
          *     | Task not found | false | there is no such task, or it is forgotten |
-         *     | Task has no completed or failed steps | false | it has no steps at all |
-         *     | Task already complete | false | it has ended, in whatever way; `task_state` tells |
+         *     | Task has no completed or failed steps | false | it has no steps |
+         *     | Task already complete | false | it has ended; see `task_state` |
          *     | Task already claimed for finalization | false | another processor has the claim |
          *     | Claim extended | true | this one has it already: it lasts `timeout_seconds` from now, and never less than before; the token stays |
          *     | Task has no completed or failed steps | false | none of its steps has completed or failed |
@@ -486,9 +486,9 @@ export interface paths {
         put?: never;
         /**
          * End a task whose steps have ended
-         * @description A claim is not needed, but another's stands against it. Of several at once one does it, and the others are told what was done: 200 with `already_finalized`, and nothing is changed.
+         * @description A claim is not needed, but another processor's claim prevents it. If several call at once, one ends the task and the others learn how it ended: 200 with `already_finalized`, and nothing is changed.
          *
-         *     Checked in this order: the task is there; it has steps (`task_not_claimable`, `reason` `no_steps`); it has not ended; nobody else has the claim (`task_already_claimed`, with the processor that has it in `worker_id`); the token is that of the claim (`stale_claim`); all steps have ended (`steps_unfinished`).
+         *     Checked in this order: the task is there; it has steps (`task_not_claimable`, `reason` `no_steps`); it has not ended; no other processor has the claim (`task_already_claimed`, with its holder in `worker_id`); the token matches the claim (`stale_claim`); all steps have ended (`steps_unfinished`).
          */
         post: operations["finalize_task"];
         delete?: never;
@@ -508,9 +508,11 @@ export interface paths {
         put?: never;
         /**
          * Many ops in one entry of the log, in order
-         * @description An op has the fields of its own call, without `wait_ms`. All ops together change at most 10,000 tasks, steps counted and a claim counting its `limit`; an op that reaches more because of steps is refused. A malformed op refuses the whole batch.
+         * @description An op has the fields of the corresponding call, without `wait_ms`. All ops together change at most 10,000 tasks, steps counted and a claim counting its `limit`; an op that reaches more because of steps is refused. A malformed op refuses the whole batch.
          *
          *     Atomic: all of them or none; then the answer to the first op that is refused is the answer, with its status, and `failed_op`. A claim that finds nothing is refused then, also with `limit`; a submit whose key is taken is not.
+         *
+         *     `claim_request_id` applies to the claims among the ops that do not have one, also to the next claims of completes: the id and the op's index from 0 identify each, which can be repeated by itself, in a batch or alone with `claim_request_place`.
          *
          *     Past 8 MiB claims take nothing more and tasks are shown without `params`, `payload`, `result`, `result_payload`, `error` and `progress`, past 16 MiB steps without `depends_on`.
          */
@@ -535,8 +537,8 @@ export interface paths {
          *     A page may be short. One whose `next` is where it began has nothing behind it yet. A walk up to now ends once `next` has come to the `place` of its first page.
          *
          *     A stream is answered by the node that it reached, by its own trail: each event has `id: INDEX.SUB` and, as data, the event as JSON. It begins behind `Last-Event-ID`, else behind `after`, else with what is new; its first block has only the `id` of where that is.
-         *     What happens within 50 ms may come together. After 3 s of silence comes a comment with an `id`, which moves on although the filters let nothing through. A place that is kept no more is 410, or ends the stream with an event `error` whose data is that refusal. One that the trail has not come to is 409: it is another cluster's, or of a state that was lost.
-         *     A stream ends when its node stops, its key ends, or the client reads nothing for 30 s: go on at any node with the last `id`, without a gap and without a repeat. Without filters it is compressed if `Accept-Encoding` has `gzip`. A node serves 1,000 of them; one more is 503.
+         *     Events within 50 ms may arrive together. After 3 s of silence a comment with an `id` is sent, which advances even if the filters match nothing. A position that is no longer kept is 410, or ends the stream with an event `error` whose data is that refusal. A position ahead of the trail is 409: it is another cluster's, or of a state that was lost.
+         *     A stream ends when its node stops, its key ends, the client reads nothing for 30 s, or the connection of a client with a certificate is 5 min old: go on at any node with the last `id`, without a gap and without a repeat. A node serves 1,000 of them; one more is 503.
          *
          *     | event | |
          *     | --- | --- |
@@ -574,7 +576,7 @@ export interface paths {
         };
         /**
          * The types that have tasks, settings or rates
-         * @description Settings and counts of each, by name if nothing else is asked for, and the counts of all types together. A node counts the rates from 0 after its start.
+         * @description Settings and counts of each, by name unless another order is requested, and the counts of all types together. A node counts the rates from 0 after its start.
          *     A type that has no task left, for they are not kept, and no settings, is shown as long as it has rates: for a minute after its last submit, completion or failure.
          */
         get: operations["list_types"];
@@ -598,7 +600,7 @@ export interface paths {
         };
         /**
          * One type's settings and counts
-         * @description Also of a type that has neither tasks nor settings: all counts are 0 then. Its rates are told as long as it has some.
+         * @description Also for a type without tasks and settings: then all counts are 0. Its rates are shown as long as they are not 0.
          */
         get: operations["get_type"];
         put?: never;
@@ -621,8 +623,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What counts for tasks where neither they nor their type say otherwise
-         * @description A task's own value counts first, then that of its type, then this. `failed_retention_ms` differs from `retention_ms` as long as that is not set. `limits` is what requests may carry, by the nodes' configuration.
+         * The server's defaults for tasks
+         * @description The task's value applies first, then its type's, then this. `failed_retention_ms` differs from `retention_ms` as long as that is not set. `limits` are the bounds of requests, from the nodes' configuration.
          */
         get: operations["get_defaults"];
         put?: never;
@@ -632,7 +634,7 @@ export interface paths {
         head?: never;
         /**
          * Change the server's defaults; null clears
-         * @description A new cluster starts with 10 attempts and a backoff; what is cleared is what is built in. `max_attempts` is taken over by tasks as they are submitted, the others when they are used. A backup has the defaults; what it is restored into gets them.
+         * @description A new cluster starts with 10 attempts and a backoff; a cleared default becomes the built-in one. A submit copies `max_attempts` into the task; the others are looked up when they are used. Backups and restores include the defaults.
          */
         patch: operations["change_defaults"];
         trace?: never;
@@ -645,9 +647,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Who holds what, and when each was last heard from
-         * @description Those that hold claims, and those whose claim, complete, fail, extend or release the leader has got within the last 10 minutes, refused ones too; at most 10,000, by name. A new leader has heard of nobody: until the next call `last_seen_at` is when a task
-         *     that the worker holds changed last. Of a worker with more than 10,000 claims, `task_ids` and `last_seen_at` tell of the newest 10,000. Past 1,000 workers, later ones are as of a later index than `X-Claimq-Index`.
+         * The workers, their claims, and when each was last heard from
+         * @description Those that hold claims, and those whose claim, complete, fail, extend or release the leader has got within the last 10 minutes, refused ones too; at most 10,000, by name. A new leader starts without this information: until a worker's next call its `last_seen_at` is when a task
+         *     that the worker holds changed last. Of a worker with more than 10,000 claims, `task_ids` and `last_seen_at` cover the newest 10,000. Past 1,000 workers, later ones are as of a later index than `X-Claimq-Index`.
          */
         get: operations["list_workers"];
         put?: never;
@@ -667,7 +669,7 @@ export interface paths {
         };
         /**
          * Failed tasks, grouped by their errors
-         * @description Groups the 10,000 tasks that failed last, by type and error: errors with the same `signature` are of one group, which is the same on every node and at any time. `error_group` selects it in lists and in actions on many tasks.
+         * @description Groups the 10,000 tasks that failed last, by type and error: errors with the same `signature` are of one group, which is the same on every node of one version; another version may group otherwise. `error_group` selects it in lists and in actions on many tasks.
          *
          *     A further page has the tasks that failed before those; a group that is on both has the same `group`. Of one type, 100,000 failed tasks of all types are looked at: a page may group fewer than 10,000 and have a `next_cursor`.
          */
@@ -718,7 +720,7 @@ export interface paths {
         /**
          * Make a schedule, or replace it
          * @description 201 if it is new. One that is replaced keeps `created_at`, `last_task_id` and `last_run_at`, and goes on with the slot that it waits for unless `cron`, `timezone` or `every_ms` change or it was paused. There may be 10,000.
-         *     A plan that is none is `invalid_request` with `field` `cron`, `timezone` or `every_ms`; a wrong task is `invalid_task` with `field` `task.` and its own.
+         *     An invalid plan is `invalid_request` with `field` `cron`, `timezone` or `every_ms`; an invalid task is `invalid_task` with `field` `task.` and its field.
          */
         put: operations["set_schedule"];
         post?: never;
@@ -884,7 +886,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What the nodes' states hash to, at one index of the log
+         * The hashes of the nodes' states, at one index of the log
          * @description A new index each time. A node that does not answer within 4 s has no hash.
          */
         get: operations["get_hashes"];
@@ -951,7 +953,7 @@ export interface paths {
         put?: never;
         /**
          * Revoke a join token
-         * @description Nodes that came by it stay members. 409 if there is none.
+         * @description Nodes that joined with it stay members. 409 if the token does not exist.
          */
         post: operations["revoke_join_token"];
         delete?: never;
@@ -1014,10 +1016,10 @@ export interface paths {
         put?: never;
         /**
          * Restore a backup into an empty cluster
-         * @description The body is a backup of any size, whatever `Content-Type` says, with a length or in chunks. The leader writes it to disk first and verifies it whole; a node that does not lead answers 307 with the leader's URL.
+         * @description The body is a backup of any size, with a length or in chunks; `Content-Type` is ignored. The leader writes it to disk first and verifies it whole; a node that does not lead answers 307 with the leader's URL.
          *     Empty is a cluster without tasks, schedules and settings of types, which remembers no removed task and no `claim_request_id` either.
          *
-         *     - Until its last entry is in the log, whatever goes wrong changes nothing, and says so. What is damaged, cut off, no backup, or of a newer version than some node's is 400 with what is wrong in `error`.
+         *     - Until its last entry is in the log, an error changes nothing, and says so. A body that is damaged, truncated, not a backup, or of a newer version than some node is 400, with the reason in `error`.
          *     - It needs three times its size on the leader's disk, else 503 with `reason` `disk`; a state of more than nine eighths of `memory_limit` is 503 with `reason` `memory`. A sender may take an hour, and be silent for 30 s.
          *     - While it is restored other calls are 503 `no_leader`; GET /api/cluster says in `restore` how far it is.
          *     - After a 504, or no answer, the whole state is there, or nothing of it, on every node alike. Look, or repeat it: a cluster that has it is not empty.
@@ -1041,7 +1043,7 @@ export interface paths {
         put?: never;
         /**
          * Have this node read its API keys again
-         * @description Always answered by the node that it reached, about itself alone; the same as SIGHUP. If its configuration has a mistake, that is 400 with all that is wrong, and the keys from before stay in force; so they do if there would be none any more.
+         * @description Always answered by the node that it reached, about itself alone; the same as SIGHUP. If its configuration has a mistake, that is 400 with all that is wrong, and the keys from before stay in force; so they do if the new configuration has none.
          */
         post: operations["reload_files"];
         delete?: never;
@@ -1059,7 +1061,7 @@ export interface paths {
         };
         /**
          * Counts and latencies of tasks in the last hours, as this node saw them
-         * @description Always answered by the node that it reached, by its own state, which it looks at every 10 s. It remembers 6 h, in memory: after a start there is nothing, and `since` tells when it began.
+         * @description Always answered by the node that it reached, from its own state, which it samples every 10 s. It keeps 6 h, in memory: a restarted node has no history, and `since` is the time of its start.
          *     It does so for all tasks together and for 100 types, fewer where `memory_limit` is small: those that were there first.
          */
         get: operations["get_history"];
@@ -1100,7 +1102,7 @@ export interface paths {
         };
         /**
          * The API keys of this node, by name, and when each was last used
-         * @description Always answered by the node that it reached, about itself alone: a use is noted by the node that the client is connected to, in memory, so ask all nodes. No key and no hash is told.
+         * @description Always answered by the node that it reached, about its own clients: the node that a client is connected to notes uses, in memory, so ask all nodes. Keys and hashes are not shown.
          */
         get: operations["list_keys"];
         put?: never;
@@ -1140,7 +1142,7 @@ export interface paths {
         };
         /**
          * Knows a leader and has caught up with it
-         * @description For readiness probes and load balancers. It says no while the node starts or waits for others, and from when it is told to stop on, though it serves for `drain_time` then.
+         * @description For readiness probes and load balancers. It says no while the node starts or waits for others, and once the node is told to stop, though it still serves for `drain_time`.
          */
         get: operations["get_readiness"];
         put?: never;
@@ -1199,7 +1201,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What there is, or for a browser the page
+         * An overview, or for a browser the page
          * @description A request whose `Accept` has `text/html` is sent on to `ui/`, where the page is. All addresses are relative to this one, so it works behind a proxy that adds a path.
          */
         get: operations["get_root"];
@@ -1263,8 +1265,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What the page must know first
-         * @description What the page may do, by the key that the request has.
+         * The page's session
+         * @description The actions that the page may offer, by the request's key.
          */
         get: operations["get_session"];
         put?: never;
@@ -1309,7 +1311,7 @@ export interface paths {
         put?: never;
         /**
          * Log out of the page
-         * @description Takes the cookie away. What is sent is not read.
+         * @description Removes the cookie. The body is ignored.
          */
         post: operations["log_out"];
         delete?: never;
@@ -1344,7 +1346,7 @@ export interface components {
          * @description RFC 3339 in UTC, with milliseconds
          */
         TimeOrNull: string | null;
-        /** @description Who has logged in by the page, and what they may do; of an open node: anybody */
+        /** @description The page's login, and its permissions; of an open node: anybody */
         Me: {
             /** @description The key's; empty: anybody */
             name: string;
@@ -1358,7 +1360,7 @@ export interface components {
              */
             expires_at: string | null;
         };
-        /** @description Who has logged in; null: nobody, and a login is needed */
+        /** @description The current login; null: a login is needed */
         MeOrNull: {
             /** @description The key's; empty: anybody */
             name: string;
@@ -1378,12 +1380,12 @@ export interface components {
         ProcessorID: string;
         /** @description A worker_id or, of a task with steps, a processor_id */
         HolderID: string;
-        /** @description The worker or, of a task with steps, the processor; null: nobody */
+        /** @description The worker or, of a task with steps, the processor; null: no holder */
         HolderOrNull: string | null;
         /** @description A step's name, unique among the steps of a task */
         StepName: string;
         /**
-         * @description How far a task with steps is: evaluating_results once all of them have ended. Of a task without, its status
+         * @description The progress of a task with steps: evaluating_results once all of them have ended. Of a task without steps, its status
          * @enum {string}
          */
         TaskState: "not_found" | "waiting_for_steps" | "evaluating_results" | "complete" | "failed" | "cancelled" | "pending" | "scheduled" | "claimed" | "completed" | "blocked";
@@ -1392,7 +1394,7 @@ export interface components {
          * @enum {string}
          */
         FinalizationMessage: "Successfully claimed for finalization" | "Claim extended" | "Task already claimed for finalization" | "Task already complete" | "Task not found" | "Task has no completed or failed steps";
-        /** @description What workers claim by */
+        /** @description The name by which workers claim */
         TaskType: string;
         /** @description The schedule's name */
         ScheduleName: string;
@@ -1400,6 +1402,11 @@ export interface components {
         IdempotencyKey: string;
         /** @description 1 to 128 bytes without control characters; a repeat with it gets the same answer */
         ClaimRequestID: string;
+        /**
+         * @description Among the claims with this claim_request_id, each of which is repeated by itself; not with wait_ms
+         * @default 0
+         */
+        ClaimRequestPlace: number;
         /**
          * @description blocked: a step whose dependencies have not completed; running: a task with steps
          * @enum {string}
@@ -1411,9 +1418,9 @@ export interface components {
         Result: unknown;
         /** @description Any JSON but null; the bytes are kept as given. Up to 4 KiB */
         Progress: unknown;
-        /** @description How long a claim of it lasts unless it is extended. Default: the type's, else the server's: 30000 */
+        /** @description The lease of its claims, unless extended. Default: the type's, else the server's: 30000 */
         LeaseMS: number;
-        /** @description How long the claim lasts unless it is extended. Default: the task's, else its type's, else the server's: 30000 */
+        /** @description The lease, unless extended. Default: the task's, else its type's, else the server's: 30000 */
         ClaimLeaseMS: number;
         /** @description The lease lasts so long from now. Default: the length that the claim has */
         ExtendLeaseMS: number;
@@ -1424,7 +1431,7 @@ export interface components {
         DelayMS: number;
         /**
          * Format: int64
-         * @description How long it is kept after its end. 0: gone at once; -1: until deleted. Default: the type's, else the server's: 86400000, or 1209600000 if it failed
+         * @description How long it is kept after its end. 0: removed at once; -1: until deleted. Default: the type's, else the server's: 86400000, or 1209600000 if it failed
          */
         RetentionMS: number;
         /** @description Names of 1 to 64 bytes without a colon, values of up to 64 bytes, both without control characters */
@@ -1432,7 +1439,7 @@ export interface components {
             [key: string]: string;
         };
         /**
-         * @description What programs go by; never changed
+         * @description Stable identifier for programs
          * @enum {string}
          */
         Code: "invalid_request" | "invalid_task" | "invalid_worker_id" | "unauthorized" | "forbidden" | "task_not_found" | "no_pending_tasks" | "schedule_not_found" | "not_found" | "method_not_allowed" | "task_already_claimed" | "task_not_claimed" | "task_not_claimable" | "wrong_worker" | "stale_claim" | "task_completed" | "task_failed" | "task_cancelled" | "task_not_terminal" | "max_attempts_reached" | "steps_unfinished" | "count_mismatch" | "key_taken" | "cluster_not_empty" | "membership_refused" | "place_ahead" | "events_gone" | "payload_too_large" | "unsupported_encoding" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "no_leader" | "shutting_down" | "outcome_unknown";
@@ -1440,7 +1447,7 @@ export interface components {
         Refusal: {
             /** @enum {boolean} */
             success: false;
-            /** @description What happened */
+            /** @description The error, for people */
             error: string;
             code: components["schemas"]["Code"];
             /** @description What to do */
@@ -1462,10 +1469,10 @@ export interface components {
             /** @description Of a 409 about tasks: the worker or processor that holds or ended it; null: none */
             worker_id?: string | null;
             /**
-             * @description Why: of task_not_claimable, where `running` is a task with steps; `step` of task_not_terminal; `parent_ended`, `dependency_ended` and `cancel_requested` of a retry of steps; of overloaded what is full, if it is one of the server's bounds, or that the `issuer` of tokens did not answer
+             * @description Why: of task_not_claimable, where `running` is a task with steps; `step` of task_not_terminal; `parent_ended`, `dependency_ended` and `cancel_requested` of a retry of steps; `moved_on` of a retry; of overloaded what is full, if it is one of the server's bounds, or that the `issuer` of tokens did not answer
              * @enum {string}
              */
-            reason?: "scheduled" | "blocked" | "running" | "group_behind" | "limit_reached" | "rate_limited" | "no_steps" | "step" | "parent_ended" | "dependency_ended" | "cancel_requested" | "memory" | "disk" | "in_flight" | "waiting_claims" | "waiting_reads" | "connections" | "bodies" | "answers" | "reads" | "key_connections" | "key_waits" | "key_streams" | "issuer";
+            reason?: "scheduled" | "blocked" | "running" | "group_behind" | "limit_reached" | "rate_limited" | "no_steps" | "step" | "parent_ended" | "dependency_ended" | "cancel_requested" | "moved_on" | "memory" | "disk" | "in_flight" | "waiting_claims" | "waiting_reads" | "connections" | "bodies" | "answers" | "reads" | "key_connections" | "key_waits" | "key_streams" | "issuer";
             /**
              * @description Of forbidden: which role the call, or the op of a batch, needs
              * @enum {string}
@@ -1500,26 +1507,26 @@ export interface components {
             /** @description Of events_gone: the place of the oldest event that is kept */
             oldest?: string;
         };
-        /** @description How long a task waits after an attempt that failed or expired: min(max_ms, initial_ms * factor^(attempts-1)), less a share of up to jitter. Default of a task: its type's, else the server's, which in a new cluster is 1 s, doubled up to 1 h, with a jitter of 0.2. An initial_ms of 0 is no wait */
+        /** @description The wait after an attempt that failed or expired: min(max_ms, initial_ms * factor^(attempts-1)), less a share of up to jitter. Default of a task: its type's, else the server's, which in a new cluster is 1 s, doubled up to 1 h, with a jitter of 0.2. With an initial_ms of 0 there is no wait */
         Backoff: {
             /**
              * Format: int64
-             * @description After the first attempt. 0: no wait, whatever the type and the server say
+             * @description After the first attempt. 0: no wait, regardless of the type's and the server's backoff
              */
             initial_ms: number;
             /**
              * Format: int64
-             * @description No longer than this, and not below initial_ms. Default: 86400000, or initial_ms if that is more
+             * @description No longer than this, and not below initial_ms. Default: 3600000, or initial_ms if that is more
              */
             max_ms?: number;
             /**
-             * @description So many times as long after each further attempt; six decimals
+             * @description The delay grows by this factor with each further attempt; six decimals
              * @default 2
              */
             factor?: number;
             /**
              * @description Up to this share is taken off, by a hash of task and attempt; six decimals
-             * @default 0
+             * @default 0.2
              */
             jitter?: number;
         };
@@ -1527,22 +1534,22 @@ export interface components {
         BackoffOrNull: {
             /**
              * Format: int64
-             * @description After the first attempt. 0: no wait, whatever the type and the server say
+             * @description After the first attempt. 0: no wait, regardless of the type's and the server's backoff
              */
             initial_ms: number;
             /**
              * Format: int64
-             * @description No longer than this, and not below initial_ms. Default: 86400000, or initial_ms if that is more
+             * @description No longer than this, and not below initial_ms. Default: 3600000, or initial_ms if that is more
              */
             max_ms?: number;
             /**
-             * @description So many times as long after each further attempt; six decimals
+             * @description The delay grows by this factor with each further attempt; six decimals
              * @default 2
              */
             factor?: number;
             /**
              * @description Up to this share is taken off, by a hash of task and attempt; six decimals
-             * @default 0
+             * @default 0.2
              */
             jitter?: number;
         } | null;
@@ -1550,22 +1557,22 @@ export interface components {
         WholeBackoff: {
             /**
              * Format: int64
-             * @description After the first attempt. 0: no wait, whatever the type and the server say
+             * @description After the first attempt. 0: no wait, regardless of the type's and the server's backoff
              */
             initial_ms: number;
             /**
              * Format: int64
-             * @description No longer than this, and not below initial_ms. Default: 86400000, or initial_ms if that is more
+             * @description No longer than this, and not below initial_ms. Default: 3600000, or initial_ms if that is more
              */
             max_ms: number;
             /**
-             * @description So many times as long after each further attempt; six decimals
+             * @description The delay grows by this factor with each further attempt; six decimals
              * @default 2
              */
             factor: number;
             /**
              * @description Up to this share is taken off, by a hash of task and attempt; six decimals
-             * @default 0
+             * @default 0.2
              */
             jitter: number;
         };
@@ -1573,22 +1580,22 @@ export interface components {
         WholeBackoffOrNull: {
             /**
              * Format: int64
-             * @description After the first attempt. 0: no wait, whatever the type and the server say
+             * @description After the first attempt. 0: no wait, regardless of the type's and the server's backoff
              */
             initial_ms: number;
             /**
              * Format: int64
-             * @description No longer than this, and not below initial_ms. Default: 86400000, or initial_ms if that is more
+             * @description No longer than this, and not below initial_ms. Default: 3600000, or initial_ms if that is more
              */
             max_ms: number;
             /**
-             * @description So many times as long after each further attempt; six decimals
+             * @description The delay grows by this factor with each further attempt; six decimals
              * @default 2
              */
             factor: number;
             /**
              * @description Up to this share is taken off, by a hash of task and attempt; six decimals
-             * @default 0
+             * @default 0.2
              */
             jitter: number;
         } | null;
@@ -1598,7 +1605,7 @@ export interface components {
          */
         NewTask: {
             /**
-             * @description What workers claim by
+             * @description The name by which workers claim
              * @default default
              */
             task_type?: string;
@@ -1608,6 +1615,10 @@ export interface components {
              * @description Opaque bytes in base64, at least one, up to 1 MiB
              */
             payload?: string;
+            /** @description An object that describes params or payload, up to 1 MiB; workers get it unchanged */
+            attributes?: {
+                [key: string]: unknown;
+            };
             /**
              * Format: int32
              * @description Higher is claimed first
@@ -1645,7 +1656,7 @@ export interface components {
             /** @description They depend on each other without a cycle */
             steps?: components["schemas"]["NewStep"][];
             /**
-             * @description Who ends it once its steps have ended: the entry that ends the last one, or a processor. Only with steps
+             * @description How it ends once its steps have ended: by itself (auto), or by a processor (claim). Only with steps
              * @default auto
              * @enum {string}
              */
@@ -1659,16 +1670,16 @@ export interface components {
         };
         /** @description Many tasks to submit */
         NewTasks: {
-            /** @description A NewTask each; one that is none is refused in its place, the others are submitted */
+            /** @description A NewTask each; an invalid one is refused, the others are submitted */
             tasks: unknown[];
         };
-        /** @description A task with a name, as a NewTask, without what is for the task that has the steps: `idempotency_key`, `unique`, `traceparent`, `retention_ms`, `steps`, `finalize`, `on_step_failure` */
+        /** @description A task with a name, as a NewTask, without what is for the task that has the steps: `idempotency_key`, `unique`, `attributes`, `traceparent`, `retention_ms`, `steps`, `finalize`, `on_step_failure` */
         NewStep: {
             step: components["schemas"]["StepName"];
             /** @description Steps of the same task, earlier or later ones, each once, that have to be completed before */
             depends_on?: components["schemas"]["StepName"][];
             /**
-             * @description What workers claim by
+             * @description The name by which workers claim
              * @default default
              */
             task_type?: string;
@@ -1706,7 +1717,7 @@ export interface components {
         /** @description As a NewTask, without what can only be said of one task. Exactly one of `params` and `payload` */
         ScheduledTask: {
             /**
-             * @description What workers claim by
+             * @description The name by which workers claim
              * @default default
              */
             task_type?: string;
@@ -1742,6 +1753,10 @@ export interface components {
              * @description The bytes that were submitted
              */
             payload?: string;
+            /** @description What was said of params or payload, where these are shown */
+            attributes?: {
+                [key: string]: unknown;
+            };
             /**
              * Format: int32
              * @description Higher is claimed first
@@ -1760,7 +1775,7 @@ export interface components {
             status: components["schemas"]["Status"];
             /**
              * Format: date-time
-             * @description What it waits for, or waited for last
+             * @description The time that it waits for, or last waited for
              */
             run_at?: string;
             /**
@@ -1776,7 +1791,7 @@ export interface components {
             group?: string;
             /** @description The trace context of the request that submitted it */
             traceparent?: string;
-            /** @description Who holds the claim; of a completed or failed task who ended it; of a finalized one the processor */
+            /** @description The claim's holder; of a completed or failed task the one that ended it; of a finalized one the processor */
             worker_id: string | null;
             /**
              * Format: int64
@@ -1795,7 +1810,7 @@ export interface components {
             lease_expires_at: string | null;
             /**
              * Format: int64
-             * @description What the current claim has left as of this answer
+             * @description The time left of the current claim as of this answer
              */
             lease_remaining_ms: number | null;
             /**
@@ -1810,7 +1825,7 @@ export interface components {
             updated_at: string;
             /**
              * Format: date-time
-             * @description When it ended, in whatever way
+             * @description When it ended
              */
             completed_at: string | null;
             result?: components["schemas"]["Result"];
@@ -1821,6 +1836,16 @@ export interface components {
             result_payload?: string;
             /** @description Of the last failure; kept after a later success */
             error?: string;
+            /** @description Of a dead letter the task of which it is a copy */
+            origin?: {
+                task_type: components["schemas"]["TaskType"];
+                id: components["schemas"]["ID"];
+            };
+            /**
+             * Format: int64
+             * @description Of a failed task that has a dead letter. It cannot be retried
+             */
+            moved_to_id?: number;
             progress?: components["schemas"]["Progress"];
             /** @description A cancel was asked for while it is claimed, or of a task with steps that goes on */
             cancel_requested: boolean;
@@ -1902,10 +1927,10 @@ export interface components {
              * @enum {string|null}
              */
             outcome: "completed" | "failed" | "released" | "expired" | "retried" | "cancelled" | null;
-            /** @description What it failed with */
+            /** @description The error of the attempt */
             error?: string;
         };
-        /** @description What is known for 10 minutes of a task that was removed since it ended */
+        /** @description The part of a removed task that is remembered for 10 minutes */
         RemovedTask: {
             id: components["schemas"]["ID"];
             idempotency_key?: components["schemas"]["IdempotencyKey"];
@@ -1915,7 +1940,7 @@ export interface components {
             /** Format: int64 */
             claim_token: number | null;
         };
-        /** @description What a repeated claim knows of a task that was removed since */
+        /** @description The part of a removed task in the answer to a repeated claim */
         EndedClaim: {
             id: components["schemas"]["ID"];
             claim_token: components["schemas"]["Token"];
@@ -1924,7 +1949,7 @@ export interface components {
         };
         /** @description The task with its claim, in `claim_token`; of a repeated claim whose task was removed since, what is still known */
         ClaimedTask: components["schemas"]["Task"] | components["schemas"]["EndedClaim"];
-        /** @description The task as it is now; of one that was removed since it ended, what is still known */
+        /** @description The task after the call; if it was removed since it ended, the part that is still known */
         KnownTask: components["schemas"]["Task"] | components["schemas"]["RemovedTask"];
         SubmitAnswer: {
             success: components["schemas"]["True"];
@@ -1953,7 +1978,7 @@ export interface components {
             success: components["schemas"]["True"];
             /** @description The result of each, in order */
             results: components["schemas"]["SubmitResult"][];
-            /** @description How many of them were refused */
+            /** @description The number of refused tasks */
             failed: number;
         };
         NotSubmitted: {
@@ -2003,7 +2028,7 @@ export interface components {
              */
             repeated?: true;
         };
-        /** @description What the `claim` of a complete got: `task`, or with `limit` `tasks` */
+        /** @description The tasks that the `claim` of a complete got: `task`, or with `limit` `tasks` */
         NextClaimed: {
             /** @description null: there was nothing to claim */
             task?: (components["schemas"]["Task"] | components["schemas"]["EndedClaim"]) | null;
@@ -2026,7 +2051,7 @@ export interface components {
             task: components["schemas"]["KnownTask"];
             /**
              * Format: int64
-             * @description What the lease has left; count from before the request was sent
+             * @description The time left of the lease; count from before the request was sent
              */
             lease_remaining_ms: number;
             /** @description Somebody asked for the task to be cancelled: stop, then fail or release it */
@@ -2070,7 +2095,7 @@ export interface components {
         DeleteAnswer: {
             success: components["schemas"]["True"];
             /**
-             * @description How many
+             * @description The number of deleted tasks
              * @enum {integer}
              */
             deleted: 1;
@@ -2089,12 +2114,13 @@ export interface components {
             sort_by?: "priority" | "created_at" | "random";
             /** @description asc or desc, in any case. Default: desc for priority, asc for created_at. Ignored for random */
             sort_order?: string;
-            /** @description So many at most, answered as tasks. Without: one, answered as task */
+            /** @description The maximum number of tasks, answered as tasks. Without it: one task, answered as task */
             limit?: number;
             lease_ms?: components["schemas"]["ClaimLeaseMS"];
             claim_request_id?: components["schemas"]["ClaimRequestID"];
+            claim_request_place?: components["schemas"]["ClaimRequestPlace"];
             /**
-             * @description How long to wait while there is nothing to claim
+             * @description The maximum wait while there is no claimable task
              * @default 0
              */
             wait_ms?: number;
@@ -2102,7 +2128,7 @@ export interface components {
         FinalizationClaim: {
             processor_id: components["schemas"]["ProcessorID"];
             /**
-             * @description How long the claim lasts
+             * @description The timeout of the claim
              * @default 30
              */
             timeout_seconds?: number;
@@ -2122,19 +2148,20 @@ export interface components {
             sort_by?: "priority" | "created_at" | "random";
             /** @description asc or desc, in any case. Default: desc for priority, asc for created_at. Ignored for random */
             sort_order?: string;
-            /** @description So many at most, answered as tasks. Without: one, answered as task */
+            /** @description The maximum number of tasks, answered as tasks. Without it: one task, answered as task */
             limit?: number;
             lease_ms?: components["schemas"]["ClaimLeaseMS"];
             claim_request_id?: components["schemas"]["ClaimRequestID"];
+            claim_request_place?: components["schemas"]["ClaimRequestPlace"];
         };
-        /** @description An op with the fields of its own call and, but for submit and claim, `id`, the task */
+        /** @description An op with the fields of the corresponding call and, except for submit and claim, `id`, the task */
         Op: components["schemas"]["SubmitOp"] | components["schemas"]["ClaimOp"] | components["schemas"]["CompleteOp"] | components["schemas"]["FailOp"] | components["schemas"]["ExtendOp"] | components["schemas"]["ReleaseOp"] | components["schemas"]["RetryOp"] | components["schemas"]["CancelOp"] | components["schemas"]["DeleteOp"];
-        /** @description What the op's own call answers, a refusal too */
+        /** @description The answer of the corresponding call, or its refusal */
         OpResult: components["schemas"]["SubmitAnswer"] | components["schemas"]["ClaimAnswer"] | components["schemas"]["ClaimManyAnswer"] | components["schemas"]["CompleteAnswer"] | components["schemas"]["TaskAnswer"] | components["schemas"]["ExtendAnswer"] | components["schemas"]["DeleteAnswer"] | components["schemas"]["MinimalAnswer"] | components["schemas"]["Refusal"];
         /** @description A submit of a task in a batch */
         SubmitOp: {
             /**
-             * @description What workers claim by
+             * @description The name by which workers claim
              * @default default
              */
             task_type?: string;
@@ -2144,6 +2171,10 @@ export interface components {
              * @description Opaque bytes in base64, at least one, up to 1 MiB
              */
             payload?: string;
+            /** @description An object that describes params or payload, up to 1 MiB; workers get it unchanged */
+            attributes?: {
+                [key: string]: unknown;
+            };
             /**
              * Format: int32
              * @description Higher is claimed first
@@ -2181,7 +2212,7 @@ export interface components {
             /** @description They depend on each other without a cycle */
             steps?: components["schemas"]["NewStep"][];
             /**
-             * @description Who ends it once its steps have ended: the entry that ends the last one, or a processor. Only with steps
+             * @description How it ends once its steps have ended: by itself (auto), or by a processor (claim). Only with steps
              * @default auto
              * @enum {string}
              */
@@ -2213,10 +2244,11 @@ export interface components {
             sort_by?: "priority" | "created_at" | "random";
             /** @description asc or desc, in any case. Default: desc for priority, asc for created_at. Ignored for random */
             sort_order?: string;
-            /** @description So many at most, answered as tasks. Without: one, answered as task */
+            /** @description The maximum number of tasks, answered as tasks. Without it: one task, answered as task */
             limit?: number;
             lease_ms?: components["schemas"]["ClaimLeaseMS"];
             claim_request_id?: components["schemas"]["ClaimRequestID"];
+            claim_request_place?: components["schemas"]["ClaimRequestPlace"];
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
@@ -2230,12 +2262,17 @@ export interface components {
             result?: components["schemas"]["Result"];
             /**
              * Format: byte
-             * @description Opaque bytes in base64, up to 1 MiB; not beside result. No bytes are no result
+             * @description Opaque bytes in base64, up to 1 MiB; not together with result. Empty bytes mean no result
              */
             result_payload?: string;
             /** @description Follow-up tasks */
             submit?: components["schemas"]["NewTask"][];
             claim?: components["schemas"]["NextClaim"];
+            /**
+             * @description Also if the claim is over by its lease or a fail, but the task still waits to be claimed again. Only with claim_token
+             * @default false
+             */
+            late?: boolean;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
@@ -2247,11 +2284,11 @@ export interface components {
         FailOp: {
             worker_id: components["schemas"]["WorkerID"];
             claim_token?: components["schemas"]["Token"];
-            /** @description What went wrong, cut at 16 KiB, at 256 bytes while memory is full; without U+0000 */
+            /** @description The error, cut at 16 KiB, at 256 bytes while memory is full; without U+0000 */
             error: string;
             /**
              * Format: int64
-             * @description In place of the backoff; not beside permanent
+             * @description Instead of the backoff; not together with permanent
              */
             retry_in_ms?: number;
             /**
@@ -2272,6 +2309,11 @@ export interface components {
             claim_token?: components["schemas"]["Token"];
             lease_ms?: components["schemas"]["ExtendLeaseMS"];
             progress?: components["schemas"]["Progress"];
+            /**
+             * @description The lease ends then even if it would have lasted longer: to have a task come back soon, with its attempt counted
+             * @default false
+             */
+            exact?: boolean;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
@@ -2349,7 +2391,7 @@ export interface components {
         FailureGroup: {
             group: components["schemas"]["ErrorGroup"];
             task_type: components["schemas"]["TaskType"];
-            /** @description The first line of the error that is not blank, up to 200 bytes, with `<n>` in place of a number (also of several with no more than a point, comma, colon, dash or slash between them), `<hex>` of a hexadecimal word with 0x or of 8 digits and more, `<uuid>` of a UUID, `<text>` of a quoted part; empty without an error */
+            /** @description The line of the error that says what went wrong: the first that is not blank, or of a traceback or stack of Python, Node, Java, Go, Ruby or PHP the innermost exception. Up to 200 bytes, with `<n>` in place of a number (also of several with no more than a point, comma, colon, dash or slash between them), `<hex>` of a hexadecimal word with 0x or of 8 digits and more, `<uuid>` of a UUID, `<text>` of a quoted part; empty without an error */
             signature: string;
             /** @description The error of the latest one, up to 1,024 bytes */
             example: string;
@@ -2402,12 +2444,34 @@ export interface components {
             completed_per_s: number;
             /** @description For good, over the last 60 s */
             failed_per_s: number;
+            /**
+             * Format: int64
+             * @description How long the oldest pending task has been pending: since its submit, its time, or since it was pending again; 0 if none is
+             */
+            oldest_wait_ms: number;
+            /**
+             * Format: int64
+             * @description That task, of which GET /api/tasks/{id}/why says why it waits; null: none is pending
+             */
+            oldest_pending_id: number | null;
             /** @description Nothing is claimed, but by id */
             paused: boolean;
-            /** @description So many of its tasks are claimed at a time */
+            /** @description The maximum number of its tasks that are claimed at a time */
             max_claimed: number | null;
             /** @description Claims per second */
             rate_limit: number | null;
+            /**
+             * Format: int64
+             * @description Of a task submitted with neither a delay nor a time
+             */
+            delay_ms: number | null;
+            /** @description Where copies of tasks go whose last attempt failed */
+            dead_letter: {
+                /** @description Another type */
+                task_type: string;
+                /** @description The last attempt is this one, even if the task may have more. Default: as many as the task may have */
+                max_attempts?: number;
+            } | null;
             /** @description This and the following: defaults of its tasks */
             lease_ms: number | null;
             max_attempts: number | null;
@@ -2451,9 +2515,9 @@ export interface components {
         JoinToken: {
             /** @description The first 12 digits of its SHA-256 */
             id: string;
-            /** @description How many nodes may come by it */
+            /** @description The number of nodes that it admits */
             uses: number;
-            /** @description How many have */
+            /** @description The number of nodes that joined with it */
             used: number;
             created_at: components["schemas"]["Time"];
             expires_at: components["schemas"]["Time"];
@@ -2480,7 +2544,7 @@ export interface components {
             last_used_from: string | null;
         };
         /**
-         * @description What happened; GET /api/events says when each comes. There may come others
+         * @description The kind of event; GET /api/events explains each. Later versions may add others
          * @enum {string}
          */
         EventName: "submitted" | "scheduled" | "claimed" | "released" | "failed" | "requeued" | "lease_expired" | "completed" | "retried" | "cancel_requested" | "cancelled" | "deleted" | "expired" | "finalization_claimed" | "finalized" | "type_changed" | "schedule_set" | "schedule_deleted" | "node_set" | "node_removed" | "level_raised" | "trail_changed" | "member_added" | "member_removed" | "member_promoted" | "member_demoted" | "leadership_transferred" | "snapshot_taken" | "backup_saved" | "restored" | "keys_reloaded" | "join_token_made" | "join_token_used" | "join_token_revoked" | "join_token_expired" | "backup_begun" | "backup_broken_off" | "restore_begun" | "restore_broken_off" | "defaults_changed";
@@ -2509,7 +2573,7 @@ export interface components {
             claim_token: number | null;
             /** @description Which of the task's counted claims; null where the event is of none, nor of a finalization */
             attempt: number | null;
-            /** @description What more there is to say; "" if nothing */
+            /** @description Details; may be "" */
             message: string;
         };
         /**
@@ -2538,10 +2602,10 @@ export interface components {
             events: components["schemas"]["Event"][];
             /** @description The place to go on after, as `after` takes it */
             next: string;
-            /** @description Where the trail was: all events until the answer are up to this place */
+            /** @description The trail's position: all events before the answer are up to it */
             place: string;
         };
-        /** @description Which fields beside the first two are there depends on the code */
+        /** @description The fields after the first two depend on the code */
         Reason: {
             /**
              * @description Why
@@ -2550,7 +2614,7 @@ export interface components {
             code: "type_paused" | "limit_reached" | "rate_limited" | "scheduled" | "blocked" | "group_behind" | "no_worker" | "queued";
             /** @description The same in words */
             message: string;
-            /** @description Of limit_reached: who has the claims */
+            /** @description Of limit_reached: the holders of the claims */
             holders?: {
                 task_id: components["schemas"]["ID"];
                 worker_id: components["schemas"]["WorkerID"];
@@ -2585,7 +2649,7 @@ export interface components {
         };
         Worker: {
             worker_id: components["schemas"]["WorkerID"];
-            /** @description How many claims it holds */
+            /** @description The number of claims that it holds */
             claimed: number;
             /** @description Of its first 100 claims */
             task_ids: components["schemas"]["ID"][];
@@ -2633,7 +2697,7 @@ export interface components {
             /** @description As given; what has its default is left out */
             task: {
                 /**
-                 * @description What workers claim by
+                 * @description The name by which workers claim
                  * @default default
                  */
                 task_type?: string;
@@ -2671,12 +2735,12 @@ export interface components {
             /** @description Of cron */
             timezone: string | null;
             /**
-             * @description What is done at a slot while the last task has not ended
+             * @description How to treat a slot while the last task has not ended
              * @enum {string}
              */
             overlap: "skip" | "allow";
             /**
-             * @description What is done about slots that were missed
+             * @description How to treat missed slots
              * @enum {string}
              */
             catch_up: "one" | "skip";
@@ -2710,16 +2774,16 @@ export interface components {
             node_id: string;
             /** @description Its identity: another one when its folder was wiped */
             uuid: string;
-            /** @description Where other nodes reach it */
+            /** @description The address for other nodes */
             peer_addr: string;
-            /** @description Where clients reach it, as it advertises */
+            /** @description The address for clients, as it advertises it */
             http_addr: string;
             /**
              * @description Whether it has a vote
              * @enum {string}
              */
             suffrage: "voter" | "nonvoter";
-            /** @description What it does in Raft */
+            /** @description Its state in Raft */
             state: string;
             /**
              * Format: int64
@@ -2728,7 +2792,7 @@ export interface components {
             last_contact_ms: number;
             /**
              * Format: int64
-             * @description How far its wall clock is ahead of what a majority of the voters' show, below 0 if behind. null: not known
+             * @description How far its wall clock is ahead of the clocks of a majority of the voters, below 0 if behind. null: not known
              */
             clock_ahead_ms: number | null;
             /**
@@ -2740,13 +2804,13 @@ export interface components {
             version: string;
             /** @description false: it takes no part in writing, or is about to stop */
             healthy: boolean;
-            /** @description In words, also of a healthy node that needs attention; "" if there is none */
+            /** @description Description of a problem, also of a healthy node that needs attention; "" without one */
             problem: string;
-            /** @description What its state takes, and what is free on its disk. null: not known, as of a node that does not answer */
+            /** @description The memory of its state, and the free space on its disk. null: not known, because the node does not answer */
             room: {
                 /**
                  * Format: int64
-                 * @description What its state takes in memory, estimated
+                 * @description The memory of its state, estimated
                  */
                 state_bytes: number;
                 /**
@@ -2756,7 +2820,7 @@ export interface components {
                 state_limit_bytes: number;
                 /**
                  * Format: int64
-                 * @description What it may still write on the disk of `data_dir`; 0 with `disk_free_min_bytes` 0: not known
+                 * @description The free bytes on the disk of `data_dir`; 0 with `disk_free_min_bytes` 0: not known
                  */
                 disk_free_bytes: number;
                 /**
@@ -2769,7 +2833,7 @@ export interface components {
             time_zones: {
                 /** @description Its name, as 2026f */
                 version: string;
-                /** @description The first 16 hex digits of the SHA-256 of all zones, which tells files of one name apart */
+                /** @description The first 16 hex digits of the SHA-256 of all zones, to distinguish files of one name */
                 sum: string;
             } | null;
         };
@@ -3117,7 +3181,7 @@ export interface components {
                  *       "success": false,
                  *       "error": "Claim is no longer valid",
                  *       "code": "stale_claim",
-                 *       "message": "Stop working on this task: its claim has ended, and whoever claims it next does it again",
+                 *       "message": "Stop working on this task: its claim has ended, and the next worker that claims it does it again",
                  *       "request_id": "r1",
                  *       "task_id": 17,
                  *       "status": "pending",
@@ -3307,7 +3371,7 @@ export interface components {
                 "application/json": components["schemas"]["DeleteAnswer"];
             };
         };
-        /** @description The schedule as it is now */
+        /** @description The schedule after the change */
         Schedule: {
             headers: {
                 "X-Request-ID": components["headers"]["RequestID"];
@@ -3413,7 +3477,7 @@ export interface components {
         RateRemaining: number;
         /** @description Of a request that is counted: seconds until it may make all of them again */
         RateReset: number;
-        /** @description What a key is sent as */
+        /** @description How to send a key */
         Challenge: "Bearer realm=\"claimq\"";
         /** @description The same target at the leader's advertised URL */
         Location: string;
@@ -3433,7 +3497,7 @@ export interface operations {
                 status?: components["schemas"]["Status"];
                 /** @description One type */
                 task_type?: components["schemas"]["TaskType"];
-                /** @description Who holds or ended it */
+                /** @description The worker that holds or ended it */
                 worker_id?: components["schemas"]["HolderID"];
                 /** @description Of the task that has this key */
                 idempotency_key?: components["schemas"]["IdempotencyKey"];
@@ -3446,20 +3510,29 @@ export interface operations {
                  *     ]
                  */
                 label?: string[];
+                /** @description A text that the params contain as they were submitted, byte for byte, or the payload. A page reads 64 MiB of them at most */
+                contains?: string;
+                /**
+                 * @description `/pointer:value`, cut at the first colon: the value at that JSON pointer in the params is that text, or is written like it if it is no text. It may be given several times: all must match
+                 * @example [
+                 *       "/to:ada@example.org"
+                 *     ]
+                 */
+                param?: string[];
                 /** @description Exclusive */
                 created_after?: string;
                 /** @description Exclusive */
                 created_before?: string;
                 /** @description Of failed tasks: those whose error is of this group of GET /api/failures */
                 error_group?: components["schemas"]["ErrorGroup"];
-                /** @description By id: oldest or newest first. `ended`, only with `status` completed, failed or cancelled: what ended last first; then only tasks of that status are looked at. What ends while one goes through the pages is on none of the later ones, nor is a task that is retried meanwhile and ends again: begin once more for these */
+                /** @description By id: oldest or newest first. `ended`, only with `status` completed, failed or cancelled: the last to end first; then only tasks of that status are scanned. Tasks that end while you read the pages are not on later pages, nor are tasks that are retried meanwhile and end again: start again to see them */
                 order?: "asc" | "desc" | "ended";
                 /** @description Tasks of a page */
                 limit?: number;
                 /** @description The next_cursor of the page before, in the same order and with the same filters. Opaque */
                 cursor?: string;
                 /**
-                 * @description What tasks are shown with; each brings its binary twin
+                 * @description Additional fields of the tasks; each includes its binary form
                  * @example [
                  *       "params",
                  *       "result"
@@ -3502,7 +3575,7 @@ export interface operations {
                         success: components["schemas"]["True"];
                         /** @description In the order that was asked for; without params, payload, result and result_payload unless asked for */
                         tasks: components["schemas"]["Task"][];
-                        /** @description Where the next page begins; null: there is no more */
+                        /** @description The start of the next page; null: the list has ended */
                         next_cursor: string | null;
                     };
                 };
@@ -3641,7 +3714,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What was claimed: `task`, or with `limit` `tasks`, possibly none, stopping at 8 MiB */
+            /** @description The claimed task as `task`, or with `limit` a list `tasks`, which may be empty, and stops at 8 MiB */
             200: {
                 headers: {
                     "X-Request-ID": components["headers"]["RequestID"];
@@ -3774,7 +3847,7 @@ export interface operations {
                     dry_run?: boolean;
                     /**
                      * Format: int64
-                     * @description Do nothing unless so many match
+                     * @description Do nothing unless this number of tasks matches
                      */
                     expect?: number;
                 };
@@ -3796,7 +3869,7 @@ export interface operations {
                         success: components["schemas"]["True"];
                         /**
                          * Format: int64
-                         * @description How many matched
+                         * @description The number of matching tasks
                          */
                         matched: number;
                         /**
@@ -3814,7 +3887,7 @@ export interface operations {
                          * @description Of a dry run: with how many of them the action could be done now
                          */
                         can?: number;
-                        /** @description Of a dry run: how many of them it would leave as they are, by why: the code of what refuses, or `nothing_to_do` */
+                        /** @description Of a dry run: the number of tasks that it would not change, by reason: a refusal's code, or `nothing_to_do` */
                         cannot?: {
                             /** Format: int64 */
                             forbidden?: number;
@@ -3885,7 +3958,7 @@ export interface operations {
                 /** @description Wait so long for the task to end */
                 wait_ms?: components["parameters"]["WaitMS"];
                 /**
-                 * @description The task of this type that has the key, whoever submitted it. A key with task_types, which has several, and tasks of
+                 * @description The task of this type that has the key, by any submitter. A key with task_types, which has several, and tasks of
                  *     more than one of them with the idempotency_key, needs it (400); without task_types the key is looked for among those that keys for all types submitted
                  */
                 task_type?: components["schemas"]["TaskType"];
@@ -4165,7 +4238,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The task as it is now */
+            /** @description The task after the change */
             200: {
                 headers: {
                     "X-Request-ID": components["headers"]["RequestID"];
@@ -4269,7 +4342,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What was claimed */
+            /** @description The claimed task */
             200: {
                 headers: {
                     "X-Request-ID": components["headers"]["RequestID"];
@@ -4398,12 +4471,17 @@ export interface operations {
                     result?: components["schemas"]["Result"];
                     /**
                      * Format: byte
-                     * @description Opaque bytes in base64, up to 1 MiB; not beside result. No bytes are no result
+                     * @description Opaque bytes in base64, up to 1 MiB; not together with result. Empty bytes mean no result
                      */
                     result_payload?: string;
                     /** @description Follow-up tasks */
                     submit?: components["schemas"]["NewTask"][];
                     claim?: components["schemas"]["NextClaim"];
+                    /**
+                     * @description Also if the claim is over by its lease or a fail, but the task still waits to be claimed again. Only with claim_token
+                     * @default false
+                     */
+                    late?: boolean;
                 };
             };
         };
@@ -4518,11 +4596,11 @@ export interface operations {
                 "application/json": {
                     worker_id: components["schemas"]["WorkerID"];
                     claim_token?: components["schemas"]["Token"];
-                    /** @description What went wrong, cut at 16 KiB, at 256 bytes while memory is full; without U+0000 */
+                    /** @description The error, cut at 16 KiB, at 256 bytes while memory is full; without U+0000 */
                     error: string;
                     /**
                      * Format: int64
-                     * @description In place of the backoff; not beside permanent
+                     * @description Instead of the backoff; not together with permanent
                      */
                     retry_in_ms?: number;
                     /**
@@ -4624,11 +4702,16 @@ export interface operations {
                     claim_token?: components["schemas"]["Token"];
                     lease_ms?: components["schemas"]["ExtendLeaseMS"];
                     progress?: components["schemas"]["Progress"];
+                    /**
+                     * @description The lease ends then even if it would have lasted longer: to have a task come back soon, with its attempt counted
+                     * @default false
+                     */
+                    exact?: boolean;
                 };
             };
         };
         responses: {
-            /** @description What the lease has left, and whether a cancel was asked for */
+            /** @description The time left of the lease, and whether a cancel was requested */
             200: {
                 headers: {
                     "X-Request-ID": components["headers"]["RequestID"];
@@ -4861,7 +4944,7 @@ export interface operations {
             404: components["responses"]["TaskNotFound"];
             /**
              * @description It is completed, no attempts are left (of it, or of the step in `task_id`), its key is taken (by the task in `task_id`, also one that was
-             *     removed and is remembered), the token is not that of its claim,
+             *     removed and is remembered), the token is not that of its claim, it has a dead letter (`reason` `moved_on`),
              *     it is being cancelled, or it is a step of a task that has ended (`reason` `parent_ended`, `task_id` that task), or one
              *     that depends on a step that failed or is cancelled (`reason` `dependency_ended`, `task_id` that step), or a claimed step was asked to
              *     stop, whose end would cancel again what is retried (`reason` `cancel_requested`, `task_id` that step). There is no `task_id` if that task is of a
@@ -5045,7 +5128,7 @@ export interface operations {
                         reasons: components["schemas"]["Reason"][];
                         /**
                          * Format: int64
-                         * @description How many claimable tasks of its type are claimed before it; null if it is not claimable
+                         * @description The number of claimable tasks of its type that are claimed before it; null if it is not claimable
                          */
                         ahead: number | null;
                     };
@@ -5135,7 +5218,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The last 100 attempts, oldest first, and who has the claim; nothing of a task without steps */
+            /** @description The last 100 attempts, oldest first, and the holder; empty for a task without steps */
             200: {
                 headers: {
                     "X-Request-ID": components["headers"]["RequestID"];
@@ -5423,7 +5506,7 @@ export interface operations {
                     processor_id: components["schemas"]["ProcessorID"];
                     claim_token?: components["schemas"]["Token"];
                     /**
-                     * @description How the task ends
+                     * @description The task's new status
                      * @enum {string}
                      */
                     outcome: "completed" | "failed";
@@ -5498,7 +5581,7 @@ export interface operations {
                     "application/json": {
                         success: components["schemas"]["True"];
                         /**
-                         * @description What was done
+                         * @description How the task ended
                          * @enum {string}
                          */
                         action: "completed" | "failed" | "cancelled";
@@ -5598,6 +5681,7 @@ export interface operations {
                      * @enum {string}
                      */
                     return?: "all" | "minimal";
+                    claim_request_id?: components["schemas"]["ClaimRequestID"];
                     /** @description Done in this order */
                     ops: components["schemas"]["Op"][];
                 };
@@ -5645,7 +5729,7 @@ export interface operations {
                      *           "success": false,
                      *           "error": "Claim is no longer valid",
                      *           "code": "stale_claim",
-                     *           "message": "Stop working on this task: its claim has ended, and whoever claims it next does it again",
+                     *           "message": "Stop working on this task: its claim has ended, and the next worker that claims it does it again",
                      *           "request_id": "r1",
                      *           "task_id": 17,
                      *           "status": "pending",
@@ -5658,7 +5742,7 @@ export interface operations {
                     "application/json": {
                         success: components["schemas"]["True"];
                         results: components["schemas"]["OpResult"][];
-                        /** @description How many were refused */
+                        /** @description The number of refused ops */
                         failed: number;
                     };
                 };
@@ -5762,8 +5846,6 @@ export interface operations {
                     "X-Claimq-Index": components["headers"]["IndexIfAny"];
                     /** @description Of a stream */
                     "Cache-Control"?: "no-store";
-                    /** @description Of a stream without filters, if Accept-Encoding has gzip */
-                    "Content-Encoding"?: "gzip";
                     /** @description Of a stream: for proxies */
                     "X-Accel-Buffering"?: "no";
                     [name: string]: unknown;
@@ -5808,7 +5890,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What is behind `after` is kept no more */
+            /** @description The events after `after` are no longer kept */
             410: {
                 headers: {
                     "X-Request-ID": components["headers"]["RequestID"];
@@ -5850,7 +5932,7 @@ export interface operations {
                 consistency?: components["parameters"]["Consistency"];
                 /** @description By name from A to Z, or what has most first, equal ones by name. `oldest`: whose pending task was submitted first */
                 order?: "name" | "oldest" | "submitted_per_s" | "completed_per_s" | "failed_per_s" | "pending" | "scheduled" | "blocked" | "claimed" | "running" | "completed" | "failed" | "cancelled";
-                /** @description How many at most. `matched` tells of those left out */
+                /** @description The maximum number. `matched` includes those left out */
                 limit?: number;
                 /** @description `next` of the page before: those behind it by name. Only in the order `name` */
                 after?: components["schemas"]["TaskType"];
@@ -5903,16 +5985,20 @@ export interface operations {
                      *           "submitted_per_s": 12.5,
                      *           "completed_per_s": 12.4,
                      *           "failed_per_s": 0,
+                     *           "oldest_wait_ms": 840,
+                     *           "oldest_pending_id": 17,
                      *           "paused": false,
                      *           "max_claimed": 10,
                      *           "rate_limit": null,
+                     *           "delay_ms": null,
+                     *           "dead_letter": null,
                      *           "lease_ms": null,
                      *           "max_attempts": null,
                      *           "backoff": {
                      *             "initial_ms": 1000,
-                     *             "max_ms": 86400000,
+                     *             "max_ms": 3600000,
                      *             "factor": 2,
-                     *             "jitter": 0
+                     *             "jitter": 0.2
                      *           },
                      *           "retention_ms": null
                      *         }
@@ -5941,11 +6027,11 @@ export interface operations {
                     "application/json": {
                         success: components["schemas"]["True"];
                         types: components["schemas"]["Type"][];
-                        /** @description How many types there are */
+                        /** @description The number of types */
                         total: number;
-                        /** @description How many of them `name`, `attention` and `after` leave; `limit` does not count */
+                        /** @description The number of types that match `name`, `attention` and `after`, regardless of `limit` */
                         matched: number;
-                        /** @description `after` of the next page in the order `name`; null: there is none, or another order */
+                        /** @description `after` of the next page in the order `name`; null: the last page, or another order */
                         next: components["schemas"]["TaskType"] | null;
                         /** @description Of all types together */
                         all: {
@@ -6028,16 +6114,20 @@ export interface operations {
                      *         "submitted_per_s": 12.5,
                      *         "completed_per_s": 12.4,
                      *         "failed_per_s": 0,
+                     *         "oldest_wait_ms": 840,
+                     *         "oldest_pending_id": 17,
                      *         "paused": false,
                      *         "max_claimed": 10,
                      *         "rate_limit": null,
+                     *         "delay_ms": null,
+                     *         "dead_letter": null,
                      *         "lease_ms": null,
                      *         "max_attempts": null,
                      *         "backoff": {
                      *           "initial_ms": 1000,
-                     *           "max_ms": 86400000,
+                     *           "max_ms": 3600000,
                      *           "factor": 2,
-                     *           "jitter": 0
+                     *           "jitter": 0.2
                      *         },
                      *         "retention_ms": null
                      *       }
@@ -6089,10 +6179,22 @@ export interface operations {
                 "application/json": {
                     /** @description No claims, but by id */
                     paused?: boolean | null;
-                    /** @description So many of its tasks are claimed at a time. null: no limit */
+                    /** @description The maximum number of its tasks that are claimed at a time. null: no limit */
                     max_claimed?: number | null;
                     /** @description Claims per second, six decimals; up to a second's worth at once, at least one. null: no limit */
                     rate_limit?: number | null;
+                    /**
+                     * Format: int64
+                     * @description Delay of the tasks submitted from now on with neither `delay_ms` nor `run_at`. null: none
+                     */
+                    delay_ms?: number | null;
+                    /** @description When the last attempt of a task fails or expires, a copy of it is submitted with this type, in the same log entry. null: none */
+                    dead_letter?: {
+                        /** @description Another type */
+                        task_type: string;
+                        /** @description The last attempt is this one, even if the task may have more. Default: as many as the task may have */
+                        max_attempts?: number;
+                    } | null;
                     /** @description Default of its tasks. null: the server's, 30000 */
                     lease_ms?: number | null;
                     /** @description Default of the tasks submitted from now on. 0: no limit; null: the server's, 3 */
@@ -6137,16 +6239,20 @@ export interface operations {
                      *         "submitted_per_s": 0,
                      *         "completed_per_s": 0,
                      *         "failed_per_s": 0,
+                     *         "oldest_wait_ms": 840,
+                     *         "oldest_pending_id": 17,
                      *         "paused": false,
                      *         "max_claimed": 10,
                      *         "rate_limit": null,
+                     *         "delay_ms": null,
+                     *         "dead_letter": null,
                      *         "lease_ms": null,
                      *         "max_attempts": null,
                      *         "backoff": {
                      *           "initial_ms": 1000,
-                     *           "max_ms": 86400000,
+                     *           "max_ms": 3600000,
                      *           "factor": 2,
-                     *           "jitter": 0
+                     *           "jitter": 0.2
                      *         },
                      *         "retention_ms": null
                      *       }
@@ -6190,7 +6296,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What counts now */
+            /** @description The defaults in force */
             200: {
                 headers: {
                     "X-Request-ID": components["headers"]["RequestID"];
@@ -6279,7 +6385,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What counts now */
+            /** @description The defaults in force */
             200: {
                 headers: {
                     "X-Request-ID": components["headers"]["RequestID"];
@@ -6393,9 +6499,11 @@ export interface operations {
                 consistency?: components["parameters"]["Consistency"];
                 /** @description One type */
                 task_type?: components["schemas"]["TaskType"];
-                /** @description How many groups, the largest first */
+                /** @description Exclusive: those that failed after this time */
+                ended_after?: string;
+                /** @description The maximum number of groups, the largest first */
                 limit?: number;
-                /** @description The next_cursor of the page before, with the same task_type. Opaque */
+                /** @description The next_cursor of the page before, with the same task_type and ended_after. Opaque */
                 cursor?: string;
             };
             header?: {
@@ -6451,16 +6559,16 @@ export interface operations {
                         success: components["schemas"]["True"];
                         /** @description The largest first; of equal ones that which failed last */
                         failures: components["schemas"]["FailureGroup"][];
-                        /** @description How many groups there were */
+                        /** @description The number of groups */
                         groups: number;
-                        /** @description How many tasks were grouped */
+                        /** @description The number of grouped tasks */
                         looked: number;
                         /**
                          * Format: int64
-                         * @description How many tasks have failed that are there, of the type
+                         * @description The number of failed tasks that are kept, of the type
                          */
                         failed: number;
-                        /** @description Where the next page begins; null: no older ones are there */
+                        /** @description The start of the next page; null: there are no older ones */
                         next_cursor: string | null;
                     };
                 };
@@ -6484,7 +6592,7 @@ export interface operations {
                 consistency?: components["parameters"]["Consistency"];
                 /** @description `next` of the page before: those behind it by name */
                 after?: components["schemas"]["ScheduleName"];
-                /** @description How many at most */
+                /** @description The maximum number */
                 limit?: number;
             };
             header?: {
@@ -6521,7 +6629,7 @@ export interface operations {
                     "application/json": {
                         success: components["schemas"]["True"];
                         schedules: components["schemas"]["Schedule"][];
-                        /** @description `after` of the next page; null: there is none */
+                        /** @description `after` of the next page; null: the last page */
                         next: components["schemas"]["ScheduleName"] | null;
                     };
                 };
@@ -6727,11 +6835,11 @@ export interface operations {
                         types: {
                             [key: string]: components["schemas"]["Counts"];
                         };
-                        /** @description How many types come behind those: GET /api/types shows them by pages */
+                        /** @description The number of types that are not listed: GET /api/types has them in pages */
                         types_left_out: number;
                         /**
                          * Format: int64
-                         * @description What the state takes, estimated
+                         * @description The memory of the state, estimated
                          */
                         bytes: number;
                         /**
@@ -6788,7 +6896,7 @@ export interface operations {
                      *       "success": true,
                      *       "leader": "n1",
                      *       "term": 3,
-                     *       "feature_level": 7,
+                     *       "feature_level": 1,
                      *       "nodes": [
                      *         {
                      *           "node_id": "n1",
@@ -6874,10 +6982,10 @@ export interface operations {
                          * @description Raft's
                          */
                         term: number;
-                        /** @description What all members can do */
+                        /** @description The highest level that all members know */
                         feature_level: number;
                         nodes: components["schemas"]["Node"][];
-                        /** @description How far the restore of a backup is that is under way, as the answering node has it; absent if none is */
+                        /** @description The progress of a restore, as seen by the answering node; absent if none is under way */
                         restore?: {
                             /**
                              * Format: int64
@@ -7004,7 +7112,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The member as it is now */
+            /** @description The member after the change */
             200: {
                 headers: {
                     "X-Request-ID": components["headers"]["RequestID"];
@@ -7089,7 +7197,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The member as it is now */
+            /** @description The member after the change */
             200: {
                 headers: {
                     "X-Request-ID": components["headers"]["RequestID"];
@@ -7174,7 +7282,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The member as it is now */
+            /** @description The member after the change */
             200: {
                 headers: {
                     "X-Request-ID": components["headers"]["RequestID"];
@@ -7259,7 +7367,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Who leads now */
+            /** @description The new leader */
             200: {
                 headers: {
                     "X-Request-ID": components["headers"]["RequestID"];
@@ -7526,7 +7634,7 @@ export interface operations {
                      */
                     expires_in_ms: number;
                     /**
-                     * @description How many nodes may come by it
+                     * @description The number of nodes that it admits
                      * @default 1
                      */
                     uses?: number | null;
@@ -7534,7 +7642,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The token as it is now */
+            /** @description The token */
             200: {
                 headers: {
                     "X-Request-ID": components["headers"]["RequestID"];
@@ -7824,7 +7932,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description How many keys it has */
+            /** @description The number of its keys */
             200: {
                 headers: {
                     "X-Request-ID": components["headers"]["RequestID"];
@@ -7866,7 +7974,7 @@ export interface operations {
             query?: {
                 /** @description One type; without it, all tasks */
                 task_type?: components["schemas"]["TaskType"];
-                /** @description How far back */
+                /** @description The length of the history */
                 minutes?: number;
             };
             header?: {
@@ -7955,25 +8063,25 @@ export interface operations {
                         /** @description null: all tasks */
                         task_type: components["schemas"]["TaskType"] | null;
                         /**
-                         * @description How long an interval is
+                         * @description The length of an interval
                          * @enum {integer}
                          */
                         interval_ms: 10000;
                         /** @description When the node began to look, once it had caught up; null: not yet */
                         since: components["schemas"]["Time"] | null;
-                        /** @description The beginning of the first interval; null: there is none */
+                        /** @description The beginning of the first interval; null: no intervals yet */
                         from: components["schemas"]["Time"] | null;
                         /** @description Whether the node keeps numbers of the type; false also for one that it has not seen */
                         kept: boolean;
-                        /** @description How many were submitted in it */
+                        /** @description Tasks submitted in the interval */
                         submitted: (number | null)[];
-                        /** @description How many were completed in it */
+                        /** @description Tasks completed in the interval */
                         completed: (number | null)[];
-                        /** @description How many failed for good in it */
+                        /** @description Tasks failed for good in the interval */
                         failed: (number | null)[];
-                        /** @description How many were pending at its end */
+                        /** @description Tasks pending at its end */
                         pending: (number | null)[];
-                        /** @description How many were claimed at its end */
+                        /** @description Tasks claimed at its end */
                         claimed: (number | null)[];
                         /** @description The age of the oldest pending task at its end; 0 if none was pending */
                         oldest_pending_age_ms: (number | null)[];
@@ -7981,7 +8089,7 @@ export interface operations {
                         waited_p50_ms: (number | null)[];
                         /** @description The same of 99 of 100 */
                         waited_p99_ms: (number | null)[];
-                        /** @description Of the tasks completed in it by their workers, how long a half had been claimed at most, right to about an eighth. null, too: there were none */
+                        /** @description Of the tasks completed in it by their workers, how long a half had been claimed at most, right to about an eighth. null, too: no such tasks */
                         ran_p50_ms: (number | null)[];
                         /** @description The same of 99 of 100 */
                         ran_p99_ms: (number | null)[];
@@ -8012,11 +8120,11 @@ export interface operations {
                  * @example Europe/Paris
                  */
                 timezone?: string;
-                /** @description How long after one slot the next is */
+                /** @description The time between two slots */
                 every_ms?: number;
                 /** @description Times after this one; of `every_ms`, the slot before. Without it now, by the node's clock */
                 after?: string;
-                /** @description How many at most */
+                /** @description The maximum number */
                 limit?: number;
             };
             header?: {
@@ -8119,7 +8227,7 @@ export interface operations {
                         /** @description When the node was started. It knows of no use before */
                         since: components["schemas"]["Time"];
                         keys: components["schemas"]["Key"][];
-                        /** @description `after` of the next page; null: there is none */
+                        /** @description `after` of the next page; null: the last page */
                         next: components["schemas"]["KeyName"] | null;
                     };
                 };
@@ -8272,7 +8380,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Where to go on */
+            /** @description The next address */
             200: {
                 headers: {
                     "X-Request-ID": components["headers"]["RequestID"];
@@ -8399,7 +8507,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description About the node, and who has logged in */
+            /** @description The node, and the current login */
             200: {
                 headers: {
                     "X-Request-ID": components["headers"]["RequestID"];
@@ -8503,7 +8611,7 @@ export interface operations {
                      */
                     "application/json": {
                         success: components["schemas"]["True"];
-                        /** @description What the page keeps, and sends in `X-Claimq-Page` */
+                        /** @description A value that the page keeps, and sends in `X-Claimq-Page` */
                         n: string;
                         me: components["schemas"]["Me"];
                     };

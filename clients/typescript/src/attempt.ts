@@ -1,9 +1,10 @@
-// One attempt at a task: its handler runs, and an outcome comes of it, whatever is thrown.
+// One attempt at a task: runs its handler and returns an outcome, also if it throws.
 
 import { inspect } from "node:util";
 import { encodeProgress, type Limits } from "./encode.js";
+import { Invalid } from "./errors.js";
 import { Cancelled, type Context, type Handler, Permanent, type Reason, RetryAfter, Snooze } from "./handler.js";
-import { type NewTask, newTask, parse } from "./task.js";
+import { type NewTask, newTask, type Params, parse, type TaskOptions, type TaskType } from "./task.js";
 
 /** The handler returned: the task is completed. */
 export interface Done<R = unknown> {
@@ -30,15 +31,30 @@ export interface Failed {
 /** The handler gave the task back. */
 export interface Snoozed {
   readonly kind: "snoozed";
-  /** For so many milliseconds. */
+  /** For this many milliseconds. */
   readonly afterMs: number;
 }
 
 /** How an attempt ended. */
 export type Outcome<R = unknown> = Done<R> | Failed | Snoozed;
 
-/** What a context is made of. */
+/** The fields of a context. */
 export type Fields = Pick<Context, "id" | "token" | "type" | "attempt"> & Partial<Context>;
+
+/** Has the controller of a context's signal. */
+const CONTROLLER = Symbol("controller");
+
+/**
+ * The signal of a context, made when it is first asked for: most handlers never do, and of all
+ * that an attempt needs it costs by far the most. It is one for all contexts, so that they have one shape.
+ */
+const SIGNAL: PropertyDescriptor & ThisType<{ [CONTROLLER]: AbortController }> = {
+  get() {
+    return this[CONTROLLER].signal;
+  },
+  enumerable: true,
+  configurable: true,
+};
 
 /** An attempt under way. */
 export class Attempt {
@@ -49,22 +65,24 @@ export class Attempt {
   /** Takes what the cluster takes, what is done with progress as JSON, and how long the handler has. */
   constructor(fields: Fields, limits: Limits, report: (json: string) => void, timeoutMs = Infinity) {
     const end = performance.now() + timeoutMs;
-    this.context = {
+    const context = {
       labels: {},
+      attributes: {},
       traceparent: undefined,
       parentId: undefined,
       step: undefined,
       dependencies: {},
       dependenciesLeftOut: false,
-      signal: this.#controller.signal,
       left: () => Math.max(end - performance.now(), 0),
-      progress: (value) => report(encodeProgress(value, limits)),
-      followUp: (type, ...rest) => {
+      progress: (value: unknown) => report(encodeProgress(value, limits)),
+      followUp: <Data>(type: TaskType<Data, any, any> | string, ...rest: Params<Data, TaskOptions>) => {
         if (this.#followUps.length >= limits.submit) throw new RangeError(`a task has at most ${limits.submit} follow-ups`);
         this.#followUps.push(newTask(type, ...rest));
       },
+      [CONTROLLER]: this.#controller,
       ...fields,
     };
+    this.context = (fields.signal === undefined ? Object.defineProperty(context, "signal", SIGNAL) : context) as Context;
   }
 
   /** Tells the handler to stop. */
@@ -72,14 +90,21 @@ export class Attempt {
     this.#controller.abort(new Cancelled(reason)); // the first counts
   }
 
-  /** Runs the handler. It never throws. */
-  async run<Data, Result, Parsed>(handler: Handler<Data, Result, Parsed>, params: unknown): Promise<Outcome<Result>> {
+  /** Runs the handler, and hands on how that ended. It never throws. */
+  start<Data, Result, Parsed>(handler: Handler<Data, Result, Parsed>, params: unknown, ended: (outcome: Outcome<Result>) => void): void {
+    const failed = (thrown: unknown) => ended(this.outcomeOf(thrown));
+    let running: Promise<Result>;
     try {
-      const result = await handler.run(parse(handler.type, params), this.context);
-      return { kind: "done", result, followUps: this.#followUps };
+      running = Promise.resolve(handler.run(fitting(handler.type, params), this.context));
     } catch (e) {
-      return this.outcomeOf(e);
+      return failed(e);
     }
+    running.then((result) => ended({ kind: "done", result, followUps: this.#followUps }), failed);
+  }
+
+  /** Runs the handler, as start does. */
+  run<Data, Result, Parsed>(handler: Handler<Data, Result, Parsed>, params: unknown): Promise<Outcome<Result>> {
+    return new Promise((resolve) => this.start(handler, params, resolve));
   }
 
   /** Returns what it means that the handler threw something. */
@@ -100,14 +125,24 @@ export class Attempt {
   }
 }
 
+/** Returns what a handler gets for params. Those that its validator refuses would be refused again. */
+function fitting<Data, Result, Parsed>(type: TaskType<Data, Result, Parsed>, params: unknown): Parsed {
+  try {
+    return parse(type, params);
+  } catch (e) {
+    throw e instanceof Invalid ? new Permanent(`params do not fit: ${e.reason}`) : e;
+  }
+}
+
 const UNREADABLE = "the handler threw something that cannot be read";
 
-/** How many causes behind each other are told. */
+/** The maximum length of a chain of causes in an error. */
 const CAUSES_MAX = 5;
 
 /**
- * Returns what was thrown as text: first what it says, by which failures are grouped, then its
- * stack and its causes. What else an error carries may be nobody's business, as a request's headers.
+ * Returns a thrown value as text: first its message, by which failures are grouped, then its stack and
+ * its causes. Other fields of an error are left out, because they may be secret, such as a request's
+ * headers.
  */
 function describe(thrown: unknown, causes = 0): string {
   if (!(thrown instanceof Error)) return `${inspect(thrown)} was thrown, which is no Error`;
@@ -119,7 +154,7 @@ function describe(thrown: unknown, causes = 0): string {
   return text;
 }
 
-/** Returns as text what was thrown on purpose: of its stack nobody has anything to learn. */
+/** Returns the text of an error that a handler throws on purpose, without its stack. */
 function told(thrown: Error): string {
   const head = thrown.message || thrown.name;
   return thrown.cause === undefined ? head : `${head}\n\n${describe(thrown.cause)}`;

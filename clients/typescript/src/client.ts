@@ -1,5 +1,6 @@
 import { type Answer, type CallOptions, Core, randomHex, type Request, sleep, WAIT_GRACE_MS } from "./core.js";
-import { ClaimqError, family, statusOf, SubmitManyError } from "./errors.js";
+import { ClaimqError, family, Invalid, statusOf, SubmitManyError } from "./errors.js";
+import { NotJson, toJson } from "./json.js";
 import { batchSafe, POLL_MAX_MS, safe } from "./repeat.js";
 import { type ClientOptions, settings } from "./settings.js";
 import { type NewTask, newTask, type Params, type TaskOptions, type TaskType } from "./task.js";
@@ -50,7 +51,7 @@ export interface EventFilter extends Omit<Query<"follow_events">, "consistency" 
  * and takes `timeoutMs`, which it may take in all, and an AbortSignal: a call that is aborted
  * rejects with the signal's reason, and may have been done.
  *
- * Objects that are sent and answered are those of docs/api.md, with their names.
+ * Calls take and return the objects of docs/api.md, with the same field names.
  */
 export class Client {
   #core: Core;
@@ -75,7 +76,7 @@ export class Client {
 
   /**
    * Submits a task: its type, its params, then its options. Params are any JSON up to 1 MiB, or a
-   * Uint8Array of bytes that are handed on as they are.
+   * Uint8Array of bytes, which are passed on unchanged.
    *
    * It is on the disks of most nodes once this resolves. Without a key it gets a random one, so
    * that this call can be repeated; a second call makes a second task.
@@ -96,8 +97,8 @@ export class Client {
 
   /**
    * Submits many tasks that newTask made, and returns the outcome of each, in order. A request
-   * has up to 1,000 tasks or 7 MiB: of those all are submitted, or none, but for malformed ones,
-   * each of which is refused alone. timeoutMs is that of a request.
+   * has up to 1,000 tasks or 7 MiB: either all its valid tasks are submitted, or none; a malformed one
+   * is refused by itself. timeoutMs applies to each request.
    *
    * @throws {SubmitManyError} Some were not submitted: `results` has the outcome of each.
    */
@@ -144,8 +145,8 @@ export class Client {
   }
 
   /**
-   * Waits until a task is completed, failed or cancelled, and returns it. timeoutMs is how long;
-   * if it is not given, for as long as it takes.
+   * Waits until a task is completed, failed or cancelled, and returns it. Without timeoutMs it waits
+   * without a limit.
    *
    * @throws {DOMException} With the name TimeoutError: it has not ended within timeoutMs.
    * @throws {NotFound} There is no such task, or it was removed meanwhile.
@@ -216,13 +217,18 @@ export class Client {
     return this.#task("PATCH", taskPath(task), changes, options);
   }
 
-  /** Lists tasks that match, page by page as one iterates, with what include names. */
+  /**
+   * Lists tasks that match, page by page as one iterates, with what include names. `param` has values in the
+   * params by JSON pointer, as {"/to": "ada@example.org"}.
+   */
   async *tasks(
-    filter: Omit<Query<"list_tasks">, "label" | "cursor"> & { label?: Readonly<Record<string, string>> } = {}, options?: CallOptions,
+    filter: Omit<Query<"list_tasks">, "label" | "param" | "cursor"> & { label?: Readonly<Record<string, string>>; param?: Readonly<Record<string, string>> } = {},
+    options?: CallOptions,
   ): AsyncGenerator<Task, void, undefined> {
     const query = {
       ...filter,
       label: Object.entries(filter.label ?? {}).map(([name, value]) => `${name}:${value}`),
+      param: Object.entries(filter.param ?? {}).map(([at, value]) => `${at}:${value}`),
       include: filter.include?.join(),
     };
     let cursor: string | null = null;
@@ -235,9 +241,9 @@ export class Client {
   }
 
   /**
-   * Retries, cancels or deletes all tasks that match; it is not atomic. `more` in the answer: it
-   * stopped for time, and the same call goes on. A filter that selects nothing needs `all`. With
-   * dry_run nothing is changed; with expect nothing is, unless so many match.
+   * Retries, cancels or deletes all tasks that match; it is not atomic. If the answer has `more`, it
+   * ran out of time, and the same call continues. A filter that selects nothing needs `all`. With
+   * dry_run nothing is changed; with expect nothing is changed unless exactly that many match.
    *
    * @throws {Conflict} Another number matches than was expected.
    */
@@ -248,7 +254,8 @@ export class Client {
 
   /**
    * Runs up to 1,000 ops in one entry of the log, in order; atomic: all or none. A submit without
-   * a key gets a random one. Without atomic, `results` has the outcome of each op, a refusal too.
+   * a key gets a random one, and claims without a claim_request_id share one. Without atomic,
+   * `results` has the outcome of each op, a refusal too.
    *
    * @throws {ClaimqError} Of an atomic batch, what the first op that was refused would reject with;
    *   `details.failed_op` says which.
@@ -257,8 +264,10 @@ export class Client {
     ops: readonly Op[], { atomic = false, ...options }: { atomic?: boolean } & CallOptions = {},
   ): Promise<AnswerOf<"run_batch">> {
     const marked = ops.map((op) => (op.op === "submit" ? keyed(op) : op));
-    const repeatable = marked.every((op) => batchSafe(op.op, isMarked(op)));
-    return this.#core.call({ ...post("/api/batch", { ops: marked, atomic }), repeatable }, options) as Promise<AnswerOf<"run_batch">>;
+    const shares = marked.some((op) => op.op === "claim" && !isMarked(op));
+    const repeatable = marked.every((op) => batchSafe(op.op, op.op === "claim" || isMarked(op)));
+    const body = { ops: marked, atomic, ...(shares && { claim_request_id: randomHex() }) };
+    return this.#core.call({ ...post("/api/batch", body), repeatable }, options) as Promise<AnswerOf<"run_batch">>;
   }
 
   /**
@@ -330,7 +339,7 @@ export class Client {
    * Walks the trail of events, oldest first, up to where it is now. after is a place, "INDEX.SUB"
    * of an event, behind which to begin.
    *
-   * @throws {EventsGone} What comes after that place is not kept any more.
+   * @throws {EventsGone} The events after that position are no longer kept.
    */
   async *events(filter: EventFilter = {}, options?: CallOptions): AsyncGenerator<Event, void, undefined> {
     let after = filter.after ?? "";
@@ -351,7 +360,7 @@ export class Client {
    * which to begin; if it is not given, from now on. It gives up only on a refusal that no other
    * node would answer differently.
    *
-   * @throws {EventsGone} It fell so far behind that what comes next is not kept any more.
+   * @throws {EventsGone} It fell behind, and the next events are no longer kept.
    */
   async *follow({ after = "", ...filter }: EventFilter = {}, { signal }: Pick<CallOptions, "signal"> = {}): AsyncGenerator<Event, never, undefined> {
     return yield* this.#core.follow(withQuery("/api/events", filter), after, signal) as AsyncGenerator<Event, never>;
@@ -365,7 +374,7 @@ export class Client {
   async request(
     method: string, path: string, { body, repeatable = false, ...options }: { body?: unknown; repeatable?: boolean } & CallOptions = {},
   ): Promise<Record<string, unknown>> {
-    const json = body === undefined ? undefined : JSON.stringify(body);
+    const json = body === undefined ? undefined : bodyOf(body);
     return this.#core.call({ method, path, body: json, repeatable }, options);
   }
 
@@ -374,7 +383,7 @@ export class Client {
   }
 
   async #task(method: string, path: string, body: object | undefined, options?: CallOptions, repeatable = true): Promise<KnownTask> {
-    const json = body === undefined ? undefined : JSON.stringify(body);
+    const json = body === undefined ? undefined : bodyOf(body);
     const answer = await this.#core.call({ method, path, body: json, repeatable }, options);
     return answer.task as KnownTask;
   }
@@ -384,7 +393,18 @@ type SubmitAnswer = components["schemas"]["SubmitAnswer"];
 type SubmitManyAnswer = components["schemas"]["SubmitManyAnswer"];
 
 function post(path: string, body: object): Request {
-  return { method: "POST", path, body: JSON.stringify(body) };
+  return { method: "POST", path, body: bodyOf(body) };
+}
+
+/** Returns JSON of a body, or throws Invalid. In its errors name comes before a field. */
+function bodyOf(body: unknown, name = ""): string {
+  try {
+    return toJson(name, body);
+  } catch (e) {
+    if (!(e instanceof NotJson)) throw e;
+    const field = e.path.replace(/^\./, "");
+    throw new Invalid(`${field || "the body"} ${e.why}`, { code: "invalid_request", field });
+  }
 }
 
 function taskPath(task: TaskRef): string {
@@ -424,8 +444,8 @@ function parts(tasks: readonly NewTask[]): { json: string; task: NewTask }[][] {
   let part: { json: string; task: NewTask }[] = [];
   let count = 0;
   let size = 0;
-  for (const task of tasks) {
-    const json = JSON.stringify(keyed(task));
+  for (const [i, task] of tasks.entries()) {
+    const json = bodyOf(keyed(task), `tasks[${i}]`);
     const steps = 1 + (task.steps?.length ?? 0);
     const length = new TextEncoder().encode(json).length + 1;
     if (part.length === 0 || part.length === SUBMIT_ITEMS_MAX || count + steps > SUBMIT_TASKS_MAX || size + length > SUBMIT_BYTES_MAX) {

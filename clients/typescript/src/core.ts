@@ -8,7 +8,7 @@ import type { Settings } from "./settings.js";
 import { Broken, type Reply } from "./transport.js";
 
 /**
- * What one try gets is half of what the call has left, within these: so a node that hangs leaves
+ * A try gets half of the call's remaining time, within these bounds, so that a node that hangs leaves
  * time for another.
  */
 const TRY_MIN_MS = 100;
@@ -30,8 +30,8 @@ const ANSWER_MAX = 24 << 20;
 const LINE_MAX = 1 << 20;
 
 /**
- * How many tries of calls, and how many long polls, are under way at once; more wait for their
- * turn within their time. Each has a connection, of which a node has a bounded number.
+ * The number of tries of calls, and of long polls, under way at once; more wait for their turn, within
+ * their timeouts. Each has a connection, of which a node has a bounded number.
  */
 const CALLS_MAX = 128;
 const POLLS_MAX = 512;
@@ -82,7 +82,10 @@ class Gate {
     this.#free = max;
   }
 
-  /** Waits for a turn for at most so many milliseconds (Infinity: without an end), and reports whether it came. */
+  /**
+   * Waits for a turn for at most ms milliseconds (Infinity: without a limit), and reports whether it
+   * came.
+   */
   async enter(ms: number, signal: AbortSignal | undefined): Promise<boolean> {
     if (this.#free > 0) {
       this.#free--;
@@ -237,8 +240,8 @@ export class Core {
   }
 
   /**
-   * Makes a long poll when its turn comes, and returns what it does; undefined if that did not
-   * come within so many milliseconds.
+   * Makes a long poll when its turn comes, and returns its result; undefined if the turn did not come
+   * within ms milliseconds.
    */
   async poll<T>(ms: number, signal: AbortSignal | undefined, make: () => Promise<T>): Promise<T | undefined> {
     if (!(await this.#polls.enter(ms, signal))) {
@@ -276,9 +279,9 @@ export class Core {
   }
 
   /**
-   * Notes what a try that is to be repeated says of its node; returns how long to wait. What the
-   * node asks to wait for is waited for where no other can be asked: another may know the leader,
-   * or not be about to stop.
+   * Records what a failed try shows about its node, and returns the time to wait before the next. It waits as
+   * long as the node asks only if no other node can be asked: another may know the leader, or not be
+   * stopping.
    */
   #leave(base: string, { verdict, error, heard }: Judged, now: number): number {
     if (verdict === "redirected") {
@@ -297,8 +300,8 @@ export class Core {
   }
 
   /**
-   * Walks the trail of events as it grows, each once and in order. path is that of the events
-   * with its filters. It goes on at another node where it was when a connection ends; it throws
+   * Walks the trail of events as it grows, each once and in order. path is the path of the events, with
+   * filters. When a connection ends it continues at another node from the same position; it throws
    * what no other node would answer differently.
    */
   async *follow(path: string, after: string, signal?: AbortSignal): AsyncGenerator<Answer, never> {
@@ -520,7 +523,7 @@ function givenUp(repeats: Repeats, last: ClaimqError, requestId: string, why = "
   });
 }
 
-/** Waits so many milliseconds, or rejects with the reason of the signal. */
+/** Waits ms milliseconds, or rejects with the reason of the signal. */
 export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   signal?.throwIfAborted();
   await new Promise<void>((resolve) => {

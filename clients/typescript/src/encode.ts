@@ -2,6 +2,7 @@
 
 import { Buffer } from "node:buffer";
 import type { Done } from "./attempt.js";
+import { toJson } from "./json.js";
 
 /** What the cluster takes at most, in bytes. */
 export interface Limits {
@@ -32,35 +33,20 @@ export function encodeDone({ result, followUps }: Done, limits: Limits): string 
     const bytes = Buffer.from(result.buffer, result.byteOffset, result.byteLength);
     fields += `,"result_payload":"${bytes.toString("base64")}"`;
   } else if (result !== undefined && result !== null) {
-    const json = toJSON("the result", result);
+    const json = toJson("result", result);
     fits("the result", json, limits.value_bytes);
     fields += `,"result":${json}`;
   }
-  if (followUps.length > 0) fields += `,"submit":${toJSON("a follow-up", followUps)}`;
+  if (followUps.length > 0) fields += `,"submit":${toJson("follow-ups", followUps)}`;
   return fields;
 }
 
 /** Returns progress as JSON. It throws as encodeDone does. */
 export function encodeProgress(value: unknown, limits: Limits): string {
   if (value === null) throw new TypeError("progress is null: it must be any other JSON");
-  const json = toJSON("progress", value);
+  const json = toJson("progress", value);
   fits("progress", json, limits.progress_bytes);
   return json;
-}
-
-/** Half of a surrogate pair, as JSON.stringify writes it: the cluster refuses it. */
-const HALF_PAIR = /(?<!\\)(?:\\\\)*\\ud[89a-f]/;
-
-function toJSON(name: string, value: unknown): string {
-  let why = `${typeof value} has none`;
-  try {
-    const json = JSON.stringify(value) as string | undefined;
-    if (json !== undefined && !HALF_PAIR.test(json)) return json;
-    if (json !== undefined) why = "half of a surrogate pair is no text";
-  } catch (e) {
-    why = e instanceof Error ? e.message : "its toJSON threw";
-  }
-  throw new TypeError(`${name} is no JSON: ${why}`);
 }
 
 /** Throws RangeError for what has more bytes. */
@@ -70,8 +56,8 @@ export function fits(name: string, value: string | Uint8Array, most: number): vo
 }
 
 /**
- * Returns an error of at most so many bytes: its beginning, which says what happened, and its
- * end, which says where.
+ * Returns an error cut to that many bytes: its beginning, with the message, and its end, with the
+ * location.
  */
 export function cut(error: string, most: number): string {
   const data = Buffer.from(error.replaceAll("\0", "\\x00"));

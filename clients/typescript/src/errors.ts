@@ -50,7 +50,7 @@ export class ClaimqError extends Error {
   readonly field: string;
   /** How many milliseconds the server asks to wait before a repeat; 0 if it does not say. */
   readonly retryAfterMs: number;
-  /** The whole body of the refusal, with what differs by code. Empty if there is none. */
+  /** The whole body of the refusal, including the fields of its code. Empty without a body. */
   readonly details: Readonly<Record<string, unknown>>;
 
   constructor(reason: string, init: ErrorInit = {}) {

@@ -1,15 +1,14 @@
 // Handlers: what a worker does for tasks of which type, and what a handler knows and can say.
 
+import { TIME_MAX_MS, TYPE } from "./options.js";
 import type { Params, TaskOptions, TaskType } from "./task.js";
 
 /** How many tasks a process takes at once at most, and how many types it handles. */
 export const CONCURRENCY_MAX = 1_000;
-/** The longest time that a handler can ask for, in milliseconds: a year. */
-export const TIME_MAX_MS = 365 * 24 * 3_600_000;
 
 /**
- * Why a handler is told to stop. `failed`: something that it had begun threw, and nobody caught
- * it: the attempt has failed. docs/protocol.md has what the others mean.
+ * Why a handler is told to stop. `failed`: work that it started threw, and the error was not caught, so
+ * the attempt has failed. docs/protocol.md explains the others.
  */
 export type Reason = "cancel_requested" | "lease_lost" | "timeout" | "shutdown" | "failed";
 
@@ -25,12 +24,12 @@ export class Cancelled extends Error {
   }
 }
 
-/** Thrown by a handler: the task fails, whatever attempts it has left. */
+/** Thrown by a handler: the task fails for good, even if attempts are left. */
 export class Permanent extends Error {
   override readonly name = "Permanent";
 }
 
-/** Thrown by a handler: the attempt fails, and the next is so much later, in place of the backoff. */
+/** Thrown by a handler: the attempt fails, and the next follows after this time instead of the backoff. */
 export class RetryAfter extends Error {
   override readonly name = "RetryAfter";
   /** In milliseconds. */
@@ -43,7 +42,10 @@ export class RetryAfter extends Error {
   }
 }
 
-/** Thrown by a handler: the task is given back, to be claimed again so much later. The attempt is not counted. */
+/**
+ * Thrown by a handler: the task is given back, and can be claimed again after this time. The attempt
+ * is not counted.
+ */
 export class Snooze extends Error {
   override readonly name = "Snooze";
   /** In milliseconds. */
@@ -71,6 +73,8 @@ export interface Context {
   readonly attempt: number;
   /** The task's labels. */
   readonly labels: Readonly<Record<string, string>>;
+  /** What the submitter said of params or payload. */
+  readonly attributes: Readonly<Record<string, unknown>>;
   /** The W3C trace context of the submit. */
   readonly traceparent: string | undefined;
   /** Of a step: the task that it belongs to. */
@@ -128,11 +132,11 @@ export interface Handler<Data = any, Result = any, Parsed = any> {
 /**
  * Makes a function the handler of a task type, for serve.
  *
- * What it returns is the task's result, as JSON; undefined and null are none, a Uint8Array is
- * kept as it is. What it throws fails the attempt: Permanent for good, RetryAfter with a time of
- * its own, Snooze gives the task back. It must stand being run twice for a task.
+ * Its return value is the task's result, as JSON; a Uint8Array is kept unchanged, undefined and null
+ * mean no result. A thrown value fails the attempt: Permanent for good, RetryAfter sets the time of the
+ * next attempt, Snooze gives the task back. It must be safe to run twice for a task.
  *
- * @throws {RangeError} A number is out of bounds.
+ * @throws {RangeError} A number is out of bounds, or the type's name is invalid.
  */
 export function handle<Data, Result, Parsed>(
   type: TaskType<Data, Result, Parsed>,
@@ -140,6 +144,7 @@ export function handle<Data, Result, Parsed>(
   run: Run<NoInfer<Result>, NoInfer<Parsed>>,
 ): Handler<Data, Result, Parsed> {
   const { concurrency, timeoutMs } = options;
+  if (!TYPE.holds(type.name)) throw new RangeError(`task type ${JSON.stringify(type.name)}: it must be ${TYPE.text}`);
   if (concurrency !== undefined) integer("concurrency", concurrency, CONCURRENCY_MAX);
   if (timeoutMs !== undefined) integer("timeoutMs", timeoutMs, TIME_MAX_MS);
   return { type, options, run };

@@ -123,7 +123,7 @@ export class Nodes {
   }
 
   /**
-   * Notes that the node at base gave an answer, whatever it says. followed says that another
+   * Notes that the node at base gave an answer, of any kind. followed says that another
    * named it as the leader.
    */
   answered(base: string, followed: boolean): void {

@@ -38,7 +38,8 @@ export function shared(signal: AbortSignal): void {
 }
 
 /**
- * Returns what reads the API key from a file with one line, anew when it has changed.
+ * Returns a function that reads the API key from a file with one line, and reloads it when it has
+ * changed.
  *
  * @throws {Error} The file cannot be read, or has no key or several lines.
  */
@@ -94,7 +95,7 @@ export function transport(files: TlsFiles): Transport {
   const named = [ca, cert, key].filter((file) => file !== undefined);
   const secure = renewed(named, () => {
     const pem = { ca: read(ca), cert: read(cert), key: read(key) };
-    if (named.length > 0) createSecureContext(pem); // it throws if they are none
+    if (named.length > 0) createSecureContext(pem); // it throws for an invalid certificate
     return new https.Agent({ ...options, ...pem });
   });
   const places = new Map<string, Place>();

@@ -1,13 +1,12 @@
 // Decides what a client does after one try of a call. This is Go's internal/repeat, and is held
-// to the same vectors (clients/vectors.json). It has no clock, no network and no randomness of
-// its own.
+// to the same vectors (clients/vectors.json). It uses no clock, network or randomness.
 
 const PAUSE_MIN_MS = 20;
 const PAUSE_MAX_MS = 1_000;
 
 /**
- * How many redirects in a row are followed without a pause: while leadership changes, two nodes
- * may name each other.
+ * The number of redirects in a row that are followed without a pause: while leadership changes, two
+ * nodes may name each other.
  */
 const REDIRECTS_MAX = 2;
 
@@ -32,8 +31,8 @@ export type Action = "take" | "follow" | "wait" | "give_up";
 
 /**
  * Returns the verdict on a whole answer that is neither a success nor a redirect. code is "" for
- * an answer that is not claimq's: it comes from something in between, which says nothing about
- * the node behind it, whatever its status is.
+ * an answer that is not claimq's: it comes from a proxy, and its status says nothing about the node
+ * behind it.
  */
 export function judge(status: number, code: string): Verdict {
   if (code === "" || code === "outcome_unknown" || status < 300) return "unknown";
@@ -97,8 +96,8 @@ export class Repeats {
   }
 
   /**
-   * Returns how many milliseconds to wait before the next try. askedMs is what the server asks
-   * for, on top of the client's own pause, which is doubled for each try. random returns a number
+   * Returns the milliseconds to wait before the next try. askedMs is the server's request, in addition
+   * to the client's own pause, which is doubled for each try. random returns a number
    * in [0, 1): up to half of the pause is taken off, to keep clients apart.
    */
   pause(askedMs: number, random: () => number): number {

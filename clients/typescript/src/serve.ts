@@ -1,7 +1,7 @@
 // Takes tasks from `claimq work --serve`: the protocol of docs/protocol.md, "Served programs".
 //
-// One event loop reads, writes and runs the handlers. What they print is theirs: the socket is
-// no standard stream.
+// One event loop reads, writes and runs the handlers. They may print freely, because the socket is not
+// a standard stream.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import { Buffer } from "node:buffer";
@@ -16,6 +16,9 @@ const PROTOCOL = 1;
 
 /** Bounds the bytes of a line of claimq's. */
 const LINE_MAX = 8 << 20;
+
+/** From how many characters on lines are written without waiting for others. */
+const TOGETHER = 64 << 10;
 
 /** How serve works. */
 export interface ServeOptions {
@@ -53,8 +56,8 @@ export async function serve(handlers: readonly Handler[], options: ServeOptions 
 }
 
 /**
- * Returns the socket to claimq; undefined if there is none. The variables that name it are taken
- * out of the environment: it is not the socket of what handlers start.
+ * Returns the socket to claimq; undefined without one. The variables that name it are removed from the
+ * environment, so that child processes of handlers do not use it.
  */
 function dial(): Socket | undefined {
   const { CLAIMQ_FD: fd, CLAIMQ_SOCKET: path } = process.env;
@@ -91,6 +94,7 @@ interface Message {
   params?: unknown;
   payload?: string;
   labels?: Record<string, string>;
+  attributes?: Record<string, unknown>;
   traceparent?: string;
   parent_id?: number;
   step?: string;
@@ -183,27 +187,34 @@ class Server {
 
   // Reading.
 
+  /** Takes the lines that have ended. They become text together, as one by one that costs more than their JSON. */
   #read(data: Buffer): void {
-    let start = 0;
-    for (let end = data.indexOf(10); end >= 0; end = data.indexOf(10, start)) {
-      this.#keep(data.subarray(start, end));
-      const line = Buffer.concat(this.#pieces, this.#size).toString();
-      this.#pieces = [];
-      this.#size = 0;
-      start = end + 1;
+    const end = data.lastIndexOf(10);
+    if (end < 0) return this.#keep(data);
+    this.#bound(data.indexOf(10)); // a further line has less than the data
+    this.#pieces.push(data.subarray(0, end));
+    const lines = Buffer.concat(this.#pieces).toString().split("\n");
+    this.#pieces = [];
+    this.#size = 0;
+    for (const line of lines) {
       try {
         this.#take(JSON.parse(line) as Message);
       } catch (e) {
         throw new ProtocolError(`claimq sent ${JSON.stringify(line.slice(0, 200))}: ${(e as Error).message}`);
       }
     }
-    if (start < data.length) this.#keep(data.subarray(start));
+    if (end + 1 < data.length) this.#keep(data.subarray(end + 1));
   }
 
   #keep(piece: Buffer): void {
+    this.#bound(piece.length);
     this.#pieces.push(piece);
     this.#size += piece.length;
-    if (this.#size > LINE_MAX) throw new ProtocolError(`claimq sent a line of more than ${LINE_MAX} bytes`);
+  }
+
+  /** Throws if that many more bytes make the unfinished line too long. */
+  #bound(more: number): void {
+    if (this.#size + more > LINE_MAX) throw new ProtocolError(`claimq sent a line of more than ${LINE_MAX} bytes`);
   }
 
   #take(message: Message): void {
@@ -235,10 +246,6 @@ class Server {
     const handler = this.#handlers.get(m.type);
     if (handler === undefined) throw new Error(`there is no handler of the type ${m.type}`);
     const key = keyOf(m);
-    const dependencies = Object.entries(m.dependencies ?? {}).map(([name, of]) => [
-      name,
-      of.result_payload === undefined ? of.result : Buffer.from(of.result_payload, "base64"),
-    ]);
     const attempt = new Attempt(
       {
         id: m.id,
@@ -246,10 +253,11 @@ class Server {
         type: m.type,
         attempt: m.attempt,
         labels: m.labels ?? {},
+        attributes: m.attributes ?? {},
         traceparent: m.traceparent,
         parentId: m.parent_id,
         step: m.step,
-        dependencies: Object.fromEntries(dependencies) as Record<string, unknown>,
+        dependencies: m.dependencies === undefined ? {} : results(m.dependencies),
         dependenciesLeftOut: m.dependencies_left_out ?? false,
       },
       this.#limits,
@@ -259,7 +267,7 @@ class Server {
     const job: Job = { key, named: `"id":${m.id},"token":${m.token}`, attempt };
     this.#jobs.set(key, job);
     const params = m.payload === undefined ? m.params : Buffer.from(m.payload, "base64");
-    void this.#jobOf.run(job, async () => this.#answer(job, await attempt.run(handler, params)));
+    this.#jobOf.run(job, () => attempt.start(handler, params, (outcome) => this.#answer(job, outcome)));
   }
 
   /** Answers a task, once. */
@@ -293,7 +301,7 @@ class Server {
     this.#wake();
   }
 
-  /** Fails the attempt of the handler that began what threw with nobody to catch it. */
+  /** Fails the attempt of the handler that started the work whose error was not caught. */
   #uncaught(event: string, thrown: unknown): void {
     // Runtimes do not always say whose it was (docs/typescript.md). That of the only one is clear.
     const job = this.#jobOf.getStore() ?? (this.#jobs.size === 1 ? [...this.#jobs.values()][0] : undefined);
@@ -332,9 +340,14 @@ class Server {
     const lines = [...this.#progress.values(), ...this.#answers];
     this.#progress.clear();
     this.#answers = [];
-    this.#socket.cork();
-    for (const line of lines) this.#socket.write(`${line}\n`);
-    this.#socket.uncork();
+    let text = "";
+    for (const line of lines) {
+      text += `${line}\n`;
+      if (text.length < TOGETHER) continue;
+      this.#socket.write(text);
+      text = "";
+    }
+    if (text !== "") this.#socket.write(text);
     if (this.#stopping && this.#jobs.size === 0) this.#socket.end();
   }
 }
@@ -342,4 +355,13 @@ class Server {
 function keyOf({ id, token }: { id: number; token: number }): string {
   if (!Number.isSafeInteger(id) || !Number.isSafeInteger(token)) throw new Error("id and token must be integers");
   return `${id} ${token}`;
+}
+
+/** Returns the results of dependencies as a handler gets them. */
+function results(dependencies: NonNullable<Message["dependencies"]>): Record<string, unknown> {
+  const all = Object.entries(dependencies).map(([name, of]) => [
+    name,
+    of.result_payload === undefined ? of.result : Buffer.from(of.result_payload, "base64"),
+  ]);
+  return Object.fromEntries(all) as Record<string, unknown>;
 }

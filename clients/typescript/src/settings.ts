@@ -1,12 +1,12 @@
 import { env, keyIn, transport } from "#platform";
 import { byFetch, type Transport } from "./transport.js";
 
-/** Where a node listens that was not told otherwise. */
+/** The default address of a node. */
 const DEFAULT_ENDPOINT = "http://127.0.0.1:7400";
 
 const ENDPOINTS_MAX = 100;
 
-/** How a client is told where the cluster is and who it is. */
+/** Options of a client: endpoints and credentials. */
 export interface ClientOptions {
   /**
    * Base URLs of nodes, as a list or separated by commas. If they are not given:
@@ -36,7 +36,7 @@ export interface ClientOptions {
   fetch?: typeof globalThis.fetch;
 }
 
-/** What a client is made of. */
+/** The validated settings of a client. */
 export interface Settings {
   readonly endpoints: readonly string[];
   readonly key: () => string;

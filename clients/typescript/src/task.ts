@@ -1,5 +1,7 @@
 import type { components } from "./api.js";
 import { Invalid } from "./errors.js";
+import { NotJson, toJson } from "./json.js";
+import { check, type Fields, refused, TYPE } from "./options.js";
 
 /** A task as the API takes it, for submitMany, a batch, a step, or a handler's follow-ups. */
 export type NewTask = components["schemas"]["NewTask"];
@@ -34,9 +36,9 @@ interface Issue {
  * (Result), and of what a handler gets (Parsed: Data, unless a validator changes it).
  */
 export interface TaskType<Data, Result = unknown, Parsed = Data> {
-  /** What workers claim by. */
+  /** The name by which workers claim. */
   readonly name: string;
-  /** What params are held to, when they are submitted and before a handler gets them. */
+  /** The validator of params, applied when they are submitted and before a handler gets them. */
   readonly schema: StandardSchema<Data, Parsed> | undefined;
   /** For the type checker: there is no such field. */
   readonly "~types"?: { readonly data: Data; readonly result: Result; readonly parsed: Parsed };
@@ -68,19 +70,19 @@ export function task<Data, Parsed>(name: string, schema?: StandardSchema<Data, P
 export interface Backoff {
   /** After the first attempt, in milliseconds. */
   initialMs: number;
-  /** No longer than this; if it is not given one day, or initialMs if that is more. */
+  /** No longer than this; if it is not given one hour, or initialMs if that is more. */
   maxMs?: number;
-  /** So many times as long after each further attempt, 1 to 1,000; 2 if it is not given. */
+  /** The factor for each further attempt, 1 to 1,000; 2 if it is not given. */
   factor?: number;
   /** Up to this share, 0 to 1, is taken off by chance; 0.2 if it is not given. */
   jitter?: number;
 }
 
-/** How a task is submitted. What is not given is the default of its type, else of the server. */
+/** The options of a submit. Those that are missing have the default of the type, else of the server. */
 export interface TaskOptions {
   /**
-   * The idempotency key: a submit with a key that is taken makes no task, but finds the one that
-   * has it. Make it of what the work is about, as order-17-invoice.
+   * The idempotency key: a submit with a key that is taken adds no task, and returns the one that has
+   * it. Derive it from the work, for example order-17-invoice.
    */
   key?: string;
   /**
@@ -96,16 +98,21 @@ export interface TaskOptions {
   expiresAt?: Date;
   /** Higher is claimed first; 0 if it is not given. */
   priority?: number;
-  /** After so many claims that failed the task fails; 0: no limit. */
+  /** The task fails after this many failed claims; 0: no limit. */
   maxAttempts?: number;
-  /** How many milliseconds a worker that died keeps the task from others. */
+  /** The time until others get the task of a dead worker, in milliseconds. */
   leaseMs?: number;
-  /** How long it waits after an attempt that failed. */
+  /** The wait after a failed attempt. */
   backoff?: Backoff;
-  /** How many milliseconds it is kept after its end; 0: not at all; -1: until it is deleted. */
+  /**
+   * The time that it is kept after its end, in milliseconds; 0: it is removed at once; -1: until it is
+   * deleted.
+   */
   retentionMs?: number;
   /** Up to 16, to find it by. */
   labels?: Readonly<Record<string, string>>;
+  /** A JSON object that describes params or payload; its worker gets it unchanged. */
+  attributes?: Readonly<Record<string, unknown>>;
   /** Of one type and group one task is claimed at a time, in order of submission. */
   group?: string;
   /** The W3C trace context that its worker gets. */
@@ -114,11 +121,11 @@ export interface TaskOptions {
   steps?: readonly NewStep[];
   /** Who ends a task with steps: its last step, or ("claim") a processor. */
   finalize?: "auto" | "claim";
-  /** What a step that failed means for the others. */
+  /** The effect of a failed step on the others. */
   onStepFailure?: "fail" | "continue";
 }
 
-/** The params of a call: they may be left out where the type has none. */
+/** The params of a call: they may be left out if the type has no params. */
 export type Params<Data, Options> = undefined extends Data
   ? [params?: NoInfer<Data>, options?: Options]
   : [params: NoInfer<Data>, options?: Options];
@@ -127,10 +134,11 @@ export type Params<Data, Options> = undefined extends Data
  * Makes a task that is not submitted yet.
  *
  * @param type A type that `task` made, or the name of one.
- * @param rest Its params, any JSON up to 1 MiB, or a Uint8Array of bytes that are handed on as
- *   they are; then its options.
- * @throws {Invalid} The type's validator refuses the params.
- * @throws {RangeError} A Date of the options is none.
+ * @param rest Its params, any JSON up to 1 MiB, or a Uint8Array of bytes, which are passed on
+ *   unchanged; then its options.
+ * @throws {Invalid} The type's validator refuses the params, the server would refuse an option, or
+ *   params or attributes are no JSON, or would be another value as JSON: NaN, a Map, an instance of a class.
+ *   `field` says where, in the names of the API.
  */
 export function newTask<Data>(
   type: TaskType<Data, any, any> | string,
@@ -143,8 +151,8 @@ export function newTask<Data>(
     idempotency_key: options.key,
     unique: options.unique,
     delay_ms: options.delayMs,
-    run_at: options.runAt?.toISOString(),
-    expires_at: options.expiresAt?.toISOString(),
+    run_at: time("run_at", options.runAt),
+    expires_at: time("expires_at", options.expiresAt),
     priority: options.priority,
     max_attempts: options.maxAttempts,
     lease_ms: options.leaseMs,
@@ -156,26 +164,52 @@ export function newTask<Data>(
     },
     retention_ms: options.retentionMs,
     labels: options.labels && { ...options.labels },
+    attributes: options.attributes && { ...options.attributes },
     group: options.group,
     traceparent: options.traceparent,
     steps: options.steps && [...options.steps],
     finalize: options.finalize,
     on_step_failure: options.onStepFailure,
   };
-  if (params instanceof Uint8Array) made.payload = toBase64(params);
-  else if (params !== undefined || options.steps === undefined) made.params = params === undefined ? {} : params;
+  check(made as unknown as Fields);
+  if (params instanceof Uint8Array) {
+    if (params.length === 0) throw refused("payload", "is empty: it must have a byte");
+    made.payload = toBase64(params);
+  } else if (params !== undefined || options.steps === undefined) {
+    made.params = params === undefined ? {} : params;
+    if (params === null) throw refused("params", "is null: it must be any other JSON");
+  }
+  checkJson("params", made.params);
+  checkJson("attributes", made.attributes);
   return made;
 }
 
-const ONLY_WHOLE = ["idempotency_key", "unique", "traceparent", "retention_ms", "steps", "finalize", "on_step_failure"] as const;
+function time(field: string, at: Date | undefined): string | undefined {
+  if (at !== undefined && Number.isNaN(at.getTime())) throw refused(field, "is a Date that is none");
+  return at?.toISOString();
+}
+
+function checkJson(field: string, value: unknown): void {
+  if (value === undefined) return;
+  try {
+    toJson(field, value);
+  } catch (e) {
+    throw e instanceof NotJson ? new Invalid(e.message, { code: "invalid_task", field: e.path }) : e;
+  }
+}
+
+const ONLY_WHOLE = ["idempotency_key", "unique", "attributes", "traceparent", "retention_ms", "steps", "finalize", "on_step_failure"] as const;
 
 /**
  * Makes a step of a task: a task with a name, which waits until those that it depends on are
  * completed.
  *
- * @throws {TypeError} The task has what only a whole task can have, as a key.
+ * @throws {TypeError} The task has an option that steps cannot have, such as a key; or a step's name is invalid.
  */
 export function newStep(step: string, task: NewTask, dependsOn: readonly string[] = []): NewStep {
+  for (const name of [step, ...dependsOn]) {
+    if (!TYPE.holds(name)) throw new TypeError(`step ${JSON.stringify(name)}: its name must be ${TYPE.text}`);
+  }
   for (const only of ONLY_WHOLE) {
     if (task[only] !== undefined) throw new TypeError(`step ${step}: a step has no ${only}`);
   }

@@ -48,18 +48,29 @@ export async function run<Data, Result, Parsed>(
 /**
  * Runs handlers until nothing is left that can be claimed now, one task at a time in this
  * process, and returns how each attempt ended. It is for tests: leases are not extended.
+ *
+ * @throws {Error} A task was snoozed for 0 ms 100 times: it can always be claimed.
  */
 export async function runWorker(handlers: readonly Handler[], client: Client): Promise<Ran[]> {
   const byType = new Map(handlers.map((handler) => [handler.type.name, handler]));
   const claim = { worker_id: WORKER, task_types: [...byType.keys()], limit: 1 };
   const all: Ran[] = [];
+  const atOnce = new Map<number, number>(); // how often each task was snoozed for no time
   for (;;) {
     const { tasks } = await client.request("POST", "/api/tasks/claim", { body: claim });
     const [task] = tasks as Task[];
     if (task === undefined) return all;
-    all.push(await work(byType.get(task.task_type) as Handler, task, client));
+    const ran = await work(byType.get(task.task_type) as Handler, task, client);
+    all.push(ran);
+    if (ran.kind !== "snoozed" || ran.afterMs > 0) continue;
+    const times = (atOnce.get(task.id) ?? 0) + 1;
+    if (times >= SNOOZES_MAX) throw new Error(`task ${task.id} (${task.task_type}) was snoozed for 0 ms ${times} times, and would be without end`);
+    atOnce.set(task.id, times);
   }
 }
+
+/** How often runWorker lets a task be snoozed for no time. */
+const SNOOZES_MAX = 100;
 
 const WORKER = "test";
 
@@ -72,6 +83,7 @@ async function work(handler: Handler, task: Task, client: Client): Promise<Ran> 
     type: task.task_type,
     attempt: task.attempts,
     labels: task.labels ?? {},
+    attributes: task.attributes ?? {},
     traceparent: task.traceparent,
     parentId: task.parent_id,
     step: task.step,
@@ -117,7 +129,7 @@ function taken<Result>(outcome: Outcome<Result>): Outcome<Result> {
   }
 }
 
-/** Returns a task as it is after it was sent. */
+/** Returns the task as the server would return it. */
 function plain(task: NewTask): NewTask {
   return JSON.parse(JSON.stringify(task)) as NewTask;
 }
@@ -178,7 +190,7 @@ export class Recorder extends Client {
   }
 }
 
-/** How a test server is started. */
+/** Options of a test server. */
 export interface TestServerOptions {
   /** Where its time begins; 2026-01-01T00:00:00Z if it is not given. */
   readonly at?: Date;

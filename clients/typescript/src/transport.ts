@@ -17,7 +17,7 @@ export interface Try {
 /** An answer whose body has not been read. Its body is read, once, or cancelled. */
 export interface Reply {
   readonly status: number;
-  /** Returns a header by its name in lower case, "" if there is none. */
+  /** Returns a header by its name in lower case, "" if it is missing. */
   header(name: string): string;
   /** Reads the body; undefined: it has more than max bytes. */
   text(max: number): Promise<string | undefined>;
@@ -54,15 +54,15 @@ export interface TlsFiles {
   readonly key: string | undefined;
 }
 
-/** How errors are called that come before anything of a request has left. */
+/** The names of errors that occur before any part of a request was sent. */
 const NOT_SENT = new Set([
   "ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT", // Node
   "ConnectionRefused", "FailedToOpenSocket", // Bun
 ]);
 
 /**
- * How the alerts of TLS end by which a server does not take this client's certificate. In TLS 1.3
- * they come in place of an answer, but the server has read nothing.
+ * The ends of the TLS alerts with which a server rejects this client's certificate. In TLS 1.3 they
+ * arrive instead of an answer, but the server has read nothing.
  */
 const UNTRUSTED = /ALERT_(BAD_CERTIFICATE|CERTIFICATE_EXPIRED|CERTIFICATE_REQUIRED|CERTIFICATE_REVOKED|CERTIFICATE_UNKNOWN|UNKNOWN_CA|UNSUPPORTED_CERTIFICATE)$/;
 
@@ -75,7 +75,7 @@ export function neverSent(error: unknown): boolean {
   return false;
 }
 
-/** Sends requests by a fetch function. It keeps no connections of its own. */
+/** Sends requests with a fetch function, and keeps no connections. */
 export function byFetch(fetch: typeof globalThis.fetch): Transport {
   return {
     async send({ base, path, method, headers, body, signal }) {

@@ -9,7 +9,7 @@ export type Query<Name extends keyof operations> = NonNullable<operations[Name][
 export type Body<Name extends keyof operations> =
   NonNullable<operations[Name]["requestBody"]> extends { content: { "application/json": infer Json } } ? Json : never;
 
-/** What an operation answers if it was done. */
+/** The answer of a successful operation. */
 export type AnswerOf<Name extends keyof operations> =
   operations[Name]["responses"] extends { 200: { content: { "application/json": infer Json } } } ? Json : never;
 

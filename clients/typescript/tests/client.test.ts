@@ -1,4 +1,4 @@
-// The client's calls, against claimq testserver and small servers of its own.
+// The client's calls, against claimq testserver and small servers in this file.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
@@ -44,7 +44,7 @@ async function startOwn(listener: RequestListener, options?: ClientOptions): Pro
 }
 
 test("submit, wait, get", async () => {
-  const done = await client.submit(mail, { to: "ada" }, { key: "first", labels: { a: "b" }, traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" });
+  const done = await client.submit(mail, { to: "ada" }, { key: "first", labels: { a: "b" }, attributes: { c: { d: 1 } }, traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" });
   assert.deepEqual({ ...done }, { id: done.id, created: true, differs: false });
   assert.deepEqual({ ...(await client.submit(mail, { to: "ada" }, { key: "first" })) }, { id: done.id, created: false, differs: false });
   assert.equal((await client.submit(mail, { to: "eve" }, { key: "first" })).differs, true);
@@ -52,7 +52,8 @@ test("submit, wait, get", async () => {
   await work("mail", { sent: true });
   const ended = await waiting;
   assert.equal(ended.result?.sent, true);
-  assert.deepEqual((await client.get(done)).params, { to: "ada" });
+  const { params, attributes } = await client.get(done);
+  assert.deepEqual([params, attributes], [{ to: "ada" }, { c: { d: 1 } }]);
   assert.equal((await client.getByKey("first", { type: "mail" })).id, done.id);
   await assert.rejects(client.getByKey("a/b c?"), NotFound);
   await client.delete(done);
@@ -105,7 +106,7 @@ test("many tasks and their lists", async () => {
     ids.push(id);
   }
   assert.equal(new Set(ids).size, 1_150);
-  const wrong = client.submitMany([newTask("many", 1), newTask("", 2), newTask("many", "x".repeat(1 << 20))]);
+  const wrong = client.submitMany([newTask("many", 1), { task_type: "", params: 2 }, newTask("many", "x".repeat(1 << 20))]);
   await assert.rejects(wrong, (e) => {
     assert.ok(e instanceof SubmitManyError);
     const [first, second, third] = e.results;
@@ -187,7 +188,7 @@ test("a stream goes on at its place", async () => {
 });
 
 test("calls beyond what is under way wait for their turn", async () => {
-  // It answers nobody until 128 wait, and then leaves more the time to come.
+  // It answers none until 128 wait, and then gives further ones time to come.
   const held: (() => void)[] = [];
   let most = 0;
   let isFull = false;

@@ -1,4 +1,4 @@
-// The rules of repeats are those of Go: clients/vectors.json has them as examples.
+// Calls are repeated by the same rules as in Go: clients/vectors.json has examples.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

@@ -86,7 +86,7 @@ class Peer {
   }
 }
 
-/** Runs a test with a program of its own, which is killed if the test fails. */
+/** Runs a test with a new program, which is killed if the test fails. */
 async function alone(run: (peer: Peer) => Promise<void>, ...args: string[]): Promise<void> {
   const peer = new Peer("served", ...args);
   try {
@@ -165,11 +165,12 @@ describe("a served program", { timeout: 60_000 }, () => {
   for (const [what, want] of Object.entries({
     text: /^the result has 1001 bytes: at most 1000 are taken$/,
     bytes: /^the result has 1001 bytes: at most 1000 are taken$/,
-    half: /^the result is no JSON: half of a surrogate pair is no text$/,
-    function: /^the result is no JSON: function has none$/,
-    bigint: /^the result is no JSON: .*BigInt/,
-    circle: /^the result is no JSON: /,
-    toJSON: /^the result is no JSON: its toJSON threw$/,
+    half: /^result\[0\] has half of a surrogate pair, which is no text$/,
+    function: /^result is a function, which JSON does not have$/,
+    bigint: /^result is a bigint, which JSON does not have$/,
+    circle: /^result is no JSON: /,
+    toJSON: /^result is no JSON: its toJSON threw$/,
+    lost: /^result\.a\[1\]\.b is NaN, a number that JSON does not have$/,
   })) {
     test(`returned: ${what}`, async () => {
       const { error, ...said } = await peer.do("return", { what, size: what === "text" ? 999 : 1001 });
@@ -206,7 +207,7 @@ describe("a served program", { timeout: 60_000 }, () => {
   test("progress that is none", async () => {
     assert.match((await peer.do("progress", { value: "x".repeat(99) }))["error"], /^RangeError: progress has 101 bytes: at most 100/);
     assert.match((await peer.do("progress", { value: null }))["error"], /^TypeError: progress is null/);
-    assert.match((await peer.do("progress"))["error"], /^TypeError: progress is no JSON: undefined has none/);
+    assert.match((await peer.do("progress"))["error"], /^TypeError: progress is undefined, which JSON does not have/);
   });
 
   test("progress after the answer", async () => {
@@ -234,11 +235,17 @@ describe("a served program", { timeout: 60_000 }, () => {
   });
 
   test("a context", async () => {
-    const more = { labels: { x: "y" }, traceparent: "00", parent_id: 9, step: "s", dependencies: { a: { result: 1 }, b: { result_payload: "/w==" }, c: {} } };
+    const more = { labels: { x: "y" }, attributes: { a: { b: 1 } }, traceparent: "00", parent_id: 9, step: "s", dependencies: { a: { result: 1 }, b: { result_payload: "/w==" }, c: {} } };
     const { result } = await peer.do("context", { p: 1 }, more);
-    assert.deepEqual(result, [{ p: 1 }, 1, 101, "context", 1, { x: "y" }, "00", 9, "s", 1, true, true, false, true, "add"]);
+    assert.deepEqual(result, [{ p: 1 }, 1, 101, "context", 1, { x: "y" }, { a: { b: 1 } }, "00", 9, "s", 1, true, true, false, true, "add"]);
     const left = await peer.do("context", 3, { dependencies_left_out: true });
-    assert.deepEqual([left["result"][0], left["result"][12]], [3, true]);
+    assert.deepEqual([left["result"][0], left["result"][13]], [3, true]);
+  });
+
+  test("params that the validator refuses", async () => {
+    const error = "params do not fit: checked: params.n: must be 1";
+    assert.deepEqual(await peer.do("checked", { n: 2 }), { kind: "fail", error, permanent: true });
+    assert.deepEqual(await peer.do("checked", { n: 1 }), { kind: "done", result: "one" });
   });
 
   test("many lines in pieces", async () => {
@@ -402,8 +409,8 @@ describe("by hand", { timeout: 60_000 }, () => {
     assert.equal((await byHand("--task", "throw", "--params", '{"what":"permanent"}')).code, 100);
     assert.equal((await byHand("--task", "throw", "--params", '{"what":"snooze"}')).stderr, "snoozed for 60000 ms\n");
     for (const [params, error] of [
-      ['{"what":"circle","size":0}', /^the result is no JSON: /],
-      ['{"what":"function","size":0}', /^the result is no JSON: /],
+      ['{"what":"circle","size":0}', /^result is no JSON: /],
+      ['{"what":"function","size":0}', /^result is a function, /],
       ['{"what":"text","size":1048576}', /^the result has 1048578 bytes: at most 1048576 are taken/],
     ] as const) {
       const refused = await byHand("--task", "return", "--params", params);

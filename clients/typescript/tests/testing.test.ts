@@ -55,7 +55,7 @@ describe("run", () => {
 
   test("a result that claimq would not take", async () => {
     const none = await run(beOdd, { what: "function" });
-    assert.ok(none.kind === "failed" && none.permanent && /no JSON/.test(none.error));
+    assert.ok(none.kind === "failed" && none.permanent && /^result is a function/.test(none.error));
     const large = await run(beOdd, { what: "large" });
     assert.ok(large.kind === "failed" && /has 1048578 bytes: at most 1048576/.test(large.error));
   });
@@ -77,6 +77,14 @@ describe("run", () => {
     await assert.rejects(run(yearOf, {} as { day: string }), Invalid);
     const when = handle(task<{ day: Date }>("when"), {}, ({ day }) => typeof day);
     assert.equal((await run(when, { day: new Date(0) }) as { result: string }).result, "string");
+  });
+
+  test("a copy of a context has its signal", async () => {
+    const look = handle(mail, {}, async (_, context) => {
+      assert.ok({ ...context }.signal === context.signal && Object.create(context).signal === context.signal);
+      return { sentTo: "ada" };
+    });
+    assert.equal((await run(look, { to: "ada" })).kind, "done");
   });
 
   test("a signal", async () => {
@@ -104,7 +112,7 @@ describe("a recorder", () => {
     recorder.assertSubmitted("other");
     recorder.assertNotSubmitted(odd);
     assert.deepEqual(recorder.submitted.map((t) => t.task_type), ["mail", "report", "other"]);
-    assert.deepEqual(recorder.submitted[2], { task_type: "other", params: {} }); // as it is sent
+    assert.deepEqual(recorder.submitted[2], { task_type: "other", params: {} }); // as sent
     assert.throws(() => recorder.assertSubmitted(mail, { to: "bob" }), /was submitted 0 times, not once; there are .*"ada"/);
     assert.throws(() => recorder.assertSubmitted(mail, { to: "ada" }, { key: "l" }), assert.AssertionError);
     assert.throws(() => recorder.assertNotSubmitted(mail), assert.AssertionError);
@@ -154,6 +162,12 @@ describe("a test server", { timeout: 60_000 }, () => {
     await server.time.advance(1);
     assert.deepEqual(await kinds(), ["done"]);
     assert.equal((await get("retry")).attempts, 2);
+  });
+
+  test("a handler that snoozes for no time does not hold the test up", async () => {
+    const { id } = await server.client.submit(mail, { to: "ada" });
+    const again = handle(mail, {}, () => { throw new Snooze(); });
+    await assert.rejects(runWorker([again], server.client), { message: `task ${id} (mail) was snoozed for 0 ms 100 times, and would be without end` });
   });
 
   test("bytes and steps", async () => {

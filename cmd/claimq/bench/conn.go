@@ -175,7 +175,7 @@ func (c *conn) appendClaim(b []byte, n int) []byte {
 	return append(b, '}')
 }
 
-// completeAndClaim completes a task and claims the next one in the same call; nil if there is none left.
+// completeAndClaim completes a task and claims the next one in the same call; nil if no task is left.
 func (c *conn) completeAndClaim(h held) (*held, error) {
 	c.body = c.appendHold(append(c.body[:0], '{'), h)
 	c.body = append(c.body, `,"claim":`...)

@@ -29,8 +29,9 @@ func (r Report) Print(w io.Writer) error {
 	if r.NodesSeen < r.Nodes {
 		servers = fmt.Sprintf("servers (%d of %s; the others did not answer)", r.NodesSeen, term.Count(r.Nodes, "node"))
 	}
-	fmt.Fprintf(w, "%s: %.1f s of CPU (%.1f µs a task), %.0f MiB resident; the load: %.1f µs of CPU a task\n",
-		servers, r.ServerCPU, r.ServerCPU*1e6/float64(max(1, r.Tasks)), r.ServerRSS/(1<<20), r.LoadCPU*1e6/float64(max(1, r.Tasks)))
+	tasks := float64(max(1, r.Tasks))
+	fmt.Fprintf(w, "%s: %.1f s of CPU (%.1f µs a task), %.0f MiB resident, %.0f bytes of log a task; the load: %.1f µs of CPU a task\n",
+		servers, r.ServerCPU, r.ServerCPU*1e6/tasks, r.ServerRSS/(1<<20), r.LogBytes/tasks, r.LoadCPU*1e6/tasks)
 	if r.Mode == Submit {
 		return nil
 	}

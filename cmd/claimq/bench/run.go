@@ -27,10 +27,11 @@ type Report struct {
 	TasksPerSecond float64       `json:"tasks_per_s"`
 	Calls          []CallLatency `json:"calls"`
 	LoadCPU        float64       `json:"load_cpu_s"`   // of this process in that time
-	NodesSeen      int           `json:"nodes_seen"`   // nodes that reported the next two figures, at both ends
+	NodesSeen      int           `json:"nodes_seen"`   // nodes that reported the next three figures, at both ends
 	ServerCPU      float64       `json:"server_cpu_s"` // in that time
 	ServerRSS      float64       `json:"server_rss_bytes"`
-	Done           int           `json:"done"` // in the whole run
+	LogBytes       float64       `json:"log_bytes"` // of entries that were written in that time, counted once
+	Done           int           `json:"done"`      // in the whole run
 	Doubled        int           `json:"doubled"`
 	Lost           int           `json:"lost"`
 }
@@ -173,6 +174,7 @@ func (r *run) measure(ctx context.Context, nodes []string, work func(context.Con
 			rep.NodesSeen++
 			rep.ServerCPU += after.cpuSeconds - at.cpuSeconds
 			rep.ServerRSS += after.rssBytes
+			rep.LogBytes += after.logBytes - at.logBytes
 		}
 	}
 	return rep, nil

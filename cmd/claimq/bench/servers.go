@@ -82,6 +82,7 @@ func get(url string) ([]byte, error) {
 type usage struct {
 	cpuSeconds float64
 	rssBytes   float64 // resident
+	logBytes   float64 // of entries that it has proposed
 }
 
 // usageOf returns the usage of each node that answers.
@@ -103,6 +104,8 @@ func usageOf(nodes []string) map[string]usage {
 				u.cpuSeconds = f
 			case name == "process_resident_memory_bytes":
 				u.rssBytes = f
+			case name == "claimq_batch_bytes_sum":
+				u.logBytes = f
 			}
 		}
 		all[n] = u

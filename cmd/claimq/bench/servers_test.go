@@ -41,7 +41,8 @@ func TestMeasure_memberIsDown(t *testing.T) {
 	t.Parallel()
 	var cpu atomic.Int32
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintf(w, "process_cpu_seconds_total %d\nprocess_resident_memory_bytes 7\n", cpu.Add(2))
+		n := cpu.Add(2)
+		fmt.Fprintf(w, "process_cpu_seconds_total %d\nprocess_resident_memory_bytes 7\nclaimq_batch_bytes_sum %d\n", n, 10*n)
 	}))
 	defer node.Close()
 	down := httptest.NewServer(nil)
@@ -57,7 +58,7 @@ func TestMeasure_memberIsDown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rep.Nodes != 2 || rep.NodesSeen != 1 || rep.ServerCPU != 2 || rep.ServerRSS != 7 {
+	if rep.Nodes != 2 || rep.NodesSeen != 1 || rep.ServerCPU != 2 || rep.ServerRSS != 7 || rep.LogBytes != 20 {
 		t.Errorf("got %+v", rep)
 	}
 	var text strings.Builder

@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"strings"
 	"syscall"
 	"time"
+
+	"github.com/claimq/claimq/internal/cause"
 )
 
 const (
@@ -21,6 +24,8 @@ const (
 	// stopSignalWait limits how long the worker waits for its own SIGTERM after a command was ended by one, because a
 	// service manager signals all processes of a service in any order.
 	stopSignalWait = time.Second
+	// failureLineMax bounds the first line of a failure, in bytes.
+	failureLineMax = 1 << 10
 	// shellSignalled is added by a shell to the number of the signal that ended its command.
 	shellSignalled = 128
 )
@@ -79,17 +84,28 @@ func WithoutDelay(err error) error {
 	return err
 }
 
-// Failure describes how the child ended, with the end of its standard error.
+// Failure describes how the child ended. Its first line is the one of the standard error that says what went wrong, with
+// the exit code behind: of a traceback the innermost, otherwise the last one. Then comes the end of the standard error.
 func Failure(err error, stderr *Lines) string {
-	text := "exit code 0"
+	status := "exit code 0"
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit) && exit.ExitCode() >= 0:
-		text = fmt.Sprintf("exit code %d", exit.ExitCode())
+		status = fmt.Sprintf("exit code %d", exit.ExitCode())
 	case err != nil:
-		text = err.Error()
+		status = err.Error()
 	}
-	if end := stderr.End(); end != "" {
+	end := stderr.End()
+	if end == "" {
+		return status
+	}
+	line := string(cause.Traced([]byte(end)))
+	if line == "" {
+		line = strings.TrimSpace(end[strings.LastIndexByte(end, '\n')+1:])
+	}
+	line = strings.ToValidUTF8(line[:min(len(line), failureLineMax)], "")
+	text := line + " (" + status + ")"
+	if line != end {
 		text += "\n" + end
 	}
 	return text

@@ -32,15 +32,15 @@ func NewBatchCommand(a *term.App) *cobra.Command {
 	var atomic bool
 	cmd := &cobra.Command{
 		Use:   "batch FILE | -",
-		Short: "Do many things in one step",
-		Long: `Do up to 1,000 things in one step, in order: one JSON object a line, or an array of
-them, each with "op" (submit, claim, complete, fail, extend, release, retry, cancel,
-delete), the task's "id" where the op is about one, and the fields of the op's own
-call. - is standard input.
+		Short: "Make many changes in one request",
+		Long: `Make up to 1,000 changes in one request, in order. The file has one JSON object per
+line, or an array of objects. Each has "op" (submit, claim, complete, fail, extend,
+release, retry, cancel or delete), the task's "id" if the op needs one, and the
+fields of that call. - is standard input.
 
-Each op is done or refused by itself; with --atomic all of them are done, or none.
-A submit without an idempotency_key and a claim without a claim_request_id get a
-random one, so that the command can repeat itself.`,
+Each op succeeds or fails by itself; with --atomic either all succeed or none is
+done. The command adds a random idempotency_key to a submit and a random
+claim_request_id to a claim that has none, so that it can safely retry.`,
 		Example: `  claimq batch ops.ndjson
   echo '{"op":"cancel","id":17} {"op":"submit","task_type":"mail","params":{}}' | claimq batch - --atomic`,
 	}
@@ -48,7 +48,7 @@ random one, so that the command can repeat itself.`,
 		b, err := readBatch(a, args[0], atomic)
 		return func(s session.Talk) error { return batch(cmd.Context(), s, b) }, err
 	})
-	cmd.Flags().BoolVar(&atomic, "atomic", false, "all ops are done, or none")
+	cmd.Flags().BoolVar(&atomic, "atomic", false, "do all ops, or none")
 	return cmd
 }
 
@@ -150,7 +150,7 @@ func withKey(name string, value json.RawMessage, raw []byte) (keyed []byte, mark
 
 // batch sends the request and shows the result of each op.
 func batch(ctx context.Context, s session.Talk, b *batchRequest) error {
-	const unknown = "Repeat it only if every submit, claim and settling op has a key, request id or token of its own and there is no retry or delete; else look at the tasks first."
+	const unknown = "Repeat it only if every submit, claim and settling op has its own key, request id or token and there is no retry or delete; else look at the tasks first."
 	r, err := session.Post("/api/batch", b.body, unknown)
 	if err != nil {
 		return err

@@ -22,14 +22,14 @@ type bulkOptions struct {
 
 // NewBulkCommand returns the command `claimq bulk`.
 func NewBulkCommand(a *term.App) *cobra.Command {
-	cmd := term.Lead(&cobra.Command{
+	cmd := term.Group(&cobra.Command{
 		Use:   "bulk",
 		Short: "Retry, cancel or delete many tasks",
-		Long: `Retry, cancel or delete all tasks that a filter selects. --dry-run says how many
-they are, with how many it could be done and why not with the others; --expect does
-nothing unless they are that many. It is done in steps, not all at once: a task that the
-filter does not select any more when its step comes is left alone, and so is one that
-refuses, as a task that has not ended refuses to be deleted.`,
+		Long: `Retry, cancel or delete all tasks that match a filter. --dry-run only shows how many
+match, how many would be changed, and why the others would not. With --expect nothing
+happens unless exactly that many tasks match. The command works in steps, not
+atomically: it skips tasks that no longer match when their step comes, and tasks that
+refuse, such as a task that has not ended when you delete.`,
 		Example: `  claimq bulk retry --status failed --type mail --dry-run
   claimq bulk retry --status failed --type mail --expect 112 --add-attempts 3
   claimq bulk delete --status completed --created-before 7d`,
@@ -53,11 +53,11 @@ func newBulkActionCommand(a *term.App, action string) *cobra.Command {
 	})
 	f := cmd.Flags()
 	o.addFilterFlags(f)
-	f.BoolVar(&o.all, "all", false, "all tasks: without a filter this must be said")
-	f.BoolVar(&o.dryRun, "dry-run", false, "only say how many tasks match, with how many it could be done, and why not with the others")
-	f.Int64Var(&o.expect, "expect", 0, "do nothing unless exactly so many tasks match")
+	f.BoolVar(&o.all, "all", false, "select all tasks; required without a filter")
+	f.BoolVar(&o.dryRun, "dry-run", false, "only show how many tasks match, how many would be changed, and why the others would not")
+	f.Int64Var(&o.expect, "expect", 0, "do nothing unless exactly this many tasks match")
 	if action == "retry" {
-		f.Int32Var(&o.addAttempts, "add-attempts", 0, "give each so many attempts more")
+		f.Int32Var(&o.addAttempts, "add-attempts", 0, "add this many attempts to each")
 	}
 	term.OnlyExplicit(cmd)
 	return cmd
@@ -109,7 +109,7 @@ func bulk(s session.Talk, cmd *cobra.Command, w *wire.Action) error {
 			return nil
 		}
 		if w.DryRun {
-			return showForetold(s.App, &acted)
+			return showDryRun(s.App, &acted)
 		}
 		text := term.Count(matched, "task") + " matched, " + term.Number(done) + " done"
 		if done < matched {
@@ -131,8 +131,8 @@ var leftWhy = map[string]string{
 	"task_not_terminal":    "not ended, or steps",
 }
 
-// showForetold prints what an action would change.
-func showForetold(a *term.App, acted *wire.Acted) error {
+// showDryRun prints what an action would change.
+func showDryRun(a *term.App, acted *wire.Acted) error {
 	verb := "match"
 	if acted.Matched == 1 {
 		verb = "matches"

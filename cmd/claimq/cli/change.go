@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"time"
+
 	"github.com/spf13/cobra"
 
 	"github.com/claimq/claimq/api/wire"
@@ -13,10 +15,10 @@ func NewCancelCommand(a *term.App) *cobra.Command {
 	return session.Command(a, &cobra.Command{
 		Use:   "cancel ID",
 		Short: "Cancel a task",
-		Long: `Cancel a task. One that is not claimed ends as cancelled at once. Of a claimed one
-the worker is asked to stop: it learns of it at its next extend, and if it completes
-the task all the same, that counts. A task with steps is cancelled with all of them
-that have not ended. Cancelling twice is no error.`,
+		Long: `Cancel a task. A task that is not claimed ends as cancelled at once. For a claimed
+task the worker is asked to stop: it learns this at its next extend, and if it
+completes the task nevertheless, the task is completed. A task with steps is
+cancelled with all steps that have not ended. You can repeat the command.`,
 		Example: "  claimq cancel 17",
 	}, func(args []string) (session.Request, error) {
 		return session.PostTask(args[0], "cancel", []byte("{}"), "Repeat the command: cancelling twice does no harm.")
@@ -26,6 +28,7 @@ that have not ended. Cancelling twice is no error.`,
 type updateOptions struct {
 	priority int32
 	runAt    string
+	delay    time.Duration
 	labels   []string
 	noLabels bool
 }
@@ -36,10 +39,11 @@ func NewUpdateCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "update ID",
 		Short: "Change a task's priority, time or labels",
-		Long: `Change a task that is not claimed and has not ended. What no flag names stays as it
-is; the labels given replace all that it has.`,
+		Long: `Change a task that is not claimed and has not ended. Fields without a flag stay as
+they are. The given labels replace all present labels.`,
 		Example: `  claimq update 17 --priority 100
   claimq update 17 --run-at 2026-12-24T18:00:00Z
+  claimq update 17 --delay 1d12h
   claimq update 17 --run-at now --label customer=7 --label tier=gold`,
 	}
 	session.Command(a, cmd, func(args []string) (session.Request, error) {
@@ -47,7 +51,7 @@ is; the labels given replace all that it has.`,
 		if err != nil {
 			return session.Request{}, err
 		}
-		fields, err := o.patch(cmd)
+		fields, err := o.patch(cmd, a.Clock())
 		if err != nil {
 			return session.Request{}, err
 		}
@@ -55,24 +59,32 @@ is; the labels given replace all that it has.`,
 	}, func(_ []string, answer *wire.Answer) error { return a.ShowTask(answer.Task) })
 	f := cmd.Flags()
 	f.Int32Var(&o.priority, "priority", 0, "higher is claimed first")
-	f.StringVar(&o.runAt, "run-at", "", "not claimable before this time, as 2026-01-02T15:04:05Z; now: at once")
+	f.StringVar(&o.runAt, "run-at", "", "time from which it can be claimed, as 2026-01-02T15:04:05Z; now: at once")
+	term.DurationVar(f, &o.delay, "delay", 0, "in place of --run-at: time from now, by this machine's clock")
 	f.StringArrayVar(&o.labels, "label", nil, "label, as name=value; repeatable; together they replace all labels")
 	f.BoolVar(&o.noLabels, "no-labels", false, "remove all labels")
 	term.OnlyExplicit(cmd)
 	return cmd
 }
 
-// patch builds the request body. A null clears a field, and a missing field stays as it is.
-func (o *updateOptions) patch(cmd *cobra.Command) (map[string]any, error) {
+// patch builds the request body. A null clears a field; missing fields do not change.
+func (o *updateOptions) patch(cmd *cobra.Command, now time.Time) (map[string]any, error) {
 	fields := map[string]any{}
 	if cmd.Flags().Changed("priority") {
 		fields["priority"] = o.priority
 	}
-	switch o.runAt {
-	case "":
-	case "now":
+	delayed := cmd.Flags().Changed("delay")
+	switch {
+	case delayed && o.runAt != "":
+		return nil, term.UsageErrorf("--delay and --run-at are both given: give one of them")
+	case delayed:
+		if _, err := wholeMS("--delay", o.delay); err != nil {
+			return nil, err
+		}
+		fields["run_at"] = now.Add(o.delay).UTC()
+	case o.runAt == "now":
 		fields["run_at"] = nil
-	default:
+	case o.runAt != "":
 		at, err := parseTime("--run-at", o.runAt)
 		if err != nil {
 			return nil, err
@@ -92,7 +104,7 @@ func (o *updateOptions) patch(cmd *cobra.Command) (map[string]any, error) {
 		fields["labels"] = labels
 	}
 	if len(fields) == 0 {
-		return nil, term.UsageErrorf("say what to change: --priority, --run-at, --label or --no-labels")
+		return nil, term.UsageErrorf("say what to change: --priority, --run-at, --delay, --label or --no-labels")
 	}
 	return fields, nil
 }

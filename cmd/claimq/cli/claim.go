@@ -32,15 +32,16 @@ func NewClaimCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "claim",
 		Short: "Claim the next task",
-		Long: `Claim the next task: the one with the highest priority, of those the oldest.
---sort-by created_at takes the oldest first, random any.
+		Long: `Claim the next task: the one with the highest priority and, among these, the oldest.
+--sort-by created_at takes the oldest task, random any.
 
-With --wait it waits for a task if there is none. Without a task the exit code is 4.
+With --wait the command waits for a task if there is none. If it gets no task, the
+exit code is 4.
 
-With --output env it prints lines for a shell's eval: CLAIMQ_TASK_ID, _TASK_TYPE,
+With --output env the output is for a shell's eval: CLAIMQ_TASK_ID, _TASK_TYPE,
 _ATTEMPT, _CLAIM_TOKEN, _WORKER, and _PARAMS (JSON) or _PAYLOAD (base64). The
-commands that settle the claim take worker and token from there. Without a task, and
-after an error, the eval fails too.`,
+commands that settle the claim read worker and token from these variables. The eval
+fails if there is no task, and after an error.`,
 		Example: `  claimq claim --worker w1
   claimq claim --worker w1 --type mail --type sms --lease 2m --wait 1m
   claimq claim --worker w1 --type mail --sort-by random --limit 10 --output json
@@ -55,10 +56,10 @@ after an error, the eval fails too.`,
 	}
 	session.AddFlags(a, cmd, &o.Flags, "env")
 	f := cmd.Flags()
-	f.StringVar(&o.worker, "worker", "", "who claims: letters, digits, _ and - (required)")
+	f.StringVar(&o.worker, "worker", "", "who claims: letters, digits and _ . : @ - (required)")
 	f.StringSliceVar(&o.types, "type", nil, "task type to take; repeatable; none: any")
-	f.DurationVar(&o.lease, "lease", 0, "how long the claim lasts; 0: the task's own, else its type's, else the server's default")
-	f.DurationVar(&o.wait, "wait", 0, "how long to wait for a task if there is none")
+	term.DurationVar(f, &o.lease, "lease", 0, "how long the claim lasts; 0: the task's own, else its type's, else the server's default")
+	term.DurationVar(f, &o.wait, "wait", 0, "how long to wait for a task if there is none")
 	f.StringVar(&o.sortBy, "sort-by", "", "priority (the default), created_at or random")
 	f.StringVar(&o.sortOrder, "sort-order", "", "asc or desc; the default is desc for priority, asc for created_at")
 	f.IntVar(&o.attemptsLeft, "max-attempts-remaining", 0, "only tasks with more attempts left than this; those without a limit always have")

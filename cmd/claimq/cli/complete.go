@@ -14,6 +14,7 @@ import (
 type completeOptions struct {
 	submit []string
 	claim  bool
+	late   bool
 	types  []string
 	lease  time.Duration
 }
@@ -26,12 +27,13 @@ func NewCompleteCommand(a *term.App) *cobra.Command {
 		Short: "Complete a claimed task",
 		Long: `Complete a claimed task.
 
-RESULT is JSON, kept byte for byte; @FILE reads it from a file, - from standard
-input. Completing again with the same token is no error.
+RESULT is JSON and is stored byte for byte. @FILE reads it from a file, - from
+standard input. You can repeat the command with the same token.
 
-In the same step --submit submits follow-up tasks: each an object with the fields of
-POST /api/tasks, or an array of them. --claim claims the worker's next task, of any
-type or those of --type; the exit code is 0 also if there is none.`,
+In the same step, --submit submits follow-up tasks. Each is an object with the fields
+of POST /api/tasks, or an array of such objects. --claim claims the worker's next
+task, of any type or of those given by --type. The exit code is 0 even if there is no
+next task.`,
 		Example: `  claimq complete 17 --worker w1 --token 5 '{"sent":true}'
   claimq complete 17 --worker w1 --token 5 @result.json
   claimq complete 17 --worker w1 --token 5 --submit '{"task_type":"invoice","params":{"order":17}}'
@@ -51,14 +53,16 @@ type or those of --type; the exit code is 0 also if there is none.`,
 		if s.Claim, err = o.next(s.WorkerID); err != nil {
 			return nil, err
 		}
+		s.Late = o.late
 		text, err := withRaw("submit", submit, s)
 		return withField("result", result, text), err
 	})
 	f := cmd.Flags()
 	f.StringArrayVar(&o.submit, "submit", nil, "follow-up task, or an array of them, as JSON, @FILE or -; repeatable")
+	f.BoolVar(&o.late, "late", false, "also if the claim is over by its lease or a fail, and the task still waits")
 	f.BoolVar(&o.claim, "claim", false, "claim the next task")
 	f.StringSliceVar(&o.types, "type", nil, "of --claim: task type to take; repeatable; none: any")
-	f.DurationVar(&o.lease, "lease", 0, "of --claim: how long the claim lasts; 0: as in claim")
+	term.DurationVar(f, &o.lease, "lease", 0, "of --claim: how long the claim lasts; 0: as in claim")
 	return cmd
 }
 
@@ -74,7 +78,7 @@ func (o *completeOptions) next(worker string) (*wire.Claim, error) {
 	return &wire.Claim{WorkerID: worker, TaskTypes: o.types, LeaseMS: ms, ClaimRequestID: rand.Text()}, nil
 }
 
-// followUps puts the tasks into one array, byte for byte. It returns nil if there are none.
+// followUps puts the tasks into one array, byte for byte. It returns nil without tasks.
 func followUps(a *term.App, args []string) ([]byte, error) {
 	var all []byte
 	for _, arg := range args {

@@ -18,8 +18,8 @@ func NewDefaultsCommand(a *term.App) *cobra.Command {
 	cmd := session.Look(a, &cobra.Command{
 		Use:   "defaults",
 		Short: "Show the server's defaults for tasks of all types",
-		Long: `Show the server's defaults: what counts for a task where neither the task nor its type
-says otherwise. They are the same on all nodes.`,
+		Long: `Show the server's defaults. They apply to a task if neither the task nor its type has
+the setting. They are the same on all nodes.`,
 		Example: "  claimq defaults\n  claimq defaults set --max-attempts 10 --backoff 1s,1h,2,0.2",
 		Args:    term.UnknownCommand,
 	}, session.At(defaultsPath), func(answer *wire.Defaults) error { return showDefaults(a, answer) })
@@ -32,10 +32,10 @@ func newDefaultsSetCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set",
 		Short: "Change the server's defaults for tasks of all types",
-		Long: `Change the server's defaults: what counts for a task where neither the task nor its
-type says otherwise. What no flag names stays as it is; none clears a default: then
-what is built in counts. The attempts are those of tasks submitted from now on, the
-other defaults count for all tasks.`,
+		Long: `Change the server's defaults. They apply to a task if neither the task nor its type
+has the setting. Defaults without a flag stay as they are; none goes back to the
+built-in default. A new default for attempts applies to tasks submitted from now on,
+the other defaults to all tasks.`,
 		Example: `  claimq defaults set --max-attempts 10 --backoff 1s,1h,2,0.2
   claimq defaults set --lease 2m --retention 7d
   claimq defaults set --backoff none`,
@@ -62,8 +62,9 @@ func showDefaults(a *term.App, answer *wire.Defaults) error {
 	}
 	words := settingsOf(&wire.TypeSettings{LeaseMS: &d.LeaseMS, MaxAttempts: &d.MaxAttempts, Backoff: d.Backoff, RetentionMS: &d.RetentionMS})
 	var f term.Fields
-	for i, name := range []string{"lease", "attempts", "backoff", "retention"} {
-		f.Add(name, term.Cell(words[i+2]))
+	names := []string{"lease", "attempts", "backoff", "retention"}
+	for i, word := range words[len(words)-len(names):] { // the last ones
+		f.Add(names[i], term.Cell(word))
 	}
 	f.Add("if failed", term.ShowRetention(d.FailedRetentionMS))
 	return term.Columns(a.Stdout, f)

@@ -24,11 +24,10 @@ func NewEventsCommand(a *term.App) *cobra.Command {
 	var o eventsOptions
 	cmd := &cobra.Command{
 		Use:   "events [ID]",
-		Short: "Show what happened, to a task or in the cluster",
-		Long: `Show what happened to a task, its last 100 events, or without an ID what happened in
-the cluster, as far as it is kept. --follow goes on with new events until Ctrl-C, also
-when the leader changes; --after says behind which event to begin. With --output json
-each event is one line.`,
+		Short: "Show the events of a task or of the cluster",
+		Long: `Show the last 100 events of a task or, without ID, the events of the cluster that are
+still kept. --follow prints new events until Ctrl-C, even if the leader changes.
+--after names the event to start after. With --output json each event is one line.`,
 		Example: `  claimq events 17
   claimq events --type mail --event failed --event lease_expired
   claimq events --follow
@@ -45,11 +44,12 @@ each event is one line.`,
 		return func(s session.Talk) error { return taskEvents(cmd.Context(), s, id) }, err
 	})
 	f := cmd.Flags()
-	f.BoolVarP(&o.follow, "follow", "f", false, "go on with what happens")
+	f.BoolVarP(&o.follow, "follow", "f", false, "keep printing new events")
 	f.StringVar(&o.filter.TaskType, "type", "", "only of this task type")
 	f.StringVar(&o.filter.WorkerID, "worker", "", "only of this worker's claims")
 	f.StringArrayVar(&o.filter.Events, "event", nil, "only these: submitted, claimed, failed, lease_expired, completed, ...; repeatable: any of them")
-	f.StringVar(&o.filter.After, "after", "", "only what came after this place, as 7041.2")
+	f.StringVar(&o.filter.After, "after", "", "only events after this place, as 7041.2")
+	term.OnlyExplicit(cmd) // as for list
 	return cmd
 }
 

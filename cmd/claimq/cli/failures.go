@@ -3,6 +3,7 @@ package cli
 import (
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,16 +14,18 @@ import (
 
 // NewFailuresCommand returns the command `claimq failures`.
 func NewFailuresCommand(a *term.App) *cobra.Command {
-	var taskType string
+	var taskType, endedAfter string
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "failures",
 		Short: "Show why tasks failed: failed tasks, grouped by their errors",
-		Long: `Show the 10,000 tasks that failed last, grouped by type and error, the largest group first.
-Errors are of one group if their first lines differ in nothing but numbers, ids and quoted
-parts. --error-group of list and bulk takes a GROUP.`,
+		Long: `Show the 10,000 tasks that failed last, grouped by type and error, largest group
+first. Two errors are in one group if the lines that say what went wrong, of a
+traceback the innermost, differ only in numbers, ids and quoted parts. Pass a GROUP
+to --error-group of list and bulk.`,
 		Example: `  claimq failures
   claimq failures --type mail --limit 3
+  claimq failures --ended-after 1h
   claimq list --status failed --error-group b3a41043fcf58a75 --last-ended-first
   claimq bulk retry --error-group b3a41043fcf58a75 --dry-run`,
 	}
@@ -34,9 +37,17 @@ parts. --error-group of list and bulk takes a GROUP.`,
 		if taskType != "" {
 			q.Set("task_type", taskType)
 		}
+		at, err := parseTimeOrAgo("--ended-after", endedAfter, a.Clock())
+		if err != nil {
+			return "", err
+		}
+		if at != nil {
+			q.Set("ended_after", at.Format(time.RFC3339Nano))
+		}
 		return "/api/failures?" + q.Encode(), nil
 	}, func(answer *wire.Failures) error { return showFailures(a, answer) })
 	cmd.Flags().StringVar(&taskType, "type", "", "only this task type")
+	cmd.Flags().StringVar(&endedAfter, "ended-after", "", "only those that failed after this time, as 2026-01-02T15:04:05Z, or this long ago, as 1h or 7d")
 	cmd.Flags().IntVar(&limit, "limit", 20, "how many groups at most")
 	return cmd
 }
@@ -66,7 +77,7 @@ func showFailures(a *term.App, f *wire.Failures) error {
 			return err
 		}
 	}
-	if int64(f.Looked) < f.Failed {
+	if int64(f.Looked) < f.Failed && f.NextCursor != "" {
 		return a.Notef("These are the %s that failed last, of %s.", term.Number(f.Looked), term.Count(f.Failed, "task"))
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/cmd/claimq/term"
+	"github.com/claimq/claimq/internal/timespan"
 )
 
 // filterFlags holds the flags that select tasks.
@@ -28,8 +29,8 @@ func (o *filterFlags) addFilterFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.worker, "worker", "", "only those that this worker holds, or ended")
 	f.Var(&o.parent, "parent", "only the steps of this task")
 	f.StringArrayVar(&o.labels, "label", nil, "only those with this label, as name=value; repeatable: all must match")
-	f.StringVar(&o.createdAfter, "created-after", "", "only those submitted after this time, as 2026-01-02T15:04:05Z, or so long ago, as 90m or 7d")
-	f.StringVar(&o.createdBefore, "created-before", "", "only those submitted before this time, or so long ago")
+	f.StringVar(&o.createdAfter, "created-after", "", "only those submitted after this time, as 2026-01-02T15:04:05Z, or this long ago, as 90m or 7d")
+	f.StringVar(&o.createdBefore, "created-before", "", "only those submitted before this time, or this long ago")
 	f.StringVar(&o.errorGroup, "error-group", "", "only failed ones of this GROUP, as claimq failures shows it")
 }
 
@@ -76,7 +77,7 @@ func Query(f *wire.Filter) url.Values {
 
 // parseTimeOrAgo reads the time of a flag. A length of time counts back from now. It returns nil for "".
 func parseTimeOrAgo(flag, value string, now time.Time) (*time.Time, error) {
-	if d, err := parseLength(value); err == nil && d >= 0 {
+	if d, err := timespan.Parse(value); err == nil && d >= 0 {
 		at := now.Add(-d).UTC()
 		return &at, nil
 	}

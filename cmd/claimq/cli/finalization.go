@@ -14,7 +14,7 @@ import (
 
 // NewFinalizationCommand returns the command `claimq finalization`.
 func NewFinalizationCommand(a *term.App) *cobra.Command {
-	return term.Lead(&cobra.Command{
+	return term.Group(&cobra.Command{
 		Use:   "finalization",
 		Short: "Claim the right to end a task with steps",
 		Example: `  claimq finalization claim 17 --processor p1 --for 2m
@@ -61,7 +61,7 @@ func finalizationCommand[A any](a *term.App, cmd *cobra.Command, verb, lasts str
 		}, err
 	})
 	if lasts != "" {
-		cmd.Flags().DurationVar(&within, "for", 0, lasts)
+		term.DurationVar(cmd.Flags(), &within, "for", 0, lasts)
 		term.OnlyExplicit(cmd)
 	}
 	addProcessorFlag(cmd, &processor)
@@ -72,11 +72,11 @@ func newFinalizationClaimCommand(a *term.App) *cobra.Command {
 	return finalizationCommand(a, &cobra.Command{
 		Use:   "claim ID",
 		Short: "Claim the right to finalize a task, or extend the claim",
-		Long: `Claim the right to finalize a task, or extend the claim that the processor has. It is
-granted to one processor at a time, once a step has completed or failed. A processor
-that dies frees its claim when its time is over.
+		Long: `Claim the right to finalize a task, or extend the processor's claim. One processor at
+a time gets it, once a step has completed or failed. If the processor dies, the claim
+ends when its time is over.
 
-Exit code 0: claimed; 1: not, with the reason; 4: there is no such task.`,
+Exit codes: 0 claimed, 1 refused (the output says why), 4 no such task.`,
 		Example: "  claimq finalization claim 17 --processor p1\n  claimq finalization claim 17 --processor p1 --for 2m",
 	}, "claim", "how long the claim lasts, 1s to 1h; 0: 30s", func(_ string, _ uint64, answer *wire.FinalizationClaimed) (string, error) {
 		if !answer.Claimed {
@@ -103,9 +103,10 @@ func claimText(w *wire.FinalizationClaimed) string {
 
 func newFinalizationExtendCommand(a *term.App) *cobra.Command {
 	return finalizationCommand(a, &cobra.Command{
-		Use:     "extend ID",
-		Short:   "Extend the processor's claim",
-		Long:    "Extend the processor's claim; it is never shortened. Exit code 1: the processor does not have it, or not any more.",
+		Use:   "extend ID",
+		Short: "Extend the processor's claim",
+		Long: `Extend the processor's claim. The claim is never shortened. Exit code 1: the
+processor does not hold the claim.`,
 		Example: "  claimq finalization extend 17 --processor p1 --for 2m",
 	}, "extend", "how long from now, 1s to 1h; 0: as long as it was claimed for", func(processor string, id uint64, answer *wire.FinalizationExtended) (string, error) {
 		return heldText(processor, id, answer.Extended, "is extended")
@@ -115,8 +116,8 @@ func newFinalizationExtendCommand(a *term.App) *cobra.Command {
 func newFinalizationReleaseCommand(a *term.App) *cobra.Command {
 	return finalizationCommand(a, &cobra.Command{
 		Use:     "release ID",
-		Short:   "Give the processor's claim up",
-		Long:    "Give the processor's claim up. Exit code 1: the processor does not have it, or not any more.",
+		Short:   "Release the processor's claim",
+		Long:    `Release the processor's claim. Exit code 1: the processor does not hold the claim.`,
 		Example: "  claimq finalization release 17 --processor p1",
 	}, "release", "", func(processor string, id uint64, answer *wire.FinalizationReleased) (string, error) {
 		return heldText(processor, id, answer.Released, "is released")
@@ -134,13 +135,13 @@ func heldText(processor string, id uint64, held bool, what string) (string, erro
 func newFinalizationShowCommand(a *term.App) *cobra.Command {
 	return session.Look(a, &cobra.Command{
 		Use:     "show ID",
-		Short:   "Show who tried to finalize a task, and who may",
+		Short:   "Show the attempts to finalize a task, and who holds the claim",
 		Example: "  claimq finalization show 17",
 	}, session.AtTask("finalization"), func(answer *wire.Finalization) error { return showFinalization(a, answer) })
 }
 
 func showFinalization(a *term.App, w *wire.Finalization) error {
-	held := "nobody holds the claim"
+	held := "the claim is free"
 	if w.ClaimedBy != nil {
 		held = term.Printable(*w.ClaimedBy) + " holds the claim"
 		if w.ClaimExpiresAt != nil {

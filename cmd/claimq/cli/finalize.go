@@ -25,13 +25,14 @@ func NewFinalizeCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "finalize ID [RESULT | @FILE | -]",
 		Short: "End a task with steps, as completed or failed",
-		Long: `End a task whose steps have all ended, as completed or failed. This is for tasks
-submitted with "finalize": "claim"; others end by themselves. RESULT is JSON, kept
-byte for byte.
+		Long: `End a task whose steps have all ended, as completed or failed. Use this for tasks
+submitted with "finalize": "claim"; others end by themselves. RESULT is JSON and is
+stored byte for byte.
 
-Any number of processors may try: one does it, the others are told what was done, and
-all exit with 0. To do the work before it only once, claim it first, with 'claimq
-finalization claim'; with the claim's --token nothing is done if the claim has ended.`,
+Several processors may try: one ends the task, the others are told the outcome, and
+all exit with 0. If work before the end must be done only once, first call 'claimq
+finalization claim'. With the claim's --token, nothing happens if the claim has
+ended.`,
 		Example: `  claimq finalize 17 --processor p1 '{"sum":42}'
   claimq finalize 17 --processor p1 --token 9 @result.json
   claimq finalize 17 --processor p1 --error "the parts do not fit"`,

@@ -22,14 +22,14 @@ func NewHistoryCommand(a *term.App) *cobra.Command {
 	var minutes int
 	cmd := &cobra.Command{
 		Use:   "history",
-		Short: "Show the last minutes: what was submitted, ended and pending",
-		Long: `Show how many tasks were submitted and ended in each ten seconds, what was pending and
-claimed at their end, and how long tasks waited for their claims and ran until they
-were completed: the median, and what 99 of 100 did not exceed. A - is what the node
-did not see, or where there were none.
+		Short: "Show what was submitted, ended and pending in the last minutes",
+		Long: `Show for each ten seconds how many tasks were submitted and ended, how many were
+pending and claimed at the end, how long tasks waited to be claimed, and how long
+they ran until they were completed (the median and the 99th percentile). A - means
+that the node did not see that time, or that there were no tasks.
 
-The node that answers tells what it saw itself: ask another with --endpoint. It remembers
-6 hours, in memory, of all tasks and of up to 100 types.`,
+The node that answers shows what it saw itself; use --endpoint to ask another one. A
+node remembers 6 hours, in memory, in total and for up to 100 types.`,
 		Example: `  claimq history
   claimq history --type mail --minutes 60
   claimq history --output json`,

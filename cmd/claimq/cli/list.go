@@ -3,7 +3,9 @@ package cli
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -21,6 +23,8 @@ const listLimitMax = 100_000
 type listOptions struct {
 	filterFlags
 	limit       int
+	contains    string
+	params      []string
 	newestFirst bool
 	lastEnded   bool
 }
@@ -31,10 +35,12 @@ func NewListCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List tasks, oldest first",
-		Long: `List tasks, oldest first unless asked otherwise, without their params and results. With --output json each
-page of the server's answer is one line.`,
+		Long: `List tasks without their params and results, by default oldest first. With --output
+json each page of the server's answer is one line.`,
 		Example: `  claimq list --status failed --last-ended-first
   claimq list --label customer=7 --created-after 90m --newest-first
+  claimq list --param /to=ada@example.org --status failed
+  claimq list --contains ada@example.org --type mail
   claimq list --type mail --limit 1000 --output json`,
 	}
 	session.Acts(a, cmd, func(cmd *cobra.Command, _ []string) (session.Act, error) {
@@ -49,9 +55,12 @@ page of the server's answer is one line.`,
 	session.Within(cmd, session.LookTimeout)
 	f := cmd.Flags()
 	o.addFilterFlags(f)
+	f.StringVar(&o.contains, "contains", "", "only those whose params contain this text as they were submitted, or whose payload does")
+	f.StringArrayVar(&o.params, "param", nil, "only those with this value in their params, as /to=ada or /order/id=17; repeatable: all must match")
 	f.BoolVar(&o.newestFirst, "newest-first", false, "list the newest first")
-	f.BoolVar(&o.lastEnded, "last-ended-first", false, "list what ended last first; with --status completed, failed or cancelled")
+	f.BoolVar(&o.lastEnded, "last-ended-first", false, "list the last ended first; with --status completed, failed or cancelled")
 	f.IntVar(&o.limit, "limit", 100, "how many at most")
+	term.OnlyExplicit(cmd) // CLAIMQ_WORKER and CLAIMQ_TYPE are of workers: they would hide tasks
 	return cmd
 }
 
@@ -62,6 +71,9 @@ func list(ctx context.Context, s session.Talk, o *listOptions) error {
 		return err
 	}
 	q := Query(&filter)
+	if err := o.search(q); err != nil {
+		return err
+	}
 	switch {
 	case o.lastEnded:
 		q.Set("order", "ended")
@@ -88,6 +100,21 @@ func list(ctx context.Context, s session.Talk, o *listOptions) error {
 		}
 		q.Set("cursor", page.NextCursor)
 	}
+}
+
+// search adds what to search for in the params.
+func (o *listOptions) search(q url.Values) error {
+	if o.contains != "" {
+		q.Set("contains", o.contains)
+	}
+	for _, param := range o.params {
+		at, value, ok := strings.Cut(param, "=")
+		if !ok || !strings.HasPrefix(at, "/") {
+			return term.UsageErrorf("--param is %q: it must be /NAME=VALUE or /NAME/NAME=VALUE", param)
+		}
+		q.Add("param", at+":"+value)
+	}
+	return nil
 }
 
 // showTasks prints one row per task. more says whether the server has further tasks.

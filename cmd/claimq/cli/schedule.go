@@ -24,7 +24,7 @@ type planFlags struct {
 func (p *planFlags) addPlanFlags(f *pflag.FlagSet) {
 	f.StringVar(&p.cron, "cron", "", "when, as \"30 2 * * *\" or @daily")
 	f.StringVar(&p.timezone, "timezone", "", "of --cron, as Europe/Prague; not given: UTC")
-	f.DurationVar(&p.every, "every", 0, "in place of --cron: how often, a second or more")
+	term.DurationVar(f, &p.every, "every", 0, "in place of --cron: how often, a second or more")
 }
 
 // everyMS returns --every. Exactly one of --every and --cron must be given.
@@ -44,9 +44,9 @@ type scheduleSetOptions struct {
 
 // NewScheduleCommand returns the command `claimq schedule`.
 func NewScheduleCommand(a *term.App) *cobra.Command {
-	return term.Lead(&cobra.Command{
+	return term.Group(&cobra.Command{
 		Use:   "schedule",
-		Short: "Submit tasks again and again, by the clock",
+		Short: "Submit tasks on a schedule",
 		Example: `  claimq schedule set nightly report '{"all":true}' --cron "30 2 * * *" --timezone Europe/Prague
   claimq schedule list
   claimq schedule delete nightly`,
@@ -57,15 +57,15 @@ func newScheduleSetCommand(a *term.App) *cobra.Command {
 	var o scheduleSetOptions
 	cmd := &cobra.Command{
 		Use:   "set NAME TYPE [PARAMS | @FILE | -]",
-		Short: "Make a schedule, or replace the one of that name",
-		Long: `Make a schedule, or replace the one of that name: it submits a task of TYPE with
-PARAMS at each of its times, exactly one whatever happens to the leader.
+		Short: "Make a schedule, or replace one",
+		Long: `Make a schedule, or replace the one with that name. At each of its times the schedule
+submits exactly one task of TYPE with PARAMS, even if the leader changes.
 
 --cron has five fields (minute, hour, day of the month, month, day of the week) or is
-@hourly, @daily, @weekly, @monthly, @yearly; --timezone says in which zone. A time is
-passed over while the task before has not ended, unless --overlap allow. Times that were
-missed while the cluster was down are made up by one task; with --catch-up skip the last
-of them is done only if it is at most 60 s late, and the others are passed over.`,
+@hourly, @daily, @weekly, @monthly or @yearly, in the zone given by --timezone. A
+time is skipped if the previous task has not ended, unless --overlap is allow. After
+the cluster was down, one task makes up for all missed times. With --catch-up skip,
+it makes up only for the last one, and only if that is at most 60 s late.`,
 		Example: `  claimq schedule set nightly report '{"all":true}' --cron "30 2 * * *" --timezone Europe/Prague
   claimq schedule set poll fetch --every 30s --catch-up skip
   claimq schedule set nightly report --cron "30 2 * * *" --paused`,
@@ -121,8 +121,8 @@ func newScheduleListCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the schedules",
-		Long: `List the schedules, by name. With --output json each page of the server's answer is one
-line: up to 1,000 schedules and about 8 MiB.`,
+		Long: `List the schedules by name. With --output json each page of the server's answer is
+one line, with up to 1,000 schedules and about 8 MiB.`,
 		Example: "  claimq schedule list",
 	}
 	session.Acts(a, cmd, func(cmd *cobra.Command, _ []string) (session.Act, error) {
@@ -164,7 +164,7 @@ func newScheduleGetCommand(a *term.App) *cobra.Command {
 func newScheduleDeleteCommand(a *term.App) *cobra.Command {
 	return session.Command(a, &cobra.Command{
 		Use:     "delete NAME",
-		Short:   "Delete a schedule; the tasks that it submitted stay",
+		Short:   "Delete a schedule, but not the tasks it submitted",
 		Example: "  claimq schedule delete nightly",
 	}, func(args []string) (session.Request, error) {
 		return session.Delete(schedulePath(args[0]), "Repeat the command: deleting twice does no harm.")
@@ -182,7 +182,7 @@ func newScheduleSlotsCommand(a *term.App) *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "slots",
-		Short: "Show when a plan runs next, before a schedule has it",
+		Short: "Show when a schedule would run",
 		Example: `  claimq schedule slots --cron "30 2 * * 1-5" --timezone Europe/Prague
   claimq schedule slots --every 90s --after 2026-01-02T15:04:05Z --limit 3`,
 	}
@@ -252,22 +252,22 @@ func showSchedules(a *term.App, schedules []wire.Schedule) error {
 			next = "paused"
 		}
 		rows = append(rows, []string{
-			term.Cell(s.Name), term.Cell(TaskTypeOf(s)), term.Cell(WhenText(s)), next, term.CellOf(s.LastTaskID), strconv.FormatUint(s.Skipped, 10),
+			term.Cell(s.Name), term.Cell(taskTypeOf(s)), term.Cell(whenText(s)), next, term.CellOf(s.LastTaskID), strconv.FormatUint(s.Skipped, 10),
 		})
 	}
 	return a.Table(rows, "SKIPPED", "LAST TASK")
 }
 
-// TaskTypeOf returns the type of the tasks that a schedule submits.
-func TaskTypeOf(s *wire.Schedule) string {
+// taskTypeOf returns the type of the tasks that a schedule submits.
+func taskTypeOf(s *wire.Schedule) string {
 	if s.Task.TaskType == "" {
 		return "default"
 	}
 	return s.Task.TaskType
 }
 
-// WhenText says when a schedule runs.
-func WhenText(s *wire.Schedule) string {
+// whenText says when a schedule runs.
+func whenText(s *wire.Schedule) string {
 	switch {
 	case s.EveryMS != nil:
 		return "every " + term.ShowMS(*s.EveryMS)
@@ -286,7 +286,7 @@ func showSchedule(a *term.App, s *wire.Schedule) error {
 	}
 	var f term.Fields
 	f.Add("name", term.Printable(s.Name))
-	f.Add("when", term.Printable(WhenText(s)))
+	f.Add("when", term.Printable(whenText(s)))
 	switch {
 	case s.Paused:
 		f.Add("next run", "none: it is paused")
@@ -303,7 +303,7 @@ func showSchedule(a *term.App, s *wire.Schedule) error {
 	if s.Skipped > 0 {
 		f.Add("skipped", strconv.FormatUint(s.Skipped, 10))
 	}
-	f.Add("type", term.Printable(TaskTypeOf(s)))
+	f.Add("type", term.Printable(taskTypeOf(s)))
 	f.AddSome("params", a.Value(s.Task.Params, s.Task.Payload))
 	return term.Columns(a.Stdout, f)
 }

@@ -47,12 +47,12 @@ func settled(a *term.App, verb string) func(args []string, answer *wire.Answer) 
 		if err := a.Sayf("%s", settledText(a, id, verb, answer)); err != nil {
 			return err
 		}
-		return showThen(a, answer)
+		return showEffects(a, answer)
 	}
 }
 
-// showThen prints the further effects of a complete, such as submitted tasks.
-func showThen(a *term.App, answer *wire.Answer) error {
+// showEffects prints the further effects of a complete, such as submitted tasks.
+func showEffects(a *term.App, answer *wire.Answer) error {
 	for i := range answer.Submitted {
 		text := fmt.Sprintf("submitted task %d", answer.Submitted[i].ID)
 		if !answer.Submitted[i].Created {

@@ -17,8 +17,9 @@ func NewFailCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fail ID",
 		Short: "Fail the attempt of a claimed task",
-		Long: `Fail the attempt of a claimed task. If it has attempts left it is pending again, after
-its backoff; if not, it has failed. Failing again with the same token is no error.`,
+		Long: `Fail the attempt of a claimed task. If the task has attempts left, it becomes pending
+again after its backoff; otherwise it has failed. You can repeat the command with the
+same token.`,
 		Example: `  claimq fail 17 --worker w1 --token 5 --error "no route to host"
   claimq fail 17 --worker w1 --token 5 --error "quota used up" --retry-in 1h
   claimq fail 17 --worker w1 --token 5 --error "no such address" --permanent`,
@@ -39,8 +40,8 @@ its backoff; if not, it has failed. Failing again with the same token is no erro
 		return s, err
 	})
 	cmd.Flags().StringVar(&text, "error", "", "what went wrong (required)")
-	cmd.Flags().BoolVar(&permanent, "permanent", false, "no further attempt can help: failed, whatever attempts are left")
-	cmd.Flags().DurationVar(&retryIn, "retry-in", 0, "how long until it can be claimed again, in place of its backoff")
+	cmd.Flags().BoolVar(&permanent, "permanent", false, "fail the task for good, even if attempts are left")
+	term.DurationVar(cmd.Flags(), &retryIn, "retry-in", 0, "time before it can be claimed again, instead of its backoff")
 	return cmd
 }
 
@@ -48,11 +49,13 @@ its backoff; if not, it has failed. Failing again with the same token is no erro
 func NewExtendCommand(a *term.App) *cobra.Command {
 	var lease time.Duration
 	var progress string
+	var exact bool
 	cmd := &cobra.Command{
 		Use:   "extend ID",
 		Short: "Extend the lease of a claim, and report progress",
-		Long: `Extend the lease of a claim, and report progress. An extend never makes it end earlier.
-It also says whether somebody asked for the task to be cancelled.`,
+		Long: `Extend the lease of a claim and report progress. An extend shortens the lease
+only if it is exact.
+The output says whether a cancel of the task was requested.`,
 		Example: `  claimq extend 17 --worker w1 --token 5 --lease 10m
   claimq extend 17 --worker w1 --token 5 --progress '{"done":3,"of":10}'`,
 	}
@@ -60,6 +63,7 @@ It also says whether somebody asked for the task to be cancelled.`,
 		if s.LeaseMS, err = wholeMS("--lease", lease); err != nil {
 			return nil, err
 		}
+		s.Exact = exact
 		var raw []byte
 		if progress != "" {
 			if raw, err = jsonArgument(a, "--progress", progress); err != nil {
@@ -68,8 +72,9 @@ It also says whether somebody asked for the task to be cancelled.`,
 		}
 		return withRaw("progress", raw, s)
 	})
-	cmd.Flags().DurationVar(&lease, "lease", 0, "how long it lasts from now on; 0: as long as the claim lasted at first")
-	cmd.Flags().StringVar(&progress, "progress", "", "how far the work is, as JSON, @FILE or -; shown with the task")
+	term.DurationVar(cmd.Flags(), &lease, "lease", 0, "how long it lasts from now on; 0: as long as the claim lasted at first")
+	cmd.Flags().BoolVar(&exact, "exact", false, "the lease ends then, even if it would have lasted longer")
+	cmd.Flags().StringVar(&progress, "progress", "", "progress of the work, as JSON, @FILE or -; shown with the task")
 	return cmd
 }
 
@@ -78,14 +83,14 @@ func NewReleaseCommand(a *term.App) *cobra.Command {
 	var delay time.Duration
 	cmd := &cobra.Command{
 		Use:     "release ID",
-		Short:   "Give a claimed task back",
-		Long:    `Give a claimed task back unharmed: it is pending again, and the attempt is not counted.`,
+		Short:   "Release a claimed task",
+		Long:    `Release a claimed task: it becomes pending again, and the attempt is not counted.`,
 		Example: "  claimq release 17 --worker w1 --token 5\n  claimq release 17 --worker w1 --token 5 --delay 5m",
 	}
 	settleCommand(a, cmd, "release", func(_ []string, s wire.Settle) (body any, err error) {
 		s.DelayMS, err = wholeMS("--delay", delay)
 		return s, err
 	})
-	cmd.Flags().DurationVar(&delay, "delay", 0, "how long until it can be claimed again")
+	term.DurationVar(cmd.Flags(), &delay, "delay", 0, "time before it can be claimed again")
 	return cmd
 }

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,55 +24,26 @@ func NewStatsCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stats",
 		Short: "Show how many tasks there are, by type and status",
-		Long: `Show how many tasks there are, by type and status, exact at one index of the log.
---watch shows them again every two seconds, until Ctrl-C.`,
+		Long: `Show the number of tasks by type and status, exact at one index of the log. --watch
+refreshes the table every two seconds until Ctrl-C.`,
 		Example: "  claimq stats\n  claimq stats --type mail\n  claimq stats --watch",
 	}
 	session.Acts(a, cmd, func(cmd *cobra.Command, _ []string) (session.Act, error) {
-		show := stats
-		if watch {
-			show = watchStats
-		}
-		return func(s session.Talk) error { return show(cmd.Context(), s, taskType) }, nil
+		return func(s session.Talk) error {
+			show := func() error {
+				return session.Ask(cmd.Context(), s, session.Get("/api/stats"), func(answer *wire.Stats) error { return showStats(a, answer, taskType) })
+			}
+			if watch {
+				return session.Watch(cmd.Context(), s, watchInterval, show)
+			}
+			return show()
+		}, nil
 	})
 	session.Within(cmd, session.LookTimeout)
 	cmd.Flags().StringVar(&taskType, "type", "", "only this task type, in the table")
-	cmd.Flags().BoolVar(&watch, "watch", false, "show them again every two seconds")
+	cmd.Flags().BoolVar(&watch, "watch", false, "refresh every two seconds")
 	return cmd
 }
-
-func stats(ctx context.Context, s session.Talk, taskType string) error {
-	return session.Ask(ctx, s, session.Get("/api/stats"), func(answer *wire.Stats) error { return showStats(s.App, answer, taskType) })
-}
-
-// watchStats prints the counts repeatedly, until ctx ends. If the cluster does not answer for a while, it says so and
-// asks again.
-func watchStats(ctx context.Context, s session.Talk, taskType string) error {
-	ticker := time.NewTicker(watchInterval)
-	defer ticker.Stop()
-	for {
-		if s.Flags.Output != "json" {
-			fmt.Fprintf(s.App.Stdout, "%s   %s UTC\n\n", clearScreen, s.App.Clock().UTC().Format(term.ExactTime))
-		}
-		err := stats(ctx, s, taskType)
-		switch {
-		case ctx.Err() != nil:
-			return nil // Ctrl-C is the way to end it
-		case err != nil && term.ExitCode(err) != term.ExitUnknown:
-			return err
-		case err != nil:
-			fmt.Fprintln(s.App.Stderr, "claimq: "+term.ErrorText(err))
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-	}
-}
-
-// clearScreen clears the screen and moves the cursor to its top.
-const clearScreen = "\x1b[H\x1b[2J"
 
 // showStats prints one row per type. It has columns for the common statuses, and for others only if a task has them.
 func showStats(a *term.App, stats *wire.Stats, taskType string) error {

@@ -16,11 +16,11 @@ import (
 func NewStepsCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "steps ID",
-		Short: "Draw the steps of a task, and how far they are",
-		Long: `Draw the steps of a task, and how far they are. A step stands below all that it
-depends on; those between two arrows do not depend on each other. Of a step that is
-blocked the drawing says what it waits for, of others what they came after. The id of
-a step draws the task that it belongs to.
+		Short: "Draw the steps of a task, with their status",
+		Long: `Draw the steps of a task and their status. Each step is below all steps that it
+depends on; steps between two arrows do not depend on each other. For a blocked step
+the drawing names what it waits for, for other steps what they came after. You may
+give the id of the task or of one of its steps.
 
   ✓ completed  ▶ claimed  ○ pending  ◷ scheduled  · blocked  ✗ failed  ⊘ cancelled`,
 		Example: "  claimq steps 17\n  claimq steps 17 --output json",

@@ -31,27 +31,28 @@ func NewSubmitCommand(a *term.App) *cobra.Command {
 	var o submitOptions
 	cmd := &cobra.Command{
 		Use:   "submit TYPE [PARAMS | @FILE | -] | [TYPE] --file FILE",
-		Short: "Submit a task, one with steps, or a file of tasks",
-		Long: `Submit a task, one with steps, or a file of tasks.
+		Short: "Submit a task, a task with steps, or a file of tasks",
+		Long: `Submit a task, a task with steps, or a file of tasks.
 
-PARAMS is JSON, kept byte for byte; @FILE reads it from a file, - from standard
-input; without it, it is {}. A task with a --key is submitted once: the same key
-again answers with the task that has it, for as long as that exists, or with
---unique active until it ends.
+PARAMS is JSON and is stored byte for byte. @FILE reads it from a file, - from
+standard input; the default is {}. A task with a --key is submitted once: if a task
+with that key exists, the command shows that task instead. With --unique active that
+only holds until the task ends.
 
---file reads one task a line, each an object with the fields of POST /api/tasks
-(task_type, params, priority, idempotency_key, ...); TYPE, if given, is that of the
-lines without a task_type, and - is standard input. Lines go in requests of up to
-1,000 (10,000 tasks with their steps): of one request all valid lines are submitted,
-or none. Lines that are refused are named on standard error.
+--file reads one task per line, an object with the fields of POST /api/tasks
+(task_type, params, priority, idempotency_key, ...). TYPE is the type of lines
+without a task_type. - is standard input. One request has up to 1,000 lines (10,000
+tasks including steps), and of its valid lines either all are submitted or none.
+Refused lines are reported on standard error.
 
---steps makes it a task with steps: a JSON array of them, each with the fields of
-POST /api/tasks, its name (step) and what it waits for (depends_on); or an object with
-steps, finalize and on_step_failure. Workers claim the steps as they claim tasks; the
-task ends with them. PARAMS may be left out. 'claimq steps ID' draws them.
+--steps submits a task with steps. The file has a JSON array of steps, each with the
+fields of POST /api/tasks, its name (step) and the names of the steps it waits for
+(depends_on); or an object with steps, finalize and on_step_failure. Workers claim
+steps like tasks, and the task ends with them. It needs no PARAMS. 'claimq steps ID'
+draws the steps.
 
---wait waits until the task has ended and shows its result: exit code 1 if it failed or
-was cancelled, 3 if it has not ended by then.`,
+--wait waits for the end of the task and shows its result. The exit code is 1 if it
+failed or was cancelled, and 3 if it has not ended in that time.`,
 		Example: `  claimq submit mail '{"to":"ada@example.org"}'
   claimq submit mail @letter.json --key letter-17 --priority 10
   claimq submit mail '{"to":"bob"}' --delay 10m --label customer=7 --backoff 1s,10m
@@ -79,7 +80,7 @@ was cancelled, 3 if it has not ended by then.`,
 	session.AddFlags(a, cmd, &o.Flags)
 	f := cmd.Flags()
 	o.taskFlagNames = append(o.addTaskFlags(f), o.addStepsFlags(f)...)
-	f.DurationVar(&o.wait, "wait", 0, "how long to wait for the end of the task, to show its result")
+	term.DurationVar(f, &o.wait, "wait", 0, "how long to wait for the end of the task, to show its result")
 	f.StringVar(&o.file, "file", "", "submit the tasks of a file, one JSON object a line; - is standard input")
 	return cmd
 }
@@ -87,6 +88,9 @@ was cancelled, 3 if it has not ended by then.`,
 func submitOne(a *term.App, cmd *cobra.Command, o *submitOptions, args []string) error {
 	if len(args) == 0 {
 		return term.MissingArgument(cmd, "TYPE")
+	}
+	if strings.ContainsAny(args[0][:1], `{["`) {
+		return term.UsageErrorf("TYPE is %s, which is PARAMS: the task's type comes before it, as in: claimq submit mail '{\"to\":\"ada\"}'", term.CutTo(term.Printable(args[0]), 60))
 	}
 	task, err := o.task(cmd.Flags())
 	if err != nil {
@@ -138,20 +142,26 @@ func submitOne(a *term.App, cmd *cobra.Command, o *submitOptions, args []string)
 	})
 }
 
-// submitAndWait submits the task and shows how it ended. With --output json it prints the task as it is at that
-// moment.
+// submitAndWait submits the task and shows how it ended. With --output json it prints the current
+// task.
 func submitAndWait(ctx context.Context, s session.Talk, r session.Request, o *submitOptions) error {
 	var answer wire.Answer
 	if _, err := s.Do(ctx, r, &answer); err != nil || answer.Task == nil {
 		_, _ = s.ShowJSON(nil, err)
 		return err
 	}
-	id := answer.Task.ID
 	if s.Flags.Output != "json" {
 		fmt.Fprintln(s.App.Stdout, submittedText(s.App, &answer, o.key))
 	}
-	ended, body, err := waitEnded(ctx, s, id, o.wait)
+	return showEnded(ctx, s, session.TaskPath(answer.Task.ID, ""), o.wait)
+}
+
+// showEnded waits up to wait for the end of the task at path, and shows how it ended. With --output json it prints the
+// current task.
+func showEnded(ctx context.Context, s session.Talk, path string, wait time.Duration) error {
+	ended, body, err := waitEnded(ctx, s, path, wait)
 	if err != nil {
+		_, _ = s.ShowJSON(nil, err)
 		return err
 	}
 	shown, err := s.ShowJSON(body, nil)

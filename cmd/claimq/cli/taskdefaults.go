@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/claimq/claimq/cmd/claimq/term"
+	"github.com/claimq/claimq/internal/timespan"
 )
 
 // none is the flag value that clears a setting of a type or a default of the server.
@@ -40,8 +41,8 @@ type setting struct {
 	parse       func(value string) (any, error)
 }
 
-// addSettings adds the settings that have a flag to a PATCH. A null clears a setting, and a missing one stays as it
-// is.
+// addSettings adds the settings that have a flag to a PATCH. A null clears a setting; missing settings do not
+// change.
 func addSettings(fields map[string]any, settings []setting) error {
 	for _, s := range settings {
 		switch s.value {
@@ -69,7 +70,7 @@ func parseCount(flag, value string) (any, error) {
 }
 
 func parseLease(value string) (any, error) {
-	d, err := parseLength(value)
+	d, err := timespan.Parse(value)
 	if err != nil {
 		return nil, term.UsageErrorf("--lease is %q: it must be a time as 30s or 2m, or none", value)
 	}

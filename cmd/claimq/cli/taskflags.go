@@ -12,6 +12,7 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/cmd/claimq/term"
+	"github.com/claimq/claimq/internal/timespan"
 )
 
 // taskFlags holds the flags that describe a task.
@@ -28,6 +29,7 @@ type taskFlags struct {
 	retention   string
 	maxAttempts int32
 	lease       time.Duration
+	attributes  string
 }
 
 // addTaskFlags adds the flags to f and returns their names.
@@ -35,16 +37,17 @@ func (t *taskFlags) addTaskFlags(f *pflag.FlagSet) (names []string) {
 	own := pflag.NewFlagSet("task", pflag.ContinueOnError)
 	own.StringVar(&t.key, "key", "", "idempotency key; none: a random one, so that the command can repeat itself")
 	own.Int32Var(&t.priority, "priority", 0, "higher is claimed first")
-	own.DurationVar(&t.delay, "delay", 0, "not claimable before this time has passed")
-	own.StringVar(&t.runAt, "run-at", "", "not claimable before this time, as 2026-01-02T15:04:05Z or with an offset")
-	own.StringVar(&t.expiresAt, "expires-at", "", "fails if it has not been claimed by this time")
+	term.DurationVar(own, &t.delay, "delay", 0, "time before it can be claimed")
+	own.StringVar(&t.runAt, "run-at", "", "time from which it can be claimed, as 2026-01-02T15:04:05Z or with an offset")
+	own.StringVar(&t.expiresAt, "expires-at", "", "it fails if it has not been claimed by then")
 	own.StringArrayVar(&t.labels, "label", nil, "label, as name=value; repeatable")
 	own.StringVar(&t.group, "group", "", "tasks of a type with the same group run one at a time, in order")
+	own.StringVar(&t.attributes, "attributes", "", "a JSON object that describes the payload; workers get it unchanged")
 	own.StringVar(&t.unique, "unique", "", "for how long the key is taken: exists (while the task exists, the default) or active (until it ends)")
 	own.StringVar(&t.backoff, "backoff", "", "wait after a failed attempt: "+backoffForm)
 	own.StringVar(&t.retention, "retention", "", "keep it this long after its end: 12h, 7d, 0 (gone at once) or forever")
 	own.Int32Var(&t.maxAttempts, "max-attempts", 0, "attempts before it fails for good; 0: no limit; not given: the type's, else the server's, 10 in a new cluster")
-	own.DurationVar(&t.lease, "lease", 0, "how long its claims last; 0: the type's, else the server's default")
+	term.DurationVar(own, &t.lease, "lease", 0, "how long its claims last; 0: the type's, else the server's default")
 	own.VisitAll(func(flag *pflag.Flag) {
 		names = append(names, flag.Name)
 		f.AddFlag(flag)
@@ -59,6 +62,12 @@ func (t *taskFlags) task(flags *pflag.FlagSet) (*newTask, error) {
 		return nil, term.UsageErrorf("--delay and --run-at are both given: give one of them")
 	}
 	var err error
+	if t.attributes != "" {
+		if !json.Valid([]byte(t.attributes)) || strings.TrimSpace(t.attributes)[0] != '{' {
+			return nil, term.UsageErrorf("--attributes is %q: it must be a JSON object", t.attributes)
+		}
+		n.Attributes = json.RawMessage(t.attributes)
+	}
 	if n.DelayMS, err = wholeMS("--delay", t.delay); err != nil {
 		return nil, err
 	}
@@ -136,7 +145,7 @@ func parseLabels(args []string) (wire.Labels, error) {
 }
 
 // backoffForm describes what parseBackoff reads.
-const backoffForm = "INITIAL[,MAX[,FACTOR[,JITTER]]] as 1s,10m,2,0.2, or the API's JSON"
+const backoffForm = "INITIAL[,MAX[,FACTOR[,JITTER]]] as 1s,10m,2,0.2 (not given: 1h, 2, 0.2), or the API's JSON"
 
 // parseBackoff returns a backoff as JSON: the user's own JSON, or the short form converted.
 func parseBackoff(value string) (json.RawMessage, error) {
@@ -156,7 +165,7 @@ func parseBackoff(value string) (json.RawMessage, error) {
 	for i, part := range parts {
 		number := part
 		if i < 2 {
-			d, err := parseLength(part)
+			d, err := timespan.Parse(part)
 			if err != nil || d%time.Millisecond != 0 {
 				return nil, bad
 			}
@@ -174,23 +183,11 @@ func parseBackoff(value string) (json.RawMessage, error) {
 func parseRetention(value string) (*int64, error) {
 	ms := int64(-1)
 	if value != "forever" {
-		d, err := parseLength(value)
+		d, err := timespan.Parse(value)
 		if err != nil || d < 0 || d%time.Millisecond != 0 {
-			return nil, term.UsageErrorf("--retention is %q: it must be a time as 12h or 7d, 0 (gone at once) or forever", value)
+			return nil, term.UsageErrorf("--retention is %q: it must be a time as 12h, 7d or 1d12h, 0 (gone at once) or forever", value)
 		}
 		ms = d.Milliseconds()
 	}
 	return &ms, nil
-}
-
-// parseLength reads a duration as Go writes it, or whole days such as 7d.
-func parseLength(value string) (time.Duration, error) {
-	if days, ok := strings.CutSuffix(value, "d"); ok {
-		n, err := strconv.ParseUint(days, 10, 16)
-		if err != nil {
-			return 0, err
-		}
-		return time.Duration(n) * 24 * time.Hour, nil
-	}
-	return time.ParseDuration(value)
 }

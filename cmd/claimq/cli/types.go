@@ -22,17 +22,17 @@ func NewTypesCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "types",
 		Short: "Show the task types with their rates and settings",
-		Long: `Show the task types that have tasks, settings or rates: how many of their tasks are pending
-and claimed, and if there are any scheduled, blocked (steps) and running (tasks with
-steps), how many came, were completed and failed a second over the last minute,
-whether they are paused, their limits, and the defaults of their tasks. A - is a
-setting that is not set.
+		Long: `Show the task types that have tasks, settings or rates. For each you see the number
+of pending and claimed tasks, of scheduled, blocked (steps) and running tasks (with
+steps) if there are any, the tasks submitted, completed and failed per second over
+the last minute, whether it is paused, its limits, and the defaults of its tasks. A -
+is a setting without a value.
 
---order is name, a status, oldest (whose pending task was submitted first),
-submitted_per_s, completed_per_s or failed_per_s: what has most comes first. --attention
-shows the types to look at: paused, at their limit of claims with tasks pending, with tasks
-pending for more than a minute and nobody at work, or with tasks that failed for good in the
-last minute.`,
+--order sorts by name, a status, oldest (age of the oldest pending task),
+submitted_per_s, completed_per_s or failed_per_s, highest first except by name.
+--attention shows the types that may need attention: paused, at their limit of claims
+with tasks pending, with tasks pending for more than a minute and no worker, or with
+tasks that failed for good in the last minute.`,
 		Example: `  claimq types
   claimq types --type mail
   claimq types --order oldest --limit 10
@@ -69,10 +69,18 @@ last minute.`,
 	cmd.Flags().StringVar(&name, "name", "", "only types with this in their names, in upper or lower case")
 	cmd.Flags().StringVar(&order, "order", "", "what comes first: name (the default), a status, oldest or a rate")
 	cmd.Flags().IntVar(&limit, "limit", 0, "how many at most (default 1000)")
-	cmd.Flags().BoolVar(&attention, "attention", false, "only types to look at")
+	cmd.Flags().BoolVar(&attention, "attention", false, "only types that may need attention")
 	cmd.MarkFlagsMutuallyExclusive("type", "limit")
 	cmd.MarkFlagsMutuallyExclusive("type", "name")
 	return cmd
+}
+
+// ShowTypes prints one row per type, and how many types the answer leaves out.
+func ShowTypes(a *term.App, answer *wire.Types) error {
+	if err := showTypes(a, answer.Types, ""); err != nil || answer.Matched <= len(answer.Types) {
+		return err
+	}
+	return a.Sayf("%s more types: 'claimq types' lists them", term.Number(answer.Matched-len(answer.Types)))
 }
 
 // tellTypesLeft says how many types the limit left out.
@@ -91,7 +99,7 @@ func tellTypesLeft(a *term.App, t *wire.Types) error {
 // showTypes prints one row per type. Columns for settings appear only if a type has them, and columns for statuses
 // other than pending and claimed only if a task has them.
 func showTypes(a *term.App, types []wire.Type, only string) error {
-	rows := [][]string{{"TYPE", "PENDING", "SCHEDULED", "BLOCKED", "CLAIMED", "RUNNING", "OLDEST", "IN/S", "DONE/S", "FAILED/S", "PAUSED", "MAX CLAIMED", "RATE/S", "LEASE", "ATTEMPTS", "BACKOFF", "RETENTION"}}
+	rows := [][]string{{"TYPE", "PENDING", "SCHEDULED", "BLOCKED", "CLAIMED", "RUNNING", "OLDEST", "IN/S", "DONE/S", "FAILED/S", "PAUSED", "MAX CLAIMED", "RATE/S", "DELAY", "DEAD LETTER", "LEASE", "ATTEMPTS", "BACKOFF", "RETENTION"}}
 	used := make([]bool, len(rows[0]))
 	for i, name := range rows[0] {
 		used[i] = slices.Contains([]string{"TYPE", "PENDING", "CLAIMED", "OLDEST", "IN/S", "DONE/S", "FAILED/S"}, name)
@@ -136,7 +144,7 @@ func showTypes(a *term.App, types []wire.Type, only string) error {
 		}
 		rows[i] = kept
 	}
-	return a.Table(rows, "RETENTION", "BACKOFF", "ATTEMPTS", "LEASE", "RATE/S", "MAX CLAIMED", "FAILED/S")
+	return a.Table(rows, "RETENTION", "BACKOFF", "ATTEMPTS", "LEASE", "DEAD LETTER", "DELAY", "RATE/S", "MAX CLAIMED", "FAILED/S")
 }
 
 // noSuchType returns the message for a type without tasks and settings.
@@ -164,33 +172,45 @@ func showRate(perSecond float64) string {
 }
 
 // settingsOf puts the limits and defaults of a type into words, "" for each that is not set. The order is claims at a
-// time, rate, lease, attempts, backoff, retention.
+// time, rate, delay, dead letter, lease, attempts, backoff, retention.
 func settingsOf(s *wire.TypeSettings) []string {
-	words := make([]string, 6)
+	words := make([]string, 8)
 	if s.MaxClaimed != nil {
 		words[0] = strconv.Itoa(int(*s.MaxClaimed))
 	}
 	if s.RateLimit != nil {
 		words[1] = strconv.FormatFloat(*s.RateLimit, 'f', -1, 64)
 	}
+	if s.DelayMS != nil {
+		words[2] = term.ShowMS(*s.DelayMS)
+	}
+	if d := s.DeadLetter; d != nil {
+		words[3] = d.TaskType
+		if d.MaxAttempts != 0 {
+			words[3] += "," + strconv.Itoa(int(d.MaxAttempts)) // the form that --dead-letter takes
+		}
+	}
 	if s.LeaseMS != nil {
-		words[2] = term.ShowMS(*s.LeaseMS)
+		words[4] = term.ShowMS(*s.LeaseMS)
 	}
 	if s.MaxAttempts != nil {
-		words[3] = strconv.Itoa(int(*s.MaxAttempts))
+		words[5] = strconv.Itoa(int(*s.MaxAttempts))
 		if *s.MaxAttempts == 0 {
-			words[3] = "no limit"
+			words[5] = "no limit"
 		}
 	}
 	if s.Backoff != nil {
 		b := s.Backoff
-		words[4] = fmt.Sprintf("%s,%s,%g,%g", term.ShowMS(b.InitialMS), term.ShowMS(b.MaxMS), b.Factor, b.Jitter) // the form that --backoff takes
-		if b.InitialMS == 0 {
-			words[4] = term.NoWait
+		words[6] = term.NoWait
+		if b.InitialMS != 0 { // the form that --backoff takes
+			words[6] = fmt.Sprintf("%s,%s,%g", term.ShowMS(b.InitialMS), term.ShowMS(b.MaxMS), b.Factor)
+			if b.Jitter != nil {
+				words[6] += fmt.Sprintf(",%g", *b.Jitter)
+			}
 		}
 	}
 	if s.RetentionMS != nil {
-		words[5] = term.ShowRetention(*s.RetentionMS)
+		words[7] = term.ShowRetention(*s.RetentionMS)
 	}
 	return words
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/claimq/claimq/internal/repeat"
 )
 
-// emptyPause is the pause after an empty answer. It prevents a tight loop of claims if a server does not wait as long
-// as it was asked to.
+// emptyPause is the pause after an empty answer. It prevents a tight loop of claims if a server answers waiting claims
+// too early.
 const emptyPause = 100 * time.Millisecond
 
 // claimNext sends w and waits up to wait for a task. It returns the answer as bytes and decoded; the answer may hold
@@ -48,14 +48,12 @@ func claimNext(ctx context.Context, s session.Talk, w wire.Claim, wait time.Dura
 	}
 }
 
-// waitEnded waits up to wait until the task has ended. It returns the task as it is at that moment, decoded and as
-// bytes.
-func waitEnded(ctx context.Context, s session.Talk, id uint64, wait time.Duration) (*wire.Task, []byte, error) {
+// waitEnded waits up to wait until the task at path has ended. It returns the current task, decoded and as bytes.
+func waitEnded(ctx context.Context, s session.Talk, path string, wait time.Duration) (*wire.Task, []byte, error) {
 	until := time.Now().Add(wait)
 	for {
 		hold := max(0, min(time.Until(until), repeat.PollMax))
-		path := session.TaskPath(id, "") + "?wait_ms=" + strconv.FormatInt((hold+time.Millisecond-1).Milliseconds(), 10)
-		r := session.Get(path)
+		r := session.Get(path + "?wait_ms=" + strconv.FormatInt((hold+time.Millisecond-1).Milliseconds(), 10))
 		r.Wait = hold
 		asked := time.Now()
 		var answer wire.Answer

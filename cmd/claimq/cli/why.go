@@ -19,8 +19,8 @@ func NewWhyCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why ID",
 		Short: "Say why a task is not running",
-		Long: `Say why a task is not running: whether it waits for its time, for its turn, for a
-limit, for others of its group, for the steps before it, or for a worker.`,
+		Long: `Say why a task is not running. It may wait for its time, for its turn, for a limit,
+for other tasks of its group, for steps before it, or for a worker.`,
 		Example: "  claimq why 17",
 	}
 	session.Acts(a, cmd, func(cmd *cobra.Command, args []string) (session.Act, error) {

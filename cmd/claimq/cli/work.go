@@ -55,33 +55,36 @@ func NewWorkCommand(a *term.App) *cobra.Command {
 			}
 			return term.Arguments(cmd, args)
 		},
-		Short: "Run a command for every task of a type: a worker without code",
-		Long: `Run a command for every task of a type: claim it, run COMMAND, extend the claim
-meanwhile, and settle the task by how COMMAND ends. It goes on until it is stopped.
+		Short: "Run a command for each task: a worker without code",
+		Long: `Run a command for each task of a type until stopped: claim the task, run COMMAND,
+extend the claim while it runs, and settle the task according to its exit code.
 
-COMMAND reads the task's params (or payload) from standard input. What it prints is
-the result: JSON as JSON, anything else as bytes, up to 1 MiB. The end of what it
-writes to standard error is kept with a failure. Exit code 0 completes the task, 100
-fails it for good, any other fails the attempt. COMMAND is not run by a shell: for a
-line of shell, give sh -c 'LINE'.
+COMMAND reads the task's params (or payload) from standard input. Its standard output
+is the result: JSON as JSON, anything else as bytes, up to 1 MiB. If it fails, the
+end of its standard error is stored with the failure. Exit code 0 completes the task,
+100 fails it for good, any other fails the attempt. No shell runs COMMAND: for a
+shell command give sh -c 'LINE'.
 
-It has CLAIMQ_TASK_ID, _TASK_TYPE, _ATTEMPT, _CLAIM_TOKEN, _WORKER and _ENDPOINTS in
-its environment, and this process's, without CLAIMQ_API_KEY and CLAIMQ_API_KEY_FILE.
+COMMAND gets the environment of this process without CLAIMQ_API_KEY and
+CLAIMQ_API_KEY_FILE, and CLAIMQ_TASK_ID, _TASK_TYPE, _ATTEMPT, _CLAIM_TOKEN, _WORKER
+and _ENDPOINTS.
 
-COMMAND and all of its process group get SIGTERM, and 5 s later SIGKILL, when its time
-is over, somebody cancels the task or the claim is lost (then after 250 ms). It may
-run again for the same task: docs/workers.md says what that means for it.
+If COMMAND exceeds its timeout, the task is cancelled or the claim is lost, COMMAND
+and its process group get SIGTERM, and SIGKILL 5 s later (250 ms later if the claim
+is lost). COMMAND may run again for the same task; docs/workers.md explains what it
+must do about that.
 
-With --serve COMMAND stays: it is started --processes times, says itself which types it
-handles and how many at once, and takes task after task over a socket of its own
-(docs/protocol.md). A process that dies fails what it had at once and is begun again; one
-that goes on for 5 s after a task's time is over is killed. With --listen there is no
-COMMAND: programs that you start yourself, under a debugger say, connect to the socket.
+With --serve, COMMAND keeps running: it is started --processes times, says which
+types it handles and how many at once, and takes task after task over a socket
+(docs/protocol.md). If a process dies, its tasks fail at once and it is started
+again. If it goes on for 5 s after a task's timeout, it is killed. With --listen
+there is no COMMAND: programs that you start yourself, for example in a debugger,
+connect to the socket.
 
-SIGTERM, SIGHUP and Ctrl-C end the claiming. Commands have --stop-wait to finish;
-after that, or at a second signal, they are stopped and their tasks given back. A key
-that is refused ends it in the same way, with exit code 1; a cluster that does not
-answer is asked until it does.`,
+SIGTERM, SIGHUP and Ctrl-C stop claiming. Running commands may take --stop-wait to
+finish; after that, or at a second signal, they are stopped and their tasks released.
+A refused key also stops claiming, with exit code 1. If the cluster does not answer,
+the command says so within 5 s, keeps trying, and says when it answers.`,
 		Example: `  claimq work --type mail -- ./send-mail
   claimq work --type thumbnail --concurrency 4 --timeout 1m -- python3 resize.py
   claimq work --type report --type invoice --lease 5m -- sh -c 'jq .month | xargs ./report'
@@ -101,7 +104,7 @@ answer is asked until it does.`,
 					return term.UsageErrorf("the command cannot be started: %w", err)
 				}
 			}
-			o.Timeout = session.CallTimeout
+			o.Timeout, o.Outages = session.CallTimeout, session.NewOutages()
 			if o.serve {
 				return session.With(a, &o.Flags, func(s session.Talk) error { return serveTasks(cmd.Context(), s, &o, path, args) })
 			}
@@ -115,14 +118,14 @@ answer is asked until it does.`,
 func (o *workOptions) addFlags(f *pflag.FlagSet) {
 	f.SetInterspersed(false) // flags after COMMAND belong to COMMAND
 	o.AddNodeFlags(f)
-	f.StringVar(&o.worker, "worker", "", "the worker's name: letters, digits, _ and -; none: made of the host's and something random")
+	f.StringVar(&o.worker, "worker", "", "the worker's name: letters, digits and _ . : @ -; none: made of the host's and something random")
 	f.StringSliceVar(&o.types, "type", nil, "task type to take; repeatable; not with --serve, whose program says it")
 	f.IntVar(&o.concurrency, "concurrency", 1, "how many commands run at a time, up to 1000")
-	f.DurationVar(&o.lease, "lease", 0, "how long a claim lasts unless it is extended; 0: the task's own, else its type's, else the server's default")
-	f.DurationVar(&o.attempt, "timeout", 0, "how long a command may run; 0: no limit; with --serve of types for which the program says none, and 1h by default (no variable)")
-	f.DurationVar(&o.stopWait, "stop-wait", 30*time.Second, "how long commands have to finish after SIGTERM")
+	term.DurationVar(f, &o.lease, "lease", 0, "how long a claim lasts unless it is extended; 0: the task's own, else its type's, else the server's default")
+	term.DurationVar(f, &o.attempt, "timeout", 0, "how long a command may run; 0: no limit; with --serve of types for which the program says none, and 1h by default (no variable)")
+	term.DurationVar(f, &o.stopWait, "stop-wait", 30*time.Second, "how long commands have to finish after SIGTERM")
 	f.StringVar(&o.metricsAddr, "metrics-addr", "", "HOST:PORT where GET /metrics tells Prometheus of the worker; none: nowhere")
-	f.BoolVar(&o.serve, "serve", false, "COMMAND stays and takes task after task")
+	f.BoolVar(&o.serve, "serve", false, "COMMAND keeps running and takes task after task")
 	f.IntVar(&o.processes, "processes", 1, "of --serve: how many processes of COMMAND, up to 1000; with --listen how many programs may connect")
 	f.IntVar(&o.tasksPerProcess, "tasks-per-process", 0, "of --serve: after how many tasks a process is asked to end and begun again; 0: never")
 	f.IntVar(&o.memoryPerProcess, "memory-per-process", 0, "of --serve: from how many MiB of memory on a process is asked to end and begun again (Linux); 0: never")
@@ -205,7 +208,14 @@ func work(ctx context.Context, s session.Talk, o *workOptions, path string, args
 		client.Handle(w, name, r.handle)
 	}
 	fmt.Fprintf(out, "worker %s takes %s, %d at a time\n", w.ID(), strings.Join(o.types, ", "), o.concurrency)
+	endWatch := o.watch(ctx, s, out)
+	defer endWatch()
 	return stopped(out, w, w.Run(ctx))
+}
+
+// watch tells the user of outages of the cluster until end is called.
+func (o *workOptions) watch(ctx context.Context, s session.Talk, out *child.Output) (end func()) {
+	return o.Outages.Watch(ctx, s.Client, func(text string) { fmt.Fprintln(out, term.Printable(text)) })
 }
 
 // tell has a meter tell of the worker, if there is an address for it, until end is called.

@@ -18,10 +18,10 @@ func NewWorkersCommand(a *term.App) *cobra.Command {
 	var taskType string
 	cmd := &cobra.Command{
 		Use:   "workers",
-		Short: "Show who holds what, and when each worker was last heard from",
-		Long: `Show the workers that hold claims or were heard from in the last ten minutes. A new
-leader knows only of those who hold claims, until the others call. With --type these are
-the workers that hold tasks of that type, and those tasks.`,
+		Short: "Show the workers, their tasks, and when each last called",
+		Long: `Show the workers that hold claims or called within the last ten minutes. A new leader
+only knows workers with claims until the others call. With --type, show the workers
+that hold tasks of that type, and these tasks.`,
 		Example: "  claimq workers\n  claimq workers --type mail",
 	}
 	session.Acts(a, cmd, func(cmd *cobra.Command, _ []string) (session.Act, error) {
@@ -33,7 +33,7 @@ the workers that hold tasks of that type, and those tasks.`,
 				if err != nil {
 					return err
 				}
-				return showWorkers(a, answer.Workers)
+				return ShowWorkers(a, answer.Workers, len(answer.Workers))
 			})
 		}, nil
 	})
@@ -71,13 +71,13 @@ func holdersOf(ctx context.Context, s session.Talk, taskType string, workers []w
 	return holders, nil
 }
 
-// showWorkers prints one row per worker.
-func showWorkers(a *term.App, workers []wire.Worker) error {
+// ShowWorkers prints one row per worker, limit at most, and how many it leaves out.
+func ShowWorkers(a *term.App, workers []wire.Worker, limit int) error {
 	if len(workers) == 0 {
 		return a.Sayf("no workers")
 	}
 	rows := [][]string{{"WORKER", "CLAIMED", "LAST SEEN", "TASKS"}}
-	for i := range workers {
+	for i := range workers[:min(len(workers), limit)] {
 		w := &workers[i]
 		seen := "-"
 		if w.LastSeenAt != nil {
@@ -91,5 +91,8 @@ func showWorkers(a *term.App, workers []wire.Worker) error {
 			term.Cell(w.WorkerID), strconv.Itoa(w.Claimed), seen, term.Cell(strings.Join(ids, " ")),
 		})
 	}
-	return a.Table(rows)
+	if err := a.Table(rows); err != nil || len(workers) <= limit {
+		return err
+	}
+	return a.Sayf("%d more workers: 'claimq workers' lists them", len(workers)-limit)
 }

@@ -91,6 +91,8 @@ func serveTasks(ctx context.Context, s session.Talk, o *workOptions, path string
 		return err
 	}
 	defer endMeter()
+	endWatch := o.watch(ctx, s, out)
+	defer endWatch()
 	w, err := serve.Run(ctx, s.Client, serve.Options{
 		Processes: o.processes, TasksPerProcess: o.tasksPerProcess, MemoryPerProcess: int64(o.memoryPerProcess) << 20, Timeout: o.attempt, Listen: o.listen,
 		Path: path, Args: args, Environ: commandEnviron(s.App.Environ, o.Endpoints, plain.ID()), Stdout: s.App.Stdout, Out: out,

@@ -62,7 +62,7 @@ completes.`,
 	f.IntVar(&o.Batch, "batch", 1, "tasks a submit, a claim and a batch of completes")
 	f.BoolVar(&o.Client, "client", false, "have the Go client and its Worker do the work (modes submit, drain, lifecycle)")
 	f.BoolVar(&o.RequestIDs, "request-ids", true, "give each claim a claim_request_id, as the Go client does")
-	f.DurationVar(&o.WarmUp, "warm-up", time.Second, "how long to work before counting")
+	term.DurationVar(f, &o.WarmUp, "warm-up", time.Second, "how long to work before counting")
 	f.IntVar(&o.nodes, "nodes", 0, "start a cluster of this many nodes; 0: use --endpoint")
 	f.BoolVar(&o.noRaft, "no-raft", false, "start one node that serves from memory without a log, for the ratio")
 	f.StringSliceVar(&o.Endpoints, "endpoint", nil, "URL of a node; repeatable (CLAIMQ_ENDPOINTS; default http://127.0.0.1:7400)")
@@ -79,7 +79,7 @@ func runBench(ctx context.Context, a *term.App, o benchOptions) error {
 	}
 	own := o.noRaft || o.nodes > 0
 	if own && len(o.Endpoints) > 0 {
-		return term.UsageErrorf("--endpoint goes with neither --nodes nor --no-raft: they start a cluster of their own")
+		return term.UsageErrorf("--endpoint goes with neither --nodes nor --no-raft: they start their own cluster")
 	}
 	if own {
 		o.Endpoints = []string{"http://127.0.0.1"} // its own cluster, once it runs

@@ -45,10 +45,10 @@ func NewDevCommand(a *term.App) *cobra.Command {
 		Short: "Run a local cluster of child processes until Ctrl-C",
 		Long: `Run a local cluster of child processes until Ctrl-C.
 
-Each node is a process of its own with its own folder, so that one can be killed
-(kill -9 PID) to see what happens; leader.pid in --data-dir has the leader's pid. A
-node that ends is reported and stays down, unless --restart is given. The nodes end
-with this command, however it ends. The data stays in --data-dir for the next time.`,
+Each node is a process with its own folder, so that you can kill one (kill -9 PID)
+and see what happens. The file leader.pid in --data-dir has the leader's pid. A node
+that exits is reported and stays down unless --restart is given. The nodes stop with
+this command, however it ends. The data stays in --data-dir for the next time.`,
 		Example: `  claimq dev
   claimq dev --nodes 5 --data-dir /tmp/q --restart`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDev(cmd.Context(), a, o) },
@@ -57,7 +57,7 @@ with this command, however it ends. The data stays in --data-dir for the next ti
 	f.IntVar(&o.nodes, "nodes", 3, "number of nodes, 1 to 7; an odd one makes sense")
 	f.StringVar(&o.dataDir, "data-dir", "./claimq-data", "folder for all nodes' data and logs")
 	f.IntVar(&o.basePort, "port", 7400, "port of the first node's API; the next nodes have 10, 20, ... more, peer ports are one above")
-	f.BoolVar(&o.restart, "restart", false, "start a node again when it ends")
+	f.BoolVar(&o.restart, "restart", false, "restart a node that exits")
 	return cmd
 }
 

@@ -35,26 +35,26 @@ func NewTestServerCommand(a *term.App) *cobra.Command {
 	var o testServerOptions
 	cmd := &cobra.Command{
 		Use:   "testserver",
-		Short: "Run a server in memory for tests, whose time the test moves",
-		Long: `Run a server in memory for the tests of programs in any language, until its standard
-input ends, or SIGTERM or Ctrl-C. It starts in milliseconds, prints its URL as one line,
-and answers as a cluster does; nothing is kept, and it asks for no keys.
+		Short: "Run an in-memory server for tests, which control its clock",
+		Long: `Run an in-memory server for tests of programs in any language, until its standard
+input ends, or SIGTERM or Ctrl-C. It starts within milliseconds, prints its URL as
+one line and answers like a cluster. It stores nothing and needs no API key.
 
-Its time stands still. Two calls are its own:
+Its clock stands still. Two calls control it:
 
-  POST /test/advance {"ms": 60000}   moves the time on, and does what comes due on the way
-  POST /test/reset                   forgets everything: ids, tokens and time begin again
+  POST /test/advance {"ms": 60000}   advances the clock; whatever becomes due happens
+  POST /test/reset                   starts afresh, with the first ids, tokens and time
 
-Both answer with "now", the time by the server's clock. A test starts it with a pipe as
-standard input: however the test ends, the server ends with it.`,
+Both answer with "now", the server's time. Start it from a test with a pipe as
+standard input, so that it ends with the test in any case.`,
 		Example: `  claimq testserver
   claimq testserver --at now --port 7400
   curl -d '{"ms":60000}' http://127.0.0.1:7400/test/advance`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runTestServer(cmd.Context(), a, o) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.at, "at", clienttest.Start().Format(time.RFC3339), "where the time begins: RFC 3339, or now")
-	f.IntVar(&o.port, "port", 0, "port on 127.0.0.1; 0: one that is free")
+	f.StringVar(&o.at, "at", clienttest.Start().Format(time.RFC3339), "initial time: RFC 3339, or now")
+	f.IntVar(&o.port, "port", 0, "port on 127.0.0.1; 0: any free port")
 	return cmd
 }
 
@@ -71,7 +71,7 @@ func runTestServer(ctx context.Context, a *term.App, o testServerOptions) error 
 	if err := s.begin(); err != nil {
 		return err
 	}
-	defer s.server.Load().Close()
+	defer func() { s.server.Load().Close() }() // that of the last reset
 	ln, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(o.port)))
 	if err != nil {
 		return fmt.Errorf("%w: choose another port with --port", err)
@@ -169,7 +169,7 @@ func (s *testServer) advance(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		fail(w, http.StatusBadRequest, "invalid_request", err.Error())
 	case by.MS == nil || *by.MS < 0 || *by.MS > most:
-		fail(w, http.StatusBadRequest, "invalid_request", `"ms" is how far the time moves on, in milliseconds: it must be an integer from 0 on`)
+		fail(w, http.StatusBadRequest, "invalid_request", `"ms" is the time to advance, in milliseconds: it must be an integer from 0 on`)
 	default:
 		s.server.Load().Advance(time.Duration(*by.MS) * time.Millisecond)
 		s.answer(w, s.faults.take())

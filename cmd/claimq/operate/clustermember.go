@@ -18,11 +18,11 @@ func newClusterJoinCommand(a *term.App) *cobra.Command {
 	var nonvoter bool
 	cmd := changeMember(a, &cobra.Command{
 		Use:   "join NODE_ID PEER_ADDR",
-		Short: "Make a node that runs and waits a member",
-		Long: `Make a node that runs and waits a member. Start it first, with an empty data folder
-and without --bootstrap and --initial-cluster: it says that it waits.
-PEER_ADDR is its peer port, as the members reach it. It becomes a voter by itself once
-it has caught up; with --nonvoter it stays without a vote until it is promoted.`,
+		Short: "Add a waiting node to the cluster",
+		Long: `Add a waiting node to the cluster. First start the node with an empty data folder and
+without --bootstrap and --initial-cluster; it reports that it is waiting. PEER_ADDR
+is the address of its peer port as the members reach it. The node becomes a voter
+once it has caught up. With --nonvoter it stays a nonvoter until you promote it.`,
 		Example: "  claimq cluster join n4 10.0.0.4:7401\n  claimq cluster join n5 10.0.0.5:7401 --nonvoter",
 	}, "join", func(args []string) any {
 		return map[string]any{"node_id": args[0], "peer_addr": args[1], "voter": !nonvoter}
@@ -35,7 +35,7 @@ it has caught up; with --nonvoter it stays without a vote until it is promoted.`
 		}
 		return fmt.Sprintf("%s is a member; it becomes a voter once it has caught up", term.Printable(n.NodeID))
 	})
-	cmd.Flags().BoolVar(&nonvoter, "nonvoter", false, "leave it without a vote until it is promoted")
+	cmd.Flags().BoolVar(&nonvoter, "nonvoter", false, "keep it a nonvoter until it is promoted")
 	term.OnlyExplicit(cmd)
 	return cmd
 }
@@ -43,9 +43,9 @@ it has caught up; with --nonvoter it stays without a vote until it is promoted.`
 func newClusterPromoteCommand(a *term.App) *cobra.Command {
 	return changeMember(a, &cobra.Command{
 		Use:   "promote NODE_ID",
-		Short: "Give a nonvoter that has caught up a vote",
-		Long: `Give a nonvoter that has caught up a vote. Nodes that joined get it by themselves; this
-is for those that were demoted, or joined with --nonvoter.`,
+		Short: "Make a nonvoter a voter",
+		Long: `Make a nonvoter that has caught up a voter. Nodes that join become voters by
+themselves. Use this for a node that was demoted or joined with --nonvoter.`,
 		Example: "  claimq cluster promote n4",
 	}, "promote", func(args []string) any { return map[string]string{"node_id": args[0]} }, func(n *wire.Node) string {
 		return fmt.Sprintf("%s is a %s", term.Printable(n.NodeID), term.Printable(n.Suffrage))
@@ -55,10 +55,11 @@ is for those that were demoted, or joined with --nonvoter.`,
 func newClusterDemoteCommand(a *term.App) *cobra.Command {
 	return changeMember(a, &cobra.Command{
 		Use:   "demote NODE_ID",
-		Short: "Take a member's vote away",
-		Long: `Take a member's vote away: it goes on to get every entry and to serve, but no write
-waits for it, and it cannot lead. It stays so until it is promoted. A leader hands
-over first. What would leave too few healthy voters is refused.`,
+		Short: "Make a voter a nonvoter",
+		Long: `Make a voter a nonvoter until it is promoted again. It still receives every entry and
+serves requests, but writes do not wait for it and it cannot lead. If it is the
+leader, it first hands over the leadership. The cluster refuses if too few healthy
+voters would remain.`,
 		Example: "  claimq cluster demote n4",
 	}, "demote", func(args []string) any { return map[string]string{"node_id": args[0]} }, func(n *wire.Node) string {
 		return fmt.Sprintf("%s is a %s, until it is promoted", term.Printable(n.NodeID), term.Printable(n.Suffrage))
@@ -75,9 +76,10 @@ func changeMember(a *term.App, cmd *cobra.Command, verb string, body func(args [
 
 func newClusterTransferCommand(a *term.App) *cobra.Command {
 	return session.Command(a, &cobra.Command{
-		Use:     "transfer [NODE_ID]",
-		Short:   "Hand the leadership over",
-		Long:    `Hand the leadership over to the voter NODE_ID, or to the one that has the most of the log.`,
+		Use:   "transfer [NODE_ID]",
+		Short: "Move the leadership to another node",
+		Long: `Move the leadership to the voter NODE_ID or, without it, to the voter that has most
+of the log.`,
 		Example: "  claimq cluster transfer\n  claimq cluster transfer n2",
 	}, func(args []string) (session.Request, error) {
 		body := map[string]string{}
@@ -96,9 +98,9 @@ func newClusterHashCommand(a *term.App) *cobra.Command {
 	return session.Acts(a, &cobra.Command{
 		Use:   "hash",
 		Short: "Compare the nodes' states",
-		Long: `Compare the nodes' states by a hash of each, all at one index of the log. The cluster
-does so by itself every minute, and a node that differs stops. Exit code 1: states
-differ.`,
+		Long: `Compare a hash of each node's state, all at the same index of the log. The cluster
+also does this every minute, and a node whose state differs stops. Exit code 1: the
+states differ.`,
 		Example: "  claimq cluster hash",
 	}, func(cmd *cobra.Command, _ []string) (session.Act, error) {
 		return func(s session.Talk) error {

@@ -21,18 +21,19 @@ func newClusterRecoverCommand(a *term.App) *cobra.Command {
 	var o term.OutputFlag
 	cmd := &cobra.Command{
 		Use:   "recover --data-dir DIR",
-		Short: "Make one node a cluster again when most are lost for good",
-		Long: `Make the node of a data folder the only member of a new cluster, with the tasks that
-it has. This is the last resort, for a cluster that has lost most of its voters for
-good: if enough of them can be brought back, bring them back instead.
+		Short: "Make a cluster of one node after most were lost",
+		Long: `Make the node of a data folder the only member of a new cluster with the tasks it
+has. This is the last resort after a cluster has lost most of its voters for good. If
+enough of them can be repaired, repair them instead.
 
-All nodes must be stopped. What only the lost nodes had is lost: tasks that were
-submitted, and claims that were completed, in the last moments. Choose the node whose
-log goes furthest: without --yes-i-know-this-may-lose-data the command changes nothing
-and says where the folder's log ends. Never start the other nodes again with their old
-folders. Ids and claim tokens jump, so none is given out twice.
+Stop all nodes first. Data that only the lost nodes had is lost: tasks submitted and
+claims completed in the last moments. Choose the node with the longest log: without
+--yes-i-know-this-may-lose-data the command changes nothing and prints where the
+folder's log ends. Never start the other nodes with their old folders again. Ids and
+claim tokens jump ahead, so that none is issued twice.
 
-Then start the node with its usual flags, and join new nodes with empty folders.`,
+Afterwards start the node with its usual flags, and join new nodes with empty
+folders.`,
 		Example: "  claimq cluster recover --data-dir /var/lib/claimq\n  claimq cluster recover --data-dir /var/lib/claimq --" + recoverConsent,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if dataDir == "" {
@@ -82,7 +83,7 @@ func showRecovery(w io.Writer, r *cluster.Recovery, done bool) error {
 	if len(others) > 0 {
 		left = "the nodes at " + strings.Join(others, ", ")
 	}
-	text := fmt.Sprintf("Node %s becomes the only member of a new cluster, without %s. What they have after log index %d is lost.\n"+
+	text := fmt.Sprintf("Node %s becomes the only member of a new cluster, without %s. Entries after log index %d that only they have are lost.\n"+
 		"Do it only if most of them are lost for good, with all nodes stopped, and never start them again with their old folders.\n",
 		term.Printable(r.NodeID), left, r.LastIndex)
 	if done {

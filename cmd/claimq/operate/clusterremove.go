@@ -10,13 +10,14 @@ import (
 func newClusterRemoveCommand(a *term.App) *cobra.Command {
 	return session.Command(a, &cobra.Command{
 		Use:   "remove NODE_ID",
-		Short: "Take a member out of the cluster",
-		Long: `Take a member out of the cluster, alive or dead.
+		Short: "Remove a member from the cluster",
+		Long: `Remove a member from the cluster, whether it is running or not.
 
-Use it before a dead node is replaced: the new node starts with an empty folder
-and --join. A leader hands over first, and the next one removes it. What would
-leave too few healthy voters is refused. A node that was removed while it runs
-learns it and serves nothing any more: stop it. Its folder is of no more use.`,
+Use this before you replace a dead node; start the new node with an empty folder and
+--join. If the member is the leader, it first hands over the leadership, and the next
+leader removes it. The cluster refuses if too few healthy voters would remain. A
+running node that was removed notices, serves nothing, and ends 10 minutes later with
+exit code 0. Its folder cannot be used again.`,
 		Example: "  claimq cluster remove n3",
 	}, func(args []string) (session.Request, error) {
 		r, err := session.Post("/api/cluster/remove", map[string]string{"node_id": args[0]}, seeStatus)

@@ -16,9 +16,9 @@ import (
 
 // NewClusterCommand returns the command `claimq cluster`.
 func NewClusterCommand(a *term.App) *cobra.Command {
-	return term.Lead(&cobra.Command{
+	return term.Group(&cobra.Command{
 		Use:     "cluster",
-		Short:   "Look after the cluster",
+		Short:   "Show and change the members of the cluster",
 		Example: "  claimq cluster status\n  claimq cluster remove n3",
 	},
 		newClusterStatusCommand(a),
@@ -38,10 +38,11 @@ func newClusterStatusCommand(a *term.App) *cobra.Command {
 	return session.Look(a, &cobra.Command{
 		Use:   "status",
 		Short: "Show the nodes, who leads, and what needs attention",
-		Long: `Show the nodes, which one leads, and in words what needs attention: as the leader sees
-it, or without a leader the node that answers. Exit code 0: a node answered, whatever it says.`,
+		Long: `Show the nodes, which one leads, and what needs attention, as the leader sees it. If
+there is no leader, the node that answers says what it knows. Exit code 0 means that
+a node answered, not that the cluster is healthy.`,
 		Example: "  claimq cluster status\n  claimq cluster status --endpoint http://127.0.0.1:7410 --output json",
-	}, session.At("/api/cluster"), func(answer *wire.Cluster) error { return showCluster(a, answer) })
+	}, session.At("/api/cluster"), func(answer *wire.Cluster) error { return ShowCluster(a, answer) })
 }
 
 // zonesOf returns the versions of the nodes' time zone data, or "" if no node reports one.
@@ -59,7 +60,8 @@ func zonesOf(c *wire.Cluster) string {
 	return "   time zones: " + strings.Join(slices.Compact(versions), ", ")
 }
 
-func showCluster(a *term.App, c *wire.Cluster) error {
+// ShowCluster prints what needs attention, and one row per node.
+func ShowCluster(a *term.App, c *wire.Cluster) error {
 	leader := cmp.Or(term.Printable(c.Leader), "none")
 	d := diagnose(c)
 	text := d.summary + "\n"

@@ -12,11 +12,12 @@ import (
 )
 
 func newClusterTokenCommand(a *term.App) *cobra.Command {
-	return term.Lead(&cobra.Command{
+	return term.Group(&cobra.Command{
 		Use:   "token",
 		Short: "Make, list and revoke join tokens",
-		Long: `Make, list and revoke join tokens. A node that joins needs an operator's call, 'claimq
-cluster join', or a join token, which lets so many nodes in until it expires.`,
+		Long: `Make, list and revoke join tokens. A new node needs either an operator who calls
+'claimq cluster join' or a join token. A token admits a limited number of nodes until
+it expires.`,
 		Example: "  claimq cluster token create --expires 1h > join.token",
 	}, newTokenCreateCommand(a), newTokenListCommand(a), newTokenRevokeCommand(a))
 }
@@ -27,14 +28,14 @@ func newTokenCreateCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Make a join token",
-		Long: `Make a join token of 256 random bits and print it, once. The cluster is told its hash
-alone. Put it into a file on the new node, and start that with --join and
---join-token-file. With --output json it is the secret of what is printed.`,
+		Long: `Make a join token of 256 random bits and print it once. The cluster only stores its
+hash. Put the token into a file on the new node and start that node with --join and
+--join-token-file. With --output json the field secret has the token.`,
 		Example: "  claimq cluster token create --expires 1h > join.token\n  claimq cluster token create --expires 24h --uses 3 > join.token",
 	}
 	session.Acts(a, cmd, func(cmd *cobra.Command, _ []string) (session.Act, error) { return createToken(a, cmd, expires, uses) })
-	cmd.Flags().DurationVar(&expires, "expires", time.Hour, "how long it lets nodes in, 30 days at most")
-	cmd.Flags().IntVar(&uses, "uses", 1, "how many nodes it lets in, 1 to 32")
+	term.DurationVar(cmd.Flags(), &expires, "expires", time.Hour, "how long it admits nodes, at most 30 days")
+	cmd.Flags().IntVar(&uses, "uses", 1, "how many nodes it admits, 1 to 32")
 	term.OnlyExplicit(cmd)
 	return cmd
 }
@@ -85,9 +86,10 @@ func newTokenListCommand(a *term.App) *cobra.Command {
 
 func newTokenRevokeCommand(a *term.App) *cobra.Command {
 	return session.Command(a, &cobra.Command{
-		Use:     "revoke ID",
-		Short:   "Revoke a join token",
-		Long:    `Revoke a join token. Nodes that came by it stay members: 'claimq cluster remove' takes them out.`,
+		Use:   "revoke ID",
+		Short: "Revoke a join token",
+		Long: `Revoke a join token. Nodes that joined with it stay members; 'claimq cluster remove'
+removes them.`,
 		Example: "  claimq cluster token revoke 13657558360c",
 	}, func(args []string) (session.Request, error) {
 		r, err := session.Post("/api/cluster/tokens/revoke", map[string]string{"id": args[0]}, "See with 'claimq cluster token list' whether it was done.")

@@ -16,11 +16,12 @@ func newClusterUpgradeCommand(a *term.App) *cobra.Command {
 	var finalize bool
 	cmd := &cobra.Command{
 		Use:   "upgrade [--finalize]",
-		Short: "Let the cluster use what its new version can do",
-		Long: `Show which feature level each node knows and, with --finalize, raise the cluster's to
-the highest that all know, once all nodes run the new version. Until then it does only
-what the old version knows, and nodes can be taken back to that; there is no way back
-from there. Refused while a node runs an older version, or a voter does not answer.`,
+		Short: "Enable the features of a new version",
+		Long: `Show which feature level each node supports. With --finalize, raise the cluster's
+level to the highest that all nodes support. Do this once all nodes run the new
+version. Until then the cluster only uses features of the old version, so that nodes
+can go back to it; afterwards they cannot. The cluster refuses while a node runs an
+older version or a voter does not answer.`,
 		Example: "  claimq cluster upgrade\n  claimq cluster upgrade --finalize",
 	}
 	session.Command(a, cmd, func([]string) (session.Request, error) {

@@ -13,9 +13,9 @@ import (
 
 // NewConfigCommand returns the command `claimq config`.
 func NewConfigCommand(a *term.App) *cobra.Command {
-	return term.Lead(&cobra.Command{
+	return term.Group(&cobra.Command{
 		Use:     "config",
-		Short:   "Show what a server would be set to",
+		Short:   "Show a server's settings",
 		Example: "  claimq config show --config /etc/claimq/claimq.yaml",
 	}, newConfigShowCommand(a))
 }
@@ -25,12 +25,12 @@ func newConfigShowCommand(a *term.App) *cobra.Command {
 	var o term.OutputFlag
 	cmd := &cobra.Command{
 		Use:   "show",
-		Short: "Show every setting of a server, and where its value is from",
-		Long: `Show every setting that 'claimq server' would have with the same file, variables and
-flags, and where its value is from: a flag, a variable, the file, or the default.
-Secrets are not shown: of an API key the first digits of its hash, of the join key the
-file. It asks no server and starts none. If there are mistakes it lists them all. Exit
-code 2: there are some.`,
+		Short: "Show every setting of a server, and where its value comes from",
+		Long: `Show every setting that 'claimq server' would use with the same file, variables and
+flags, and whether it comes from a flag, a variable, the file or the default. Secrets
+are not shown: for an API key you see the first digits of its hash, for the join key
+the name of its file. The command neither contacts nor starts a server. If there are
+mistakes, it lists them all and exits with 2.`,
 		Example: `  claimq config show --config /etc/claimq/claimq.yaml
   CLAIMQ_MEMORY_LIMIT=4GiB claimq config show --node-id n1 --data-dir d --output json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {

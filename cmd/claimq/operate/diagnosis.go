@@ -61,16 +61,16 @@ func diagnose(c *wire.Cluster) diagnosis {
 	answering := voters - len(silent)
 	switch {
 	case c.Leader == "" && answering < need:
-		d.summary = fmt.Sprintf("NO QUORUM: %s, %d are needed. Nothing can be written or claimed until %s", countOf(answering, voters, "answer"), need, comesBack(silent))
+		d.summary = fmt.Sprintf("NO QUORUM: %s, %d are needed. Nothing can be written or claimed until %s", countOf(answering, voters, "answer"), need, recoveryCondition(silent))
 		d.points = append(d.points, "if they are lost for good, see 'claimq cluster recover --help'")
 	case c.Leader == "":
 		d.summary = "NO LEADER: nothing can be written or claimed. An election takes a second or two: look again"
 	case healthy < voters:
-		d.summary = fmt.Sprintf("%s leads, %s well: %s", term.Printable(c.Leader), countOf(healthy, voters, "are"), spare(healthy-need))
+		d.summary = fmt.Sprintf("%s leads, %s well: %s", term.Printable(c.Leader), countOf(healthy, voters, "are"), toleratedText(healthy-need))
 	case warned > 0 || len(d.points) > 0:
-		d.summary = fmt.Sprintf("%s leads %s; see below what needs attention", term.Printable(c.Leader), bearing(voters, voters-need))
+		d.summary = fmt.Sprintf("%s leads %s; see below what needs attention", term.Printable(c.Leader), voterSummary(voters, voters-need))
 	default:
-		d.summary = fmt.Sprintf("All is well: %s leads %s", term.Printable(c.Leader), bearing(voters, voters-need))
+		d.summary = fmt.Sprintf("All is well: %s leads %s", term.Printable(c.Leader), voterSummary(voters, voters-need))
 	}
 	return d
 }
@@ -78,13 +78,13 @@ func diagnose(c *wire.Cluster) diagnosis {
 // evenVoters says why an even number of voters is bad.
 func evenVoters(voters int) string {
 	if voters == 2 {
-		return "2 voters bear no loss, and each can stop the other: add one"
+		return "2 voters tolerate no failure, and each can stop the other: add one"
 	}
-	return fmt.Sprintf("%d voters bear the loss of no more than %d do: add one, or demote one", voters, voters-1)
+	return fmt.Sprintf("%d voters tolerate no more failures than %d do: add one, or demote one", voters, voters-1)
 }
 
-// bearing says how many voters the cluster has and how many may fail.
-func bearing(voters, spare int) string {
+// voterSummary says how many voters the cluster has and how many may fail.
+func voterSummary(voters, spare int) string {
 	if voters == 1 {
 		return "alone: while it is down nothing can be submitted or claimed, and if its disk is lost all tasks are"
 	}
@@ -101,14 +101,14 @@ func countOf(count, voters int, verb string) string {
 	return fmt.Sprintf("%d of %d voters %s", count, voters, verb)
 }
 
-func spare(count int) string {
+func toleratedText(count int) string {
 	if count <= 0 {
 		return "if one more fails, nothing can be written"
 	}
 	return fmt.Sprintf("%d more may fail", count)
 }
 
-func comesBack(missing []string) string {
+func recoveryCondition(missing []string) string {
 	switch len(missing) {
 	case 0:
 		return "one comes back"

@@ -2,6 +2,6 @@
 // of a node and of its data folder, and top.
 //
 // Most of them ask a node through package session. Those that work on a folder or a file (cluster recover, doctor,
-// snapshot inspect, key generate, config show) ask no node. Where they say so, the node of that folder must be
-// stopped.
+// snapshot inspect, key generate, config show) ask no node. Some of them require that the node of that folder
+// is stopped.
 package operate

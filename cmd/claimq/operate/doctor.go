@@ -22,9 +22,10 @@ func NewDoctorCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor DIR",
 		Short: "Check the data folder of a stopped node",
-		Long: `Check the data folder of a stopped node: which node it belongs to, every entry of the
-log and every snapshot with their checksums, whether the two fit together, and the
-free space. Nothing is changed. Exit code 1: something is wrong; it says what to do.`,
+		Long: `Check the data folder of a stopped node: which node it belongs to, the checksums of
+every log entry and every snapshot, whether log and snapshots fit together, and the
+free space. The command changes nothing. Exit code 1: something is wrong, and the
+output says what to do.`,
 		Example: "  claimq doctor /var/lib/claimq\n  claimq doctor /var/lib/claimq --output json",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 { // --data-dir or its variable names the folder

@@ -32,13 +32,13 @@ func NewHealthCommand(a *term.App) *cobra.Command {
 	var ready bool
 	cmd := &cobra.Command{
 		Use:   "health",
-		Short: "Ask the server on this machine whether it is alive, as containers do",
-		Long: `Ask the server on this machine whether it is alive, or with --ready whether it knows
-a leader and has caught up. It finds the server by the server's own file, variables and
-flags, at health_addr if that is set, shows no key, and does not check the certificate.
-Where the server wants clients to have certificates, and has no health_addr, it looks
-only whether its port takes connections. Exit codes: 0 it is, 1 it is not, or gave no
-answer in 5 s.`,
+		Short: "Check whether the server on this machine is alive, for example in a container",
+		Long: `Check whether the server on this machine is alive or, with --ready, whether it knows
+a leader and has caught up. The command finds the server by the server's own file,
+variables and flags, and uses health_addr if that is set. It sends no key and does
+not verify the certificate. If the server requires client certificates and has no
+health_addr, the command only checks that the port accepts connections. Exit codes: 0
+yes, 1 no, or no answer within 5 s.`,
 		Example: `  claimq health --config /etc/claimq/claimq.yaml
   claimq health --ready --output json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {

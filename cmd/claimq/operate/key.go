@@ -15,7 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/claimq/claimq/api/keyring"
+	"github.com/claimq/claimq/api/door"
 	"github.com/claimq/claimq/cmd/claimq/session"
 	"github.com/claimq/claimq/cmd/claimq/term"
 	"github.com/claimq/claimq/config"
@@ -33,7 +33,7 @@ func newSecret(prefix string) (secret, hash string) {
 
 // NewKeyCommand returns the command `claimq key`.
 func NewKeyCommand(a *term.App) *cobra.Command {
-	return term.Lead(&cobra.Command{
+	return term.Group(&cobra.Command{
 		Use:     "key",
 		Short:   "Make, show and reload API keys",
 		Example: "  claimq key generate --role producer --name shop",
@@ -63,17 +63,17 @@ func newKeyGenerateCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "generate --role ROLE... --name NAME",
 		Short: "Make an API key",
-		Long: `Make an API key of 256 random bits and print it, once, with what to put into the
-servers' configuration: its name, its role and its hash. Nothing is stored, and no
-server is asked.
+		Long: `Make an API key of 256 random bits and print it once, together with the entry for the
+servers' configuration: its name, its role and its hash. The command stores nothing
+and contacts no server.
 
 Roles: reader (GETs), producer (submit, change, cancel, retry, delete, and GETs),
 worker (claim, complete, fail, extend, release, finalization, and GETs), operator
 (everything). A key with several roles may do what any of them may.
 
-A key without a rate in the servers' configuration may make 100 requests a minute, too
-few for a worker or a producer. So the rate of these keys is written out: 0, no limit,
-unless --rate says otherwise.`,
+If the configuration has no rate for a key, the key may make 100 requests a minute.
+That is too few for a worker or a producer, so the entry for these keys has a rate: 0
+(no limit) unless --rate is given.`,
 		Example: `  claimq key generate --role producer --name shop
   claimq key generate --role worker --name mailer --type mail --rate 6000 --output json
   claimq key generate --role reader --name audit --expires-in 2160h`,
@@ -111,8 +111,8 @@ unless --rate says otherwise.`,
 	cmd.Flags().Int64Var(&rate, "rate", 0, "requests a minute at each node, and at once; 0 = no limit (default: of a worker or producer 0, of others the servers' standard 100)")
 	cmd.Flags().StringSliceVar(&k.TaskTypes, "type", nil, "task type that it is for; repeatable (default: all)")
 	cmd.Flags().StringSliceVar(&k.Addresses, "address", nil, "address or prefix, as 10.0.0.0/8, that it may be used from; repeatable (default: all)")
-	cmd.Flags().DurationVar(&expiresIn, "expires-in", 0, "how long from now servers take it, as 2160h (default: for ever)")
-	cmd.Flags().StringVar(&expiresAt, "expires-at", "", "from when on servers refuse it, in RFC 3339, as 2027-01-31T12:00:00Z")
+	term.DurationVar(cmd.Flags(), &expiresIn, "expires-in", 0, "how long servers accept it, as 90d (default: for ever)")
+	cmd.Flags().StringVar(&expiresAt, "expires-at", "", "time from which servers refuse it, in RFC 3339, as 2027-01-31T12:00:00Z")
 	o.Add(cmd)
 	return cmd
 }
@@ -141,12 +141,12 @@ func expiry(given bool, in time.Duration, at string, now time.Time) (string, err
 
 // make makes the key, after it has checked the key's settings.
 func (k *GeneratedKey) make() error {
-	k.Key, k.SHA256 = newSecret(keyring.Prefix)
+	k.Key, k.SHA256 = newSecret(door.KeyPrefix)
 	addresses, err := k.prefixes()
 	if err != nil {
 		return err
 	}
-	err = keyring.Check([]keyring.Key{{
+	err = door.CheckKeys([]door.Key{{
 		Field: "the key", Name: k.Name, Role: k.Role, Roles: k.Roles, SHA256: k.SHA256, RateLimitPerMinute: k.RateLimitPerMinute, TaskTypes: k.TaskTypes,
 		Addresses: addresses,
 	}})
@@ -235,15 +235,15 @@ func newKeyReloadCommand(a *term.App) *cobra.Command {
 	var f session.Flags
 	cmd := &cobra.Command{
 		Use:   "reload",
-		Short: "Have servers read their API keys again",
-		Long: `Have each server that --endpoint names read its API keys again, without a restart.
-Each has its own configuration: name all of them.
+		Short: "Make servers reload their API keys",
+		Long: `Make each server that --endpoint names reload its API keys, without a restart. Name
+all servers, because each has its own configuration.
 
-A server whose configuration has a mistake keeps the keys that it has, and says what
-is wrong. The call needs an operator's key.
+If a server finds a mistake in its configuration, it keeps its present keys and
+reports the mistake. The call needs an operator's key.
 
-To exchange a key without a refusal: add the new key on all nodes, reload, move
-the clients to it, remove the old key on all nodes, reload.`,
+To replace a key while clients keep working: add the new key on all nodes and reload,
+move the clients to it, then remove the old key on all nodes and reload.`,
 		Example: "  claimq key reload --endpoint http://10.0.0.1:7400 --endpoint http://10.0.0.2:7400",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var errs []error

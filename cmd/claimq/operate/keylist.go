@@ -31,13 +31,14 @@ func newKeyListCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "Show the API keys of all nodes, and when each was last used",
-		Long: `Show the API keys that the nodes of the cluster know, what each may do, when it expires,
-and when and from where it was last used, to a second. Every node that 'claimq cluster
-status' shows is asked at its HTTP address; the endpoint is only for finding them. No
-key is shown, and no hash.
+		Long: `Show the API keys that the nodes know: what each may do, when it expires, and when
+(to the second) and from where it was last used. The command asks every node that
+'claimq cluster status' shows, at its HTTP address. It only uses --endpoint to find
+them. It shows no key and no hash.
 
-Nodes note uses in memory, and forget them when they are restarted. A node that cannot
-be asked is named, and the exit code is not 0: uses by way of it are missing then.`,
+Nodes keep uses in memory and forget them at a restart. If a node cannot be asked,
+the command names it and exits with a code other than 0, because uses through that
+node are missing.`,
 		Example: "  claimq key list\n  claimq key list --output json | jq '.keys[] | select(.last_used_at == null).name'",
 	}
 	session.Acts(a, cmd, func(cmd *cobra.Command, _ []string) (session.Act, error) {
@@ -176,7 +177,7 @@ func showKeys(a *term.App, list *ListedKeys, now time.Time) error {
 		if answered == 0 {
 			return nil // the errors say why
 		}
-		return a.Sayf("no API keys: whoever reaches the nodes may do everything")
+		return a.Sayf("no API keys: anyone who reaches the nodes may do everything")
 	}
 	rows := [][]string{{"NAME", "ROLES", "TYPES", "RATE", "EXPIRES (UTC)", "ADDRESSES", "LAST USED (UTC)", "FROM", "NODES"}}
 	unused := false

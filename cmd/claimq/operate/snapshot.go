@@ -11,9 +11,9 @@ import (
 
 // NewSnapshotCommand returns the command `claimq snapshot`.
 func NewSnapshotCommand(a *term.App) *cobra.Command {
-	return term.Lead(&cobra.Command{
+	return term.Group(&cobra.Command{
 		Use:   "snapshot",
-		Short: "Back a cluster up, and restore it",
+		Short: "Back up a cluster, and restore it",
 		Example: `  claimq snapshot save claimq.backup
   claimq snapshot inspect claimq.backup
   claimq snapshot restore claimq.backup`,
@@ -30,10 +30,11 @@ func newSnapshotTakeCommand(a *term.App) *cobra.Command {
 	}
 	cmd := session.Command(a, &cobra.Command{
 		Use:   "take",
-		Short: "Have every node write a snapshot now",
-		Long: `Have every node write a snapshot of its state into its data folder now, and drop
-the log behind it. Nodes do so by themselves when enough log has come together;
-this is for before a restart, which is quicker then. It is no backup: see save.`,
+		Short: "Make every node write a snapshot now",
+		Long: `Make every node write a snapshot of its state into its data folder now and drop the
+log before it. Nodes also do this by themselves once the log is large enough. Use the
+command before a restart, which is then faster. A snapshot is not a backup: use
+'claimq snapshot save' for that.`,
 		Example: "  claimq snapshot take",
 	}, func([]string) (session.Request, error) {
 		// A repeat waits for the same snapshot.

@@ -17,9 +17,10 @@ func newSnapshotInspectCommand(a *term.App) *cobra.Command {
 	var o term.OutputFlag
 	cmd := &cobra.Command{
 		Use:   "inspect FILE",
-		Short: "Verify a backup, and show what is in it",
-		Long: `Verify a backup and show what is in it, without a server. All of it is read, and
-everything verified that a restore would. Exit code 1: it cannot be restored.`,
+		Short: "Verify a backup, and show its contents",
+		Long: `Verify a backup and show its contents, without a server. The command reads the whole
+file and checks everything that a restore checks. Exit code 1: the backup cannot be
+restored.`,
 		Example: "  claimq snapshot inspect claimq.backup\n  claimq snapshot inspect claimq.backup --output json",
 		RunE: func(_ *cobra.Command, args []string) error {
 			i, err := inspectBackup(args[0])

@@ -21,17 +21,17 @@ func newSnapshotRestoreCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Restore a backup into an empty cluster",
-		Long: `Restore a backup into an empty cluster: one without tasks, schedules and settings of
-types, and that remembers none. Start new nodes with empty folders for it.
+		Long: `Restore a backup into an empty cluster: it has no tasks, schedules or settings of
+types, and remembers no removed ones. Start new nodes with empty folders for it.
 
-The backup is verified first, here and by the server, and whatever is wrong with
-it changes nothing. The ids and claim tokens of the new cluster go on far above
-those of the backup, so that neither is given out twice. The nodes stay those of
-the new cluster; claims go on with what they had left when the backup was saved.
+The command and the server verify the backup first, and a bad backup changes nothing.
+The new cluster continues with ids and claim tokens far above those of the backup, so
+that none is issued twice. It keeps its own nodes. Claims continue with the time they
+had left when the backup was saved.
 
---timeout is how long to look for a node that takes the backup. One that does not
-begin within 15s is passed over. Once a node has all of it, its answer is waited for,
-an hour at most.`,
+--timeout limits the search for a node that accepts the backup. A node that does not
+begin within 15s is skipped. Once a node has received the whole backup, the command
+waits for its answer, for at most an hour.`,
 		Example: "  claimq snapshot restore claimq.backup",
 		RunE:    func(cmd *cobra.Command, args []string) error { return restoreBackup(cmd.Context(), a, &f, args[0]) },
 	}

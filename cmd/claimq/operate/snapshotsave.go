@@ -2,7 +2,6 @@ package operate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,15 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/claimq/claimq/cmd/claimq/backup"
 	"github.com/claimq/claimq/cmd/claimq/session"
 	"github.com/claimq/claimq/cmd/claimq/term"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/bytesize"
 )
-
-// partialPattern follows the name of an unfinished backup. The star stands for the random part that makes the name
-// unique.
-const partialPattern = ".*.partial"
 
 type saveOptions struct {
 	session.Flags
@@ -32,13 +28,14 @@ func newSnapshotSaveCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "save FILE",
 		Short: "Save a backup of the cluster to a file",
-		Long: `Save a backup of the whole state, as of one index of the log, to FILE: every task,
-schedule and setting that was acknowledged before. The cluster goes on meanwhile.
+		Long: `Save a backup of the whole state to FILE, as of one index of the log. It contains
+every task, schedule and setting that was acknowledged before. The cluster keeps
+working meanwhile.
 
-The backup is written to a new file in the same folder, FILE.*.partial, which only
-its owner can read, verified, and only then named FILE, which must not exist.
---stale saves what the node that answers has, without asking the leader: for a
-cluster that has lost its quorum.`,
+The backup is first written to FILE.*.partial in the same folder, which only its
+owner can read. It is verified and then renamed to FILE, which must not exist. With
+--stale, the node that answers saves what it has without asking the leader. Use that
+for a cluster that has lost its quorum.`,
 		Example: `  claimq snapshot save claimq-2026-11-21.backup
   claimq snapshot save --stale --endpoint http://127.0.0.1:7410 last.backup`,
 		RunE: func(cmd *cobra.Command, args []string) error { return saveBackup(cmd.Context(), a, &o, args[0]) },
@@ -67,42 +64,15 @@ func saveBackup(ctx context.Context, a *term.App, o *saveOptions, path string) e
 		return &term.CallError{Err: err, Asked: o.Endpoints}
 	}
 	defer resp.Body.Close()
-	partial, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+partialPattern)
+	name := filepath.Base(path)
+	partial, err := backup.Write(filepath.Dir(path), name, func(w io.Writer) (int64, error) { return io.Copy(w, resp.Body) })
 	if err != nil {
-		return fmt.Errorf("%s cannot be written: %w", path, err)
+		return fmt.Errorf("%s was not saved: %w", path, err)
 	}
-	info, size, err := writeBackup(partial, resp.Body)
-	if err != nil {
-		return errors.Join(fmt.Errorf("%s was not saved: %w", path, err), os.Remove(partial.Name()))
-	}
-	if err := os.Rename(partial.Name(), path); err != nil {
-		return errors.Join(err, os.Remove(partial.Name()))
-	}
-	if err := syncFolder(filepath.Dir(path)); err != nil {
+	if err := partial.Name(name); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	return showSaved(a, &o.Flags, path, size, &info)
-}
-
-// writeBackup writes all of from to the new file f, makes it durable and verifies it. It closes f.
-func writeBackup(f *os.File, from io.Reader) (info fsm.BackupInfo, size int64, err error) {
-	size, err = io.Copy(f, from)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err == nil {
-		info, err = fsm.CheckBackup(f, size)
-	}
-	return info, size, errors.Join(err, f.Close())
-}
-
-// syncFolder makes the names in a folder durable.
-func syncFolder(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
+	return showSaved(a, &o.Flags, path, partial.Size, &partial.Info)
 }
 
 func showSaved(a *term.App, f *session.Flags, path string, size int64, info *fsm.BackupInfo) error {

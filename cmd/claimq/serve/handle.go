@@ -13,31 +13,31 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// handle has a program do a task. What it returns settles the claim.
+// handle gives a task to a program and waits for its answer. The returned error settles the claim.
 func (p *pool) handle(ctx context.Context, job *client.Job[[]byte], timeout time.Duration) error {
 	begun := time.Now()
 	line, id, err := p.lineOf(ctx, job, timeout)
 	if err != nil {
 		return err
 	}
-	h := &handling{key: key{id, job.Token}, taskType: job.Task.TaskType, answer: make(chan *said, 1)}
+	h := &handling{key: key{id, job.Token}, taskType: job.Task.TaskType, answer: make(chan *programMessage, 1)}
 	if err := p.place(ctx, h, line); err != nil {
-		return client.Snooze(0) // whatever it is, it is not the task's fault
+		return client.Snooze(0) // whatever the reason is, it is not the task's fault
 	}
-	reports, endReports := context.WithCancel(ctx)
-	defer endReports()
-	h.begin(reports, job)
+	h.begin(ctx, job)
+	defer h.endReports()
 	select {
 	case a := <-h.answer:
 		return settle(job, a)
 	case <-h.p.over:
-		return p.died(h)
+		return p.programEnded(h)
 	case <-ctx.Done():
 	}
 	return p.cancel(ctx, h, job, timeout-time.Since(begun))
 }
 
-// cancel has the program end a task whose context has ended; left is what there was of its time.
+// cancel tells the program to end a task whose context has ended, and waits up to the rest of the
+// task's time, left.
 func (p *pool) cancel(ctx context.Context, h *handling, job *client.Job[[]byte], left time.Duration) error {
 	cause := context.Cause(ctx)
 	why, grace := "shutdown", child.Grace
@@ -49,20 +49,20 @@ func (p *pool) cancel(ctx context.Context, h *handling, job *client.Job[[]byte],
 	case errors.Is(cause, context.DeadlineExceeded):
 		why = "timeout"
 	}
-	h.p.tell(cancelMessage{kindCancel, h.key.id, h.key.token, why})
+	h.p.send(cancelMessage{kindCancel, h.key.id, h.key.token, why})
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
 	case a := <-h.answer:
 		return settle(job, a)
 	case <-h.p.over:
-		return p.died(h)
+		return p.programEnded(h)
 	case <-timer.C:
 	}
 	h.p.mu.Lock()
 	_, has := h.p.tasks[h.key]
 	h.p.mu.Unlock()
-	if !has { // it has answered just now
+	if !has { // its answer has just arrived
 		return settle(job, <-h.answer)
 	}
 	text := fmt.Sprintf("task %s (%s, attempt %d) went on for %v after it was cancelled (%s)", job.Task.ID, job.Task.TaskType, job.Attempt, grace, why)
@@ -72,10 +72,10 @@ func (p *pool) cancel(ctx context.Context, h *handling, job *client.Job[[]byte],
 	return errors.New(text + ", and its program was killed")
 }
 
-// died is what comes of a task whose program has ended without an answer.
-func (p *pool) died(h *handling) error {
+// programEnded returns the error of a task whose program has ended without answering it.
+func (p *pool) programEnded(h *handling) error {
 	select {
-	case a := <-h.answer: // it was the last that it said
+	case a := <-h.answer: // its last message
 		return errorOf(a)
 	default:
 	}
@@ -83,14 +83,14 @@ func (p *pool) died(h *handling) error {
 	h.p.mu.Lock()
 	err := h.p.failure
 	h.p.mu.Unlock()
-	if errors.As(err, &f) && (f.innocent || f.terminated && child.Stops(p.stopping)) {
+	if errors.As(err, &f) && (f.noTaskAtFault || f.terminated && child.Stops(p.stopping)) {
 		return client.Snooze(0)
 	}
 	return err
 }
 
-// settle hands on what a program answered.
-func settle(job *client.Job[[]byte], a *said) error {
+// settle gives the program's answer to the job.
+func settle(job *client.Job[[]byte], a *programMessage) error {
 	if a.Kind != kindDone {
 		return errorOf(a)
 	}
@@ -106,8 +106,8 @@ func settle(job *client.Job[[]byte], a *said) error {
 	return nil
 }
 
-// errorOf is an answer that is no done as the error of a handler.
-func errorOf(a *said) error {
+// errorOf returns the handler's error for an answer other than done.
+func errorOf(a *programMessage) error {
 	if a.Kind == kindSnooze {
 		return client.Snooze(time.Duration(a.MS) * time.Millisecond)
 	}
@@ -125,7 +125,7 @@ func errorOf(a *said) error {
 	return err
 }
 
-// lineOf is the line by which a program gets a task.
+// lineOf returns the line that gives the task to a program.
 func (p *pool) lineOf(ctx context.Context, job *client.Job[[]byte], timeout time.Duration) (line []byte, id uint64, err error) {
 	t := job.Task
 	if id, err = strconv.ParseUint(t.ID, 10, 64); err != nil {
@@ -133,7 +133,7 @@ func (p *pool) lineOf(ctx context.Context, job *client.Job[[]byte], timeout time
 	}
 	m := taskMessage{
 		Kind: kindTask, ID: id, Token: job.Token, Type: t.TaskType, Attempt: job.Attempt, Labels: t.Labels,
-		Traceparent: t.Traceparent, TimeoutMS: timeout.Milliseconds(), ParentID: json.RawMessage(t.ParentID), Step: t.StepName,
+		Attributes: t.Attributes, Traceparent: t.Traceparent, TimeoutMS: timeout.Milliseconds(), ParentID: json.RawMessage(t.ParentID), Step: t.StepName,
 	}
 	if t.Binary {
 		m.Payload = t.Payload
@@ -145,7 +145,7 @@ func (p *pool) lineOf(ctx context.Context, job *client.Job[[]byte], timeout time
 			return nil, 0, err
 		}
 	}
-	if line, err = lineOf(m); err != nil {
+	if line, err = m.line(); err != nil {
 		return nil, 0, client.Permanent(fmt.Errorf("the task does not fit into a message: %w", err))
 	}
 	return line, id, nil
@@ -154,7 +154,7 @@ func (p *pool) lineOf(ctx context.Context, job *client.Job[[]byte], timeout time
 func (p *pool) dependencies(ctx context.Context, t *client.Task, m *taskMessage) error {
 	steps, err := p.c.Dependencies(ctx, t)
 	if errors.Is(err, client.ErrTaskNotFound) || errors.Is(err, client.ErrForbidden) {
-		return err // the key may not see them, say: it will be so again
+		return err // such as a key that may not read them, which would be the same again
 	}
 	if err != nil {
 		p.log("task %s (%s): given back for %v: %s", t.ID, t.TaskType, roomWait, err)
@@ -176,30 +176,45 @@ func (p *pool) dependencies(ctx context.Context, t *client.Task, m *taskMessage)
 	return nil
 }
 
-// begin lets the program report progress.
+// begin allows the program to report progress, until endReports.
 func (h *handling) begin(ctx context.Context, job *client.Job[[]byte]) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.send = func() {
-		for {
-			h.mu.Lock()
-			progress := h.progress
-			h.progress = nil
-			if progress == nil || ctx.Err() != nil {
-				h.reporting = false
-				h.mu.Unlock()
-				return
-			}
-			h.mu.Unlock()
-			if err := job.Progress(ctx, progress); err != nil && ctx.Err() == nil {
-				h.p.pool.log("task %s: its progress was not kept: %s", job.Task.ID, term.Printable(err.Error()))
-			}
-		}
-	}
+	h.send = func() { h.sendReports(ctx, job) }
 	h.startReport()
 }
 
-// report keeps progress with the task, in place of what waits.
+// endReports ends the report that is being sent, and prevents others.
+func (h *handling) endReports() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.send = nil
+	if h.endReport != nil {
+		h.endReport()
+	}
+}
+
+// sendReports sends progress until none waits.
+func (h *handling) sendReports(ctx context.Context, job *client.Job[[]byte]) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for {
+		h.mu.Lock()
+		progress := h.progress
+		h.progress, h.endReport = nil, cancel
+		if progress == nil || h.send == nil || ctx.Err() != nil {
+			h.endReport, h.reporting = nil, false
+			h.mu.Unlock()
+			return
+		}
+		h.mu.Unlock()
+		if err := job.Progress(ctx, progress); err != nil && ctx.Err() == nil {
+			h.p.pool.log("task %s: its progress was not kept: %s", job.Task.ID, term.Printable(err.Error()))
+		}
+	}
+}
+
+// report stores progress with the task. It replaces progress that was not sent yet.
 func (h *handling) report(progress json.RawMessage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -207,7 +222,7 @@ func (h *handling) report(progress json.RawMessage) {
 	h.startReport()
 }
 
-// startReport sends what waits, if nothing is under way. The caller holds the lock.
+// startReport sends the waiting progress, unless a report is being sent. The caller holds the lock.
 func (h *handling) startReport() {
 	if h.progress != nil && h.send != nil && !h.reporting {
 		h.reporting = true

@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// listen opens the socket to which programs connect.
+// listen opens the socket for programs that are started elsewhere.
 func (p *pool) listen() (net.Listener, error) {
-	// One that was killed leaves its socket behind.
+	// A process that was killed leaves its socket behind.
 	if conn, err := net.Dial("unix", p.o.Listen); err == nil {
 		_ = conn.Close()
 		return nil, fmt.Errorf("listen at %s: another process does", p.o.Listen)
@@ -25,7 +25,7 @@ func (p *pool) listen() (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Programs of the same user alone.
+	// Only programs of the same user may connect.
 	if err := os.Chmod(p.o.Listen, 0o600); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
@@ -33,7 +33,7 @@ func (p *pool) listen() (net.Listener, error) {
 	return l, nil
 }
 
-// accept takes programs that connect, up to as many as there may be, until ctx ends.
+// accept takes connecting programs, up to their bound, until ctx ends.
 func (p *pool) accept(ctx context.Context, l net.Listener) {
 	end := context.AfterFunc(ctx, func() { l.Close() }) //nolint:errcheck // accept hears of it
 	defer end()

@@ -7,10 +7,10 @@ import (
 	"strconv"
 )
 
-// MemoryKnown says that the memory of processes can be told.
+// MemoryKnown says whether the memory of processes can be measured.
 const MemoryKnown = true
 
-// memoryOf returns the resident memory of a process, 0 if it is not known.
+// memoryOf returns the resident memory of a process, 0 if unknown.
 func memoryOf(pid int) int64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	fields := bytes.Fields(text)

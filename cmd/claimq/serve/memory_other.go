@@ -2,8 +2,8 @@
 
 package serve
 
-// MemoryKnown says that the memory of processes can be told.
+// MemoryKnown says whether the memory of processes can be measured.
 const MemoryKnown = false
 
-// memoryOf returns the resident memory of a process, 0 if it is not known.
+// memoryOf returns the resident memory of a process, 0 if unknown.
 func memoryOf(int) int64 { return 0 }

@@ -6,37 +6,39 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"unicode/utf8"
 
 	"github.com/claimq/claimq/client"
 )
 
 const (
-	// protocol is the version that is spoken.
+	// protocol is the version of the protocol.
 	protocol = 1
-	// lineBytesMax bounds a line in both directions: a complete of the API is as long at most. A
-	// cluster that takes less has programs say less.
+	// lineBytesMax bounds a line in both directions. It is also the API's bound on a complete. If
+	// the cluster's bound is lower, it holds for what programs send.
 	lineBytesMax = 8 << 20
-	// dependenciesMax bounds the results of dependencies that are handed over.
+	// dependenciesMax bounds the results of dependencies in a task's message.
 	dependenciesMax = 4 << 20
-	// What a cluster takes at most, of results, errors and follow-ups: it may take less.
+	// The largest bounds a cluster can have for results, errors and follow-ups. Its own may be
+	// lower.
 	valueBytesMax = 1 << 20
 	errorBytesMax = 16 << 10
 	submitMax     = 1_000
-	// progressBytesMax is what every cluster takes of progress.
+	// progressBytesMax is the bound of every cluster.
 	progressBytesMax = 4 << 10
 	// Bounds of a hello.
 	typesMax       = 1_000
 	concurrencyMax = 1_000
 	clientBytesMax = 128
-	// timeoutMaxMS is what a program may ask for, a year.
+	// timeoutMaxMS is one year, the longest timeout a program may ask for.
 	timeoutMaxMS = 365 * 24 * 3_600_000
-	// shownMax is how much of a line an error shows.
+	// shownMax bounds how much of a line an error quotes.
 	shownMax = 200
 )
 
-// said is a line of a program; which fields are there goes by its kind.
-type said struct {
+// programMessage is a line from a program. Its kind says which fields it may have.
+type programMessage struct {
 	Kind string `json:"kind"`
 
 	Protocol    int          `json:"protocol"`
@@ -56,10 +58,10 @@ type said struct {
 	Progress      json.RawMessage `json:"progress"`
 }
 
-// servedType is a task type of a program.
+// servedType is a task type that a program handles.
 type servedType struct {
 	Type        string `json:"type"`
-	Concurrency int    `json:"concurrency"` // 0: as many as of all
+	Concurrency int    `json:"concurrency"` // 0: up to the program's concurrency
 	TimeoutMS   int64  `json:"timeout_ms"`  // 0: --timeout
 }
 
@@ -91,7 +93,8 @@ type limits struct {
 	Submit        int `json:"submit"`
 }
 
-// limitsOf are what a program may say where the cluster takes what it says; nil: it does not say.
+// limitsOf returns the bounds for what programs send, from the cluster's; nil if the cluster does
+// not tell them.
 func limitsOf(of *client.Limits) limits {
 	l := limits{lineBytesMax, valueBytesMax, errorBytesMax, progressBytesMax, submitMax}
 	if of != nil {
@@ -110,6 +113,7 @@ type taskMessage struct {
 	Params              json.RawMessage   `json:"params,omitempty"`
 	Payload             []byte            `json:"payload,omitempty"`
 	Labels              map[string]string `json:"labels,omitempty"`
+	Attributes          json.RawMessage   `json:"attributes,omitempty"`
 	Traceparent         string            `json:"traceparent,omitempty"`
 	TimeoutMS           int64             `json:"timeout_ms"`
 	ParentID            json.RawMessage   `json:"parent_id,omitempty"`
@@ -118,7 +122,7 @@ type taskMessage struct {
 	DependenciesLeftOut bool              `json:"dependencies_left_out,omitempty"`
 }
 
-// value is a result as it is handed over.
+// value is the result of a dependency.
 type value struct {
 	Result        json.RawMessage `json:"result,omitempty"`
 	ResultPayload []byte          `json:"result_payload,omitempty"`
@@ -135,7 +139,31 @@ type stopMessage struct {
 	Kind string `json:"kind"`
 }
 
-// lineOf is a message as a line.
+// isPlain reports whether the task has what most tasks have, and nothing else.
+func (m *taskMessage) isPlain() bool {
+	return m.Payload == nil && m.Labels == nil && m.Attributes == nil && m.Traceparent == "" && m.ParentID == nil && m.Step == "" &&
+		m.Dependencies == nil && !m.DependenciesLeftOut && typePattern.MatchString(m.Type) &&
+		json.Valid(m.Params) && !bytes.ContainsAny(m.Params, "\r\n")
+}
+
+// line returns the task as a line. encoding/json would take longer for a plain one than all else that is done to give
+// it to a program.
+func (m *taskMessage) line() ([]byte, error) {
+	if !m.isPlain() {
+		return lineOf(m)
+	}
+	const fields = `{"kind":"task","id":,"token":,"type":"","attempt":,"params":,"timeout_ms":}` + "\n"
+	b := make([]byte, 0, len(fields)+len(m.Type)+len(m.Params)+4*len("9223372036854775807"))
+	b = strconv.AppendUint(append(b, `{"kind":"task","id":`...), m.ID, 10)
+	b = strconv.AppendInt(append(b, `,"token":`...), m.Token, 10)
+	b = append(append(b, `,"type":"`...), m.Type...)
+	b = strconv.AppendInt(append(b, `","attempt":`...), int64(m.Attempt), 10)
+	b = append(append(b, `,"params":`...), m.Params...)
+	b = strconv.AppendInt(append(b, `,"timeout_ms":`...), m.TimeoutMS, 10)
+	return append(b, '}', '\n'), nil
+}
+
+// lineOf encodes a message as a line.
 func lineOf(message any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -144,11 +172,49 @@ func lineOf(message any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// read reads a line of a program.
-func read(line []byte) (*said, error) {
-	var s said
+// readDone reads a done without follow-ups as the clients write it, because each task is answered by one. ok is false
+// for any other line.
+func readDone(line []byte) (m *programMessage, ok bool) {
+	rest, ok := bytes.CutPrefix(line, []byte(`{"kind":"done","id":`))
+	if !ok {
+		return nil, false
+	}
+	id, rest := digits(rest)
+	if rest, ok = bytes.CutPrefix(rest, []byte(`,"token":`)); !ok {
+		return nil, false
+	}
+	token, rest := digits(rest)
+	if rest, ok = bytes.CutSuffix(rest, []byte("}")); !ok || id == 0 || token == 0 {
+		return nil, false
+	}
+	m = &programMessage{Kind: kindDone, ID: uint64(id), Token: token}
+	if len(rest) == 0 {
+		return m, true
+	}
+	if rest, ok = bytes.CutPrefix(rest, []byte(`,"result":`)); !ok || !json.Valid(rest) {
+		return nil, false
+	}
+	m.Result = bytes.Clone(bytes.TrimSpace(rest))
+	return m, true
+}
+
+// digits reads the number at the beginning of b. It stops at 0 before others, and where the number is larger than any
+// id or token.
+func digits(b []byte) (n int64, rest []byte) {
+	for len(b) > 0 && b[0] >= '0' && b[0] <= '9' && n < 1<<53 && (n > 0 || b[0] > '0') {
+		n, b = n*10+int64(b[0]-'0'), b[1:]
+	}
+	return n, b
+}
+
+// read decodes a line from a program.
+func read(line []byte) (*programMessage, error) {
+	var s programMessage
 	if !utf8.Valid(line) {
 		return nil, errors.New("it is not UTF-8")
+	}
+	if done, ok := readDone(line); ok {
+		return done, nil
 	}
 	if err := json.Unmarshal(line, &s); err != nil {
 		return nil, fmt.Errorf("it is no message: %w", err)
@@ -194,7 +260,7 @@ func read(line []byte) (*said, error) {
 
 var typePattern = regexp.MustCompile(`^[A-Za-z0-9_.:-]{1,128}$`)
 
-func (s *said) checkHello() error {
+func (s *programMessage) checkHello() error {
 	switch {
 	case s.Protocol != protocol:
 		return fmt.Errorf("protocol is %d: this claimq speaks %d", s.Protocol, protocol)
@@ -222,5 +288,5 @@ func (s *said) checkHello() error {
 	return nil
 }
 
-// shown is the beginning of a line, for an error.
+// shown quotes the beginning of a line for an error.
 func shown(line []byte) string { return fmt.Sprintf("%.*q", shownMax, line) }

@@ -109,13 +109,37 @@ func (g *stage) connect(concurrency int, types string) *speaker {
 	return s
 }
 
+// A hello need not name its client. The log says so then.
+func TestPool_client(t *testing.T) {
+	t.Parallel()
+	const of = `{"kind":"hello","protocol":1,"types":[{"type":"job"}],"concurrency":1`
+	for rest, want := range map[string]string{
+		`,"client":"mine, version 3"}`: "in each of 1: mine, version 3\n", `}`: "in each of 1: a program whose hello does not name its client\n",
+		`,"client":""}`: "in each of 1: a program whose hello does not name its client\n", `,"client":" "}`: "in each of 1: a program whose hello does not name its client\n",
+		`,"client":"` + strings.Repeat("x", clientBytesMax+1) + `"}`: "it broke the protocol: client has more than 128 bytes: ",
+		`,"client":7}`: "it broke the protocol: it is no message: ",
+	} {
+		onStage(t, Options{}, nil, func(g *stage) {
+			ours, theirs := net.Pipe()
+			g.pipes.conns <- theirs
+			s := newSpeaker(ours)
+			s.say(of + rest)
+			g.next(s)
+			synctest.Wait()
+			if out := g.out.String(); !strings.Contains(out, want) {
+				g.t.Errorf("after %.40s it says\n%s", rest, out)
+			}
+		})
+	}
+}
+
 // heard is any message to a program.
 type heard struct {
 	taskMessage
 	Why string `json:"why"`
 }
 
-// next is what the program is told next; its kind is "" if the connection has ended.
+// next returns the program's next message; its kind is "" if the connection has ended.
 func (g *stage) next(s *speaker) (m heard) {
 	g.t.Helper()
 	if !s.lines.Scan() {
@@ -246,8 +270,8 @@ func TestPool_longestLine(t *testing.T) {
 	}
 }
 
-// What a program says beyond the other limits of its hello is cut or fails the task, as the hello
-// says, and its next answer counts.
+// Messages beyond the other limits of the hello are cut or fail the task, as the hello says,
+// and the program's next answer counts.
 func TestPool_beyondLimits(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, nil, func(g *stage) {
@@ -383,7 +407,7 @@ func TestKeep(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		begun, last := 0, time.Now()
 		var pauses []time.Duration
-		keep(ctx, func() bool {
+		keepRunning(ctx, func() bool {
 			if begun++; begun > 1 {
 				pauses = append(pauses, time.Since(last))
 			}
@@ -394,7 +418,7 @@ func TestKeep(t *testing.T) {
 			return begun == 11
 		})
 		ms := time.Millisecond
-		want := []time.Duration{200 * ms, 400 * ms, 800 * ms, 1600 * ms, 3200 * ms, 6400 * ms, 12800 * ms, 25600 * ms, againMax, againMax, 0, 200 * ms, 400 * ms}
+		want := []time.Duration{200 * ms, 400 * ms, 800 * ms, 1600 * ms, 3200 * ms, 6400 * ms, 12800 * ms, 25600 * ms, restartMax, restartMax, 0, 200 * ms, 400 * ms}
 		if !slices.Equal(pauses, want) {
 			t.Errorf("the pauses are %v, want %v", pauses, want)
 		}

@@ -1,49 +1,47 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/cmd/claimq/child"
+	"github.com/claimq/claimq/cmd/claimq/session"
 	"github.com/claimq/claimq/cmd/claimq/term"
 	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/internal/reap"
 )
 
 const (
-	// greetingMax is how long a program has to say hello: it may have much to load.
+	// greetingMax is the time a program has for its hello. It is long because a program may load much first.
 	greetingMax = time.Minute
-	// The pause before a program is begun again that ended before it had taken a task:
-	// doubled for each in a row.
-	againMin = 200 * time.Millisecond
-	againMax = 30 * time.Second
-	// roomWait is how long a claimed task waits for a program that has room, before it is given
-	// back: the one that it was claimed for may have ended.
+	// The pause before a program that ended without taking a task is started again, doubled each time in a row.
+	restartMin = 200 * time.Millisecond
+	restartMax = 30 * time.Second
+	// roomWait limits how long a claimed task waits for a program with room, because the one it was claimed for may have
+	// ended. The task is given back after that.
 	roomWait = time.Second
-	// limitsWait is after how long without an answer the user hears of it: the endpoint may be wrong.
-	limitsWait = 5 * time.Second
-	// limitsPause is how long it is waited before the cluster is asked again.
-	limitsPause = time.Second
-	// unaskedLook is how often it is told at most that answers were dropped.
-	unaskedLook = time.Second
+	// limitsRetry is the pause before the cluster is asked again.
+	limitsRetry = time.Second
+	// droppedLogMin is the shortest time between two log lines about dropped answers.
+	droppedLogMin = time.Second
 )
 
-// Options are those of `claimq work --serve`.
+// Options are the options of `claimq work --serve`.
 type Options struct {
 	Processes        int
-	TasksPerProcess  int   // 0: no bound
-	MemoryPerProcess int64 // bytes; 0: no bound
+	TasksPerProcess  int   // 0: unlimited
+	MemoryPerProcess int64 // in bytes; 0: unlimited
 	Timeout          time.Duration
-	// Listen is the path of the socket to which programs connect that are started by hand; "": the pool starts
-	// them.
+	// Listen is the path of a socket for programs that are started elsewhere. If it is empty, the pool starts them.
 	Listen string
 
 	Path    string // of the executable
@@ -52,42 +50,47 @@ type Options struct {
 	Stdout  io.Writer // of the programs
 	Out     *child.Output
 
-	// Worker is how the worker is made; its Concurrency is that of the programs.
+	// Worker configures the worker. Its Concurrency is replaced by the programs'.
 	Worker client.WorkerConfig
-	// ID is the worker's, which the programs are told.
+	// ID is the worker's id. Programs receive it.
 	ID string
-	// Counts counts what happens to the programs.
+	// Counts is updated during Run.
 	Counts *Counts
+
+	// closedMax is the time in which a process must end once it has closed its socket; 0: child.PipeGrace.
+	closedMax time.Duration
 }
 
-// Counts are of the programs of a Run. They may be read at any time.
+// Counts counts the programs of a Run. It may be read at any time.
 type Counts struct {
 	Connected      atomic.Int64 // programs now
 	Started        atomic.Int64 // processes, or programs that connected
-	Died           atomic.Int64 // programs that ended unasked, or were ended for a fault or a task
-	LinesRefused   atomic.Int64 // that broke the protocol
-	AnswersDropped atomic.Int64 // about tasks that the program did not have
+	Died           atomic.Int64 // programs that ended by themselves, or were ended for a fault or for a task
+	LinesRefused   atomic.Int64 // lines that broke the protocol
+	AnswersDropped atomic.Int64 // answers to tasks that the program did not have
 }
 
-// pool has the programs.
+// pool keeps the programs and gives them tasks.
 type pool struct {
 	o           Options
 	c           *client.Client
 	children    *reap.Children
-	stopping    <-chan struct{} // closed when no more tasks are to be claimed
+	stopping    <-chan struct{} // closed when no more tasks should be claimed
 	greetingMax time.Duration
 
-	first chan *said // has the hello of the first program
+	first chan *programMessage // receives the hello of the first program
 
-	known  chan struct{} // closed when limits are
-	limits limits        // what programs may say
+	known  chan struct{} // closed when limits is set
+	limits limits        // bounds for what programs send
 
-	mu       sync.Mutex // guards what follows
+	waiting atomic.Int64 // tasks that wait for room
+
+	mu       sync.Mutex // guards the fields below
 	programs []*program
-	hello    *said // of the first
+	hello    *programMessage // of the first program
 	worker   *client.Worker
-	news     chan struct{} // closed, and replaced, when a place may have become free
-	dropped  int           // answers, since toldAt
+	news     chan struct{} // closed, and replaced, when there may be room
+	dropped  int           // dropped answers since toldAt
 	toldAt   time.Time
 }
 
@@ -95,8 +98,11 @@ func (p *pool) log(format string, args ...any) {
 	fmt.Fprintln(p.o.Out, term.Printable(fmt.Sprintf(format, args...)))
 }
 
-// changed tells those who wait for a place.
-func (p *pool) changed() {
+// freed wakes the tasks that wait for room, because a program has one task less.
+func (p *pool) freed() {
+	if p.waiting.Load() == 0 {
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.changedLocked()
@@ -107,33 +113,27 @@ func (p *pool) changedLocked() {
 	p.news = make(chan struct{})
 }
 
-// askLimits asks the cluster what it takes, until it answers or ctx ends: before that no program
-// works, as nothing could be claimed. One that refuses to say is taken to have the limits of a
-// new one.
+// askLimits asks the cluster for its limits until it answers or ctx ends. No program works before, because nothing
+// could be claimed either. If the cluster refuses, the defaults of a new cluster are used.
 func (p *pool) askLimits(ctx context.Context) {
 	defer close(p.known)
-	late := time.AfterFunc(limitsWait, func() {
-		p.log("the cluster has not answered for %v, and is asked on: is it up, and is --endpoint or CLAIMQ_ENDPOINTS right?", limitsWait)
-	})
-	defer late.Stop()
 	for {
 		d, err := p.c.Defaults(ctx)
-		refusal := (*client.Error)(nil)
 		switch {
 		case err == nil:
 			p.limits = limitsOf(d.Limits)
 			return
-		case ctx.Err() != nil, errors.As(err, &refusal) && refusal.Code != "" && refusal.Status < http.StatusInternalServerError && refusal.Status != http.StatusTooManyRequests:
+		case ctx.Err() != nil, session.Answered(err):
 			p.limits = limitsOf(nil)
 			return
 		}
 		p.log("asking the cluster for its limits: %v", err)
-		pause.For(ctx, limitsPause)
+		pause.For(ctx, limitsRetry)
 	}
 }
 
-// greeted takes the hello of a program.
-func (p *pool) greeted(of *program, s *said) error {
+// greeted processes the hello of a program.
+func (p *pool) greeted(of *program, s *programMessage) error {
 	<-p.known
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -146,7 +146,7 @@ func (p *pool) greeted(of *program, s *said) error {
 		return errors.New("it is being stopped")
 	}
 	of.hello = s
-	of.tell(helloMessage{
+	of.send(helloMessage{
 		Kind: kindHello, Protocol: protocol, WorkerID: p.o.ID, GraceMS: child.Grace.Milliseconds(),
 		Limits: p.limits,
 	})
@@ -160,7 +160,7 @@ func (p *pool) greeted(of *program, s *said) error {
 	return nil
 }
 
-// resize has the worker claim as many tasks as the programs take.
+// resize sets the worker's concurrency to what the programs can take.
 func (p *pool) resize() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,7 +174,7 @@ func (p *pool) resizeLocked() {
 	}
 }
 
-// liveLocked is how many programs take tasks.
+// liveLocked returns the number of programs that take tasks.
 func (p *pool) liveLocked() int {
 	n := 0
 	for _, of := range p.programs {
@@ -187,15 +187,15 @@ func (p *pool) liveLocked() int {
 	return n
 }
 
-// unasked notes an answer about a task that the program does not have.
-func (p *pool) unasked(of *program, s *said) {
-	if s.Kind == kindProgress { // it may have been on the way when the task was cancelled
+// dropAnswer counts an answer to a task that the program does not have.
+func (p *pool) dropAnswer(of *program, s *programMessage) {
+	if s.Kind == kindProgress { // it may have been sent before the cancel arrived
 		return
 	}
 	p.mu.Lock()
 	p.o.Counts.AnswersDropped.Add(1)
 	p.dropped++
-	tell := time.Since(p.toldAt) >= unaskedLook
+	tell := time.Since(p.toldAt) >= droppedLogMin
 	n := p.dropped
 	if tell {
 		p.dropped, p.toldAt = 0, time.Now()
@@ -206,35 +206,24 @@ func (p *pool) unasked(of *program, s *said) {
 	}
 }
 
-// errNoProgram is returned when there is none for a task.
+// errNoProgram is returned if no program has room for a task.
 var errNoProgram = errors.New("no program has room")
 
-// place hands a task to the program that has fewest, once one has room.
+// place gives a task to the program with the fewest tasks that has room, and waits for one if necessary.
 func (p *pool) place(ctx context.Context, h *handling, line []byte) error {
+	if _, ok := p.offer(h, line); ok {
+		return nil
+	}
+	// From here on freed closes news. The loop looks again first, because room may have become free before.
+	p.waiting.Add(1)
+	defer p.waiting.Add(-1)
 	timer := time.NewTimer(roomWait)
 	defer timer.Stop()
 	for {
-		p.mu.Lock()
-		var best *program
-		fewest := 0
-		for _, of := range p.programs {
-			if has, ok := of.room(h.taskType); ok && (best == nil || has < fewest) {
-				best, fewest = of, has
-			}
+		news, ok := p.offer(h, line)
+		if ok {
+			return nil
 		}
-		if best != nil {
-			h.p = best
-			if best.take(h, line) {
-				last := best.isStopping()
-				p.mu.Unlock()
-				if last {
-					p.resize()
-				}
-				return nil
-			}
-		}
-		news := p.news
-		p.mu.Unlock()
 		select {
 		case <-news:
 		case <-p.stopping:
@@ -247,13 +236,40 @@ func (p *pool) place(ctx context.Context, h *handling, line []byte) error {
 	}
 }
 
+// offer gives a task to the program with the fewest tasks that has room. If none has, it returns a channel that is
+// closed when there may be room.
+func (p *pool) offer(h *handling, line []byte) (news <-chan struct{}, ok bool) {
+	p.mu.Lock()
+	var best *program
+	fewest := 0
+	for _, of := range p.programs {
+		if has, ok := of.room(h.taskType); ok && (best == nil || has < fewest) {
+			best, fewest = of, has
+		}
+	}
+	if best != nil {
+		h.p = best
+		if best.take(h, line) {
+			last := best.isStopping()
+			p.mu.Unlock()
+			if last {
+				p.resize()
+			}
+			return nil, true
+		}
+	}
+	news = p.news
+	p.mu.Unlock()
+	return news, false
+}
+
 func (p *program) isStopping() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.stopping
 }
 
-// add takes a program in.
+// add adds a program.
 func (p *pool) add(of *program) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -262,7 +278,7 @@ func (p *pool) add(of *program) {
 	p.o.Counts.Connected.Add(1)
 }
 
-// remove takes a program out that has ended.
+// remove removes a program that has ended.
 func (p *pool) remove(of *program) {
 	p.mu.Lock()
 	p.programs = slices.DeleteFunc(p.programs, func(other *program) bool { return other == of })
@@ -271,7 +287,7 @@ func (p *pool) remove(of *program) {
 	p.resize()
 }
 
-// stop has all programs finish what they have.
+// stop asks all programs to finish their tasks and end.
 func (p *pool) stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -280,7 +296,7 @@ func (p *pool) stop() {
 	}
 }
 
-// kill ends all programs.
+// kill ends all programs at once.
 func (p *pool) kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -289,22 +305,22 @@ func (p *pool) kill() {
 	}
 }
 
-// keep has one process run after the other until ctx ends. run runs one, and returns false if it
-// was of no use: the next is begun after a pause.
-func keep(ctx context.Context, run func() (ok bool)) {
-	wait := againMin
+// keepRunning runs one process after another until ctx ends. If run returns false, the process was of no use, and the
+// next one starts after a pause.
+func keepRunning(ctx context.Context, run func() (ok bool)) {
+	wait := restartMin
 	for ctx.Err() == nil {
 		if run() {
-			wait = againMin
+			wait = restartMin
 			continue
 		}
 		pause.For(ctx, wait)
-		wait = min(2*wait, againMax)
+		wait = min(2*wait, restartMax)
 	}
 }
 
-// Run serves until ctx ends, and then stops. began is called with the worker when there is one, at
-// the first program's hello.
+// Run serves until ctx ends, and then stops in order. It calls began with the worker once the first program has said
+// hello and the worker exists.
 func Run(ctx context.Context, c *client.Client, o Options, began func(*client.Worker)) (*client.Worker, error) {
 	p := newPool(ctx, c, o)
 	if o.Listen != "" {
@@ -320,7 +336,7 @@ func Run(ctx context.Context, c *client.Client, o Options, began func(*client.Wo
 	keepers := make([]func(), o.Processes)
 	for i := range keepers {
 		keepers[i] = func() {
-			keep(ctx, func() bool {
+			keepRunning(ctx, func() bool {
 				ok, err := p.process(ctx, i+1)
 				if err != nil {
 					p.log("process %d: %v", i+1, err)
@@ -332,12 +348,12 @@ func Run(ctx context.Context, c *client.Client, o Options, began func(*client.Wo
 	return p.run(ctx, began, keepers...)
 }
 
-// newPool returns a pool without programs, which gets no more tasks when ctx has ended.
+// newPool returns a pool without programs. It takes no more tasks once ctx has ended.
 func newPool(ctx context.Context, c *client.Client, o Options) *pool {
-	return &pool{o: o, c: c, children: &reap.Children{}, stopping: ctx.Done(), greetingMax: greetingMax, first: make(chan *said, 1), known: make(chan struct{}), news: make(chan struct{})}
+	return &pool{o: o, c: c, children: &reap.Children{}, stopping: ctx.Done(), greetingMax: greetingMax, first: make(chan *programMessage, 1), known: make(chan struct{}), news: make(chan struct{})}
 }
 
-// run serves by the programs that the keepers bring, which end some time after ctx.
+// run serves with the programs that the functions in keep bring. They end some time after ctx.
 func (p *pool) run(ctx context.Context, began func(*client.Worker), keep ...func()) (*client.Worker, error) {
 	var keepers sync.WaitGroup
 	end := context.AfterFunc(ctx, p.stop)
@@ -352,7 +368,7 @@ func (p *pool) run(ctx context.Context, began func(*client.Worker), keep ...func
 		keepers.Wait()
 		close(ended)
 	}()
-	p.stop() // the worker may have ended for another reason
+	p.stop() // also if the worker has ended for another reason
 	timer := time.NewTimer(child.Grace)
 	defer timer.Stop()
 	select {
@@ -364,13 +380,13 @@ func (p *pool) run(ctx context.Context, began func(*client.Worker), keep ...func
 	return w, err
 }
 
-// work runs a worker for the types of the first program.
+// work runs a worker for the task types of the first program.
 func (p *pool) work(ctx context.Context, began func(*client.Worker)) (*client.Worker, error) {
-	var hello *said
+	var hello *programMessage
 	select {
 	case hello = <-p.first:
 	case <-ctx.Done():
-		return nil, nil //nolint:nilnil // it was stopped before there was one
+		return nil, nil //nolint:nilnil // stopped before a program said hello
 	}
 	cfg := p.o.Worker
 	cfg.ID, cfg.Concurrency = p.o.ID, p.o.Processes*hello.Concurrency
@@ -396,6 +412,7 @@ func (p *pool) work(ctx context.Context, began func(*client.Worker)) (*client.Wo
 	p.resizeLocked()
 	p.mu.Unlock()
 	began(w)
-	p.log("worker %s serves %v, %d at a time in each of %d: %s", w.ID(), names, hello.Concurrency, p.o.Processes, hello.Client)
+	speaks := cmp.Or(strings.TrimSpace(hello.Client), "a program whose hello does not name its client")
+	p.log("worker %s serves %v, %d at a time in each of %d: %s", w.ID(), names, hello.Concurrency, p.o.Processes, speaks)
 	return w, w.Run(ctx)
 }

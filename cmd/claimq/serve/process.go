@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,13 +17,13 @@ import (
 )
 
 const (
-	// programFD is the descriptor of the socket in a program.
+	// programFD is the descriptor of the socket in the program.
 	programFD = 3
-	// memoryLook is how often it is looked how much memory a process has.
-	memoryLook = time.Second
+	// memoryInterval is the time between two checks of a process's memory.
+	memoryInterval = time.Second
 )
 
-// process runs one process until it ends. ok is false if it was of no use.
+// process runs one process until it ends. ok is false if the process was of no use.
 func (p *pool) process(ctx context.Context, number int) (ok bool, err error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
@@ -48,7 +49,7 @@ func (p *pool) process(ctx context.Context, number int) (ok bool, err error) {
 	gone := make(chan struct{})
 	of.end = func() {
 		select {
-		case <-gone: // the number may be another's
+		case <-gone: // the process id may belong to another process now
 		default:
 			_ = syscall.Kill(-group, syscall.SIGKILL)
 		}
@@ -57,8 +58,8 @@ func (p *pool) process(ctx context.Context, number int) (ok bool, err error) {
 	ended := make(chan error, 1)
 	go func() {
 		err := child.WithoutDelay(cmd.Wait())
-		_ = syscall.Kill(-group, syscall.SIGKILL) // what it left may hold the socket
-		// What it said last is read.
+		_ = syscall.Kill(-group, syscall.SIGKILL) // processes that it left may hold the socket open
+		// Its last messages are still read.
 		_ = ours.SetReadDeadline(time.Now().Add(child.PipeGrace))
 		ended <- err
 	}()
@@ -73,7 +74,7 @@ func (p *pool) process(ctx context.Context, number int) (ok bool, err error) {
 		go p.watchMemory(watching, of, group)
 	}
 	ok = of.run(func() (string, error) {
-		timer := time.NewTimer(child.PipeGrace)
+		timer := time.NewTimer(cmp.Or(p.o.closedMax, child.PipeGrace))
 		defer timer.Stop()
 		status := ""
 		select {
@@ -90,8 +91,8 @@ func (p *pool) process(ctx context.Context, number int) (ok bool, err error) {
 	return ok, nil
 }
 
-// prefix is what stands before a line of the program's standard error: the task, if it can only be
-// that one.
+// prefix returns the prefix for lines of the program's standard error. It names the task if only
+// one task can have caused the line.
 func (p *program) prefix() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,9 +104,9 @@ func (p *program) prefix() string {
 	return ""
 }
 
-// watchMemory stops the program when it has more memory than it is to have.
+// watchMemory stops the program once it exceeds its memory bound.
 func (p *pool) watchMemory(ctx context.Context, of *program, pid int) {
-	look := time.NewTicker(memoryLook)
+	look := time.NewTicker(memoryInterval)
 	defer look.Stop()
 	for {
 		select {
@@ -114,14 +115,14 @@ func (p *pool) watchMemory(ctx context.Context, of *program, pid int) {
 			return
 		}
 		if bytes := memoryOf(pid); bytes > p.o.MemoryPerProcess && !of.isStopping() {
-			p.log("%s has %d bytes of memory: it is asked to end, and begun again", of.name, bytes)
 			of.stop()
+			p.log("%s has %d bytes of memory: it is asked to end, and begun again", of.name, bytes)
 			p.resize()
 		}
 	}
 }
 
-// socketPair returns two ends of a connection, one for a program.
+// socketPair returns both ends of a connection.
 func socketPair() (ours net.Conn, theirs *os.File, err error) {
 	syscall.ForkLock.RLock()
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)

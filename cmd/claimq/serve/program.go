@@ -3,10 +3,12 @@ package serve
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -14,29 +16,29 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/child"
 )
 
-// program is one connection, and the tasks that are under way on it.
+// program is one connection with its tasks.
 type program struct {
-	name string // in lines about it
+	name string // for log lines
 	pool *pool
 	conn net.Conn
-	// end ends it at once, whatever it does.
+	// end ends the program at once.
 	end func()
 
-	over chan struct{} // closed when it has ended, and failure is set
+	over chan struct{} // closed once it has ended and failure is set
 
-	mu       sync.Mutex // guards what follows
-	hello    *said      // nil: it has said none, or was not answered yet
-	spoke    bool       // it has said hello
+	mu       sync.Mutex      // guards the fields below
+	hello    *programMessage // nil until its hello has been answered
+	spoke    bool            // it has sent its hello
 	tasks    map[key]*handling
 	ofType   map[string]int
-	taken    int   // tasks, from the start
+	taken    int   // tasks so far
 	stopping bool  // it gets no more tasks
-	fault    error // why it is ended; nil: it ended by itself
-	ended    bool  // it is ended for the sake of one task, or of the stop: the others are not at fault
-	failure  error // of the tasks that it had
+	fault    error // why it is being ended; nil: it ended by itself
+	ended    bool  // it is being ended because of one task or of a stop, so the other tasks are not at fault
+	failure  error // for the tasks that it had
 
-	outMu   sync.Mutex // guards what follows
-	out     []byte     // that waits to be written
+	outMu   sync.Mutex // guards the fields below
+	out     []byte     // waiting to be written
 	outSent chan struct{}
 }
 
@@ -46,17 +48,18 @@ type key struct {
 	token int64
 }
 
-// handling is a task that a program has.
+// handling is a task that a program is handling.
 type handling struct {
 	key      key
 	p        *program
 	taskType string
-	answer   chan *said // has the answer
+	answer   chan *programMessage // receives the answer
 
-	mu        sync.Mutex
-	progress  json.RawMessage // that waits; nil: none
-	send      func()          // sends it, and what comes meanwhile; nil before the handler waits
-	reporting bool
+	mu        sync.Mutex         // guards the fields below
+	progress  json.RawMessage    // waiting to be sent; nil: none
+	send      func()             // sends progress until none waits; nil: none may be sent
+	reporting bool               // send runs, or is about to
+	endReport context.CancelFunc // ends the report that is being sent; nil: none is
 }
 
 func newProgram(name string, p *pool, conn net.Conn, end func()) *program {
@@ -66,10 +69,10 @@ func newProgram(name string, p *pool, conn net.Conn, end func()) *program {
 	}
 }
 
-// errHalf is returned for a line without an end.
+// errHalf is returned for a last line without a line end.
 var errHalf = errors.New("the connection ended within a line")
 
-// splitLines is bufio.ScanLines that refuses a line without an end.
+// splitLines is bufio.ScanLines, except that it refuses a last line without a line end.
 func splitLines(data []byte, atEOF bool) (advance int, token []byte, err error) {
 	if i := bytes.IndexByte(data, '\n'); i >= 0 {
 		return i + 1, data[:i], nil
@@ -80,8 +83,7 @@ func splitLines(data []byte, atEOF bool) (advance int, token []byte, err error) 
 	return 0, nil, nil
 }
 
-// listen takes what the program says, until its connection ends. The error is a fault of the
-// program.
+// listen processes the program's messages until its connection ends. It returns an error if the program is at fault.
 func (p *program) listen() error {
 	s := bufio.NewScanner(p.conn)
 	s.Buffer(make([]byte, 0, 64<<10), lineBytesMax)
@@ -89,7 +91,7 @@ func (p *program) listen() error {
 	for s.Scan() {
 		message, err := read(s.Bytes())
 		if err == nil {
-			err = p.hear(message, len(s.Bytes())+1)
+			err = p.receive(message, len(s.Bytes())+1)
 		}
 		if err != nil {
 			return fmt.Errorf("it broke the protocol: %w: %s", err, shown(s.Bytes()))
@@ -102,11 +104,11 @@ func (p *program) listen() error {
 	case errors.Is(err, errHalf):
 		return fmt.Errorf("it broke the protocol: %w", err)
 	}
-	return nil // whatever else ended the connection, it is over
+	return nil // the connection is over, whatever ended it
 }
 
-// hear takes a message, whose line has size bytes.
-func (p *program) hear(s *said, size int) error {
+// receive processes a message. size is the length of its line.
+func (p *program) receive(s *programMessage, size int) error {
 	p.mu.Lock()
 	greeted := p.hello != nil
 	p.mu.Unlock()
@@ -132,23 +134,23 @@ func (p *program) hear(s *said, size int) error {
 	p.mu.Unlock()
 	switch {
 	case h == nil:
-		p.pool.unasked(p, s)
+		p.pool.dropAnswer(p, s)
 	case s.Kind == kindProgress:
 		h.report(s.Progress)
 	default:
 		h.answer <- s
-		p.pool.changed()
+		p.pool.freed()
 	}
 	return nil
 }
 
-// drop takes a task away. The caller holds the lock.
+// drop removes a task. The caller holds the lock.
 func (p *program) drop(h *handling) {
 	delete(p.tasks, h.key)
 	p.ofType[h.taskType]--
 }
 
-// room returns how many tasks the program has, and whether it takes one more of the type.
+// room returns how many tasks the program has, and whether it takes another one of the type.
 func (p *program) room(taskType string) (has int, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -163,8 +165,7 @@ func (p *program) room(taskType string) (has int, ok bool) {
 	return 0, false
 }
 
-// take gives the program a task for which it has room. It is asked to stop when it has had as
-// many as it is to have.
+// take gives the program a task if it has room. Once it has had all the tasks it should get, it is asked to stop.
 func (p *program) take(h *handling, line []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,18 +175,18 @@ func (p *program) take(h *handling, line []byte) bool {
 	p.tasks[h.key] = h
 	p.ofType[h.taskType]++
 	p.taken++
-	p.say(line)
+	p.queueLine(line)
 	if most := p.pool.o.TasksPerProcess; most > 0 && p.taken >= most {
 		p.stopLocked()
 	}
 	return true
 }
 
-// stop asks the program to finish what it has, and to end.
+// stop asks the program to finish its tasks and end.
 func (p *program) stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.hello == nil { // it has nothing to finish
+	if p.hello == nil { // it has no tasks to finish
 		p.ended, p.stopping = true, true
 		p.end()
 		return
@@ -198,18 +199,18 @@ func (p *program) stopLocked() {
 		return
 	}
 	p.stopping = true
-	p.tell(stopMessage{kindStop})
+	p.send(stopMessage{kindStop})
 }
 
-// tell says a message that cannot fail to be one.
-func (p *program) tell(message any) {
+// send queues a message, which must be encodable.
+func (p *program) send(message any) {
 	line, _ := lineOf(message)
-	p.say(line)
+	p.queueLine(line)
 }
 
-// say has a line written. What waits is bounded by the tasks that the program takes: each has a
-// line of its own, and one that cancels it.
-func (p *program) say(line []byte) {
+// queueLine queues a line. The queue is bounded because a program takes a bounded number of tasks, and each needs at
+// most its own line and one that cancels it.
+func (p *program) queueLine(line []byte) {
 	p.outMu.Lock()
 	defer p.outMu.Unlock()
 	p.out = append(p.out, line...)
@@ -219,7 +220,7 @@ func (p *program) say(line []byte) {
 	}
 }
 
-// write writes what is said, until the program has ended.
+// write writes queued lines until the program has ended.
 func (p *program) write() {
 	var spare []byte
 	for {
@@ -228,6 +229,8 @@ func (p *program) write() {
 		case <-p.over:
 			return
 		}
+		// Tasks arrive together, and each is given by its own goroutine. Those that are ready share this write.
+		runtime.Gosched()
 		p.outMu.Lock()
 		line := p.out
 		p.out = spare[:0]
@@ -241,8 +244,7 @@ func (p *program) write() {
 	}
 }
 
-// kill ends the program at once, for a fault of its own or, if ended is true, of one of its
-// tasks, or of nobody.
+// kill ends the program at once. fault is the program's own or, if ended is true, not: a task is the reason, or a stop.
 func (p *program) kill(fault error, ended bool) {
 	p.mu.Lock()
 	if p.fault == nil {
@@ -253,8 +255,8 @@ func (p *program) kill(fault error, ended bool) {
 	p.end()
 }
 
-// run talks to the program until its connection ends, and hands the outcome to its tasks. how waits for
-// the process, if it is one, and says how that ended. ok is false if the program took no task.
+// run serves the connection until it ends, and then fails the remaining tasks. how waits for the process, if there is
+// one, and says how it ended. ok is false if the program took no task.
 func (p *program) run(how func() (status string, err error)) (ok bool) {
 	go p.write()
 	greeting := time.AfterFunc(p.pool.greetingMax, func() {
@@ -270,14 +272,14 @@ func (p *program) run(how func() (status string, err error)) (ok bool) {
 	p.mu.Lock()
 	ended, told := p.ended, p.stopping
 	p.mu.Unlock()
-	if fault != nil && !ended { // what was ended may have been within a line, or at its hello
+	if fault != nil && !ended { // a program that is being ended may have been cut off within a line or before its hello
 		p.pool.o.Counts.LinesRefused.Add(1)
 		p.kill(fault, false)
 	}
 	p.mu.Lock()
-	p.stopping = true // nothing that it is told reaches it
+	p.stopping = true // nothing sent from now on would arrive
 	p.mu.Unlock()
-	_ = p.conn.Close() // one that has closed its side alone may wait for it
+	_ = p.conn.Close() // a program that has closed only its own side may wait for this
 	status, err := how()
 	p.mu.Lock()
 	why := "the program ended: "
@@ -287,29 +289,30 @@ func (p *program) run(how func() (status string, err error)) (ok bool) {
 	case !p.spoke:
 		why = "the program ended before its hello: "
 	}
-	p.failure = &failure{text: why + status, innocent: p.ended, terminated: child.Terminated(err)}
+	p.failure = &failure{text: why + status, noTaskAtFault: p.ended, terminated: child.Terminated(err)}
 	ok = p.taken > 0
 	tasks := len(p.tasks)
-	// It may end by itself between two tasks. One that never had any is of no use, and is begun again and again.
+	// A program may end by itself between two tasks. One that never had a task is of no use, and would be started again
+	// and again.
 	asked := p.fault == nil && (p.ended || tasks == 0 && err == nil && (ok || told))
-	logged := asked || p.ended // of what is killed for a task the log has a line
+	logged := asked || p.ended // a program killed because of a task has its own log line
 	p.mu.Unlock()
 	close(p.over)
 	if !asked {
 		p.pool.o.Counts.Died.Add(1)
 	}
 	if !logged {
-		status, _, _ = strings.Cut(status, "\n") // what follows is its standard error, which was passed on
+		status, _, _ = strings.Cut(status, "\n") // the rest is its standard error, which was passed on
 		p.pool.log("%s, with %s under way: %s%s", p.name, counted(tasks), why, status)
 	}
 	return ok
 }
 
-// failure is how a program ended with tasks under way.
+// failure says how a program ended that had tasks.
 type failure struct {
-	text       string
-	innocent   bool // none of the tasks that it is handed to is at fault
-	terminated bool // by SIGTERM
+	text          string
+	noTaskAtFault bool // none of its tasks is at fault
+	terminated    bool // by SIGTERM
 }
 
 func (f *failure) Error() string { return f.text }

@@ -4,16 +4,16 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/claimq/claimq/api"
-	"github.com/claimq/claimq/api/audit"
+	"github.com/claimq/claimq/api/trail"
 )
 
 // startAudit writes the node's trail to the file at path until stop is called; SIGHUP closes and reopens the file.
 // Without a path it does nothing and log is nil.
-func startAudit(path string, node api.Node, logger hclog.Logger) (log *audit.Writer, stop func(), err error) {
+func startAudit(path string, node api.Node, logger hclog.Logger) (log *trail.Audit, stop func(), err error) {
 	if path == "" {
 		return nil, func() {}, nil
 	}
-	log, err = audit.Open(audit.Config{Path: path, Node: node, Logger: logger.Named("audit")})
+	log, err = trail.OpenAudit(trail.AuditConfig{Path: path, Node: node, Logger: logger.Named("audit")})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -32,7 +32,7 @@ func openJoinKeys(path string, logger hclog.Logger) (*joinKeyFile, error) {
 	return f, nil
 }
 
-// keys returns the keys in use; nil if there are none.
+// keys returns the keys in use; nil without a join key.
 func (f *joinKeyFile) keys() [][]byte { return *f.current.Load() }
 
 // look applies changes of the file unless check, which is set by then, rejects them. A problem is reported once.

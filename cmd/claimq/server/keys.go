@@ -11,14 +11,14 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/claimq/claimq/api"
-	"github.com/claimq/claimq/api/keyring"
+	"github.com/claimq/claimq/api/door"
 	"github.com/claimq/claimq/config"
 )
 
 // apiKeys returns a function that loads the configuration again, checks the secret files that it names, and returns
 // its API keys.
-func apiKeys(load func() (config.Loaded, error), files *secretFiles) func() ([]keyring.Key, error) {
-	return func() ([]keyring.Key, error) {
+func apiKeys(load func() (config.Loaded, error), files *secretFiles) func() ([]door.Key, error) {
+	return func() ([]door.Key, error) {
 		loaded, err := load()
 		if err != nil {
 			return nil, err
@@ -28,17 +28,23 @@ func apiKeys(load func() (config.Loaded, error), files *secretFiles) func() ([]k
 	}
 }
 
-// KeysOf returns the API keys of a configuration, each with its field.
-func KeysOf(loaded *config.Loaded) []keyring.Key {
-	keys := make([]keyring.Key, len(loaded.Keys))
+// KeysOf returns the API keys and the credentials of a configuration, each with its field.
+func KeysOf(loaded *config.Loaded) []door.Key {
+	keys := make([]door.Key, 0, len(loaded.Keys)+len(loaded.SQS.Credentials))
 	for i := range loaded.Keys {
-		keys[i] = keyOf(&loaded.Keys[i], fmt.Sprintf("keys[%d]", i))
+		keys = append(keys, keyOf(&loaded.Keys[i], fmt.Sprintf("keys[%d]", i)))
+	}
+	for i := range loaded.SQS.Credentials {
+		c := &loaded.SQS.Credentials[i]
+		k := keyOf(&c.Key, fmt.Sprintf("credentials[%d]", i))
+		k.AccessKeyID, k.Secret = c.AccessKeyID, c.Secret
+		keys = append(keys, k)
 	}
 	return keys
 }
 
-func keyOf(k *config.Key, field string) keyring.Key {
-	return keyring.Key{
+func keyOf(k *config.Key, field string) door.Key {
+	return door.Key{
 		Field: field, Name: k.Name, Role: k.Role, Roles: k.Roles, SHA256: k.KeySHA256,
 		RateLimitPerMinute: k.RateLimitPerMinute, TaskTypes: k.TaskTypes, ExpiresAt: k.ExpiresAt, Addresses: k.Addresses,
 	}
@@ -83,8 +89,8 @@ func warnOpen(server *api.Server, insecure bool, logger hclog.Logger) {
 	switch {
 	case !server.Open():
 	case insecure:
-		logger.Warn("no API keys and no oidc are configured, and --insecure is given: whoever reaches the port, from wherever, may do everything")
+		logger.Warn("no API keys and no oidc are configured, and --insecure is given: anyone who reaches the port may do everything")
 	default:
-		logger.Warn("no API keys and no oidc are configured: whoever reaches the port may do everything")
+		logger.Warn("no API keys and no oidc are configured: anyone who reaches the port may do everything")
 	}
 }

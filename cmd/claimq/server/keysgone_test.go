@@ -13,7 +13,7 @@ import (
 
 	"github.com/claimq/claimq/cmd/claimq/term"
 	"github.com/claimq/claimq/config"
-	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/internal/procs"
 )
 
 // If the keys are removed from the file while a node begins to start, it does not serve without keys. It was allowed
@@ -44,7 +44,7 @@ func TestRunServer_keysGone(t *testing.T) {
 	}
 	write("")
 	a := &term.App{Stdout: io.Discard, Stderr: io.Discard}
-	if err := run(t.Context(), a, loaded, load); !errors.Is(err, errKeysGone) {
+	if err := run(t.Context(), a, loaded, load, stopBound{stopMax, os.Exit}); !errors.Is(err, errKeysGone) {
 		t.Errorf("%v, want %v", err, errKeysGone)
 	}
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"github.com/claimq/claimq/api"
-	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/cluster"
 	"github.com/claimq/claimq/config"
 	"github.com/claimq/claimq/internal/descriptors"
@@ -65,7 +64,8 @@ func boundAPI(c *api.Config, cfg *config.Server, memoryLimit int64) {
 	c.AnswersBytes = min(max(memoryLimit/answersPart, answersMin), answersMax)
 	c.HistoryBytes = min(memoryLimit/historyPart, historyMax)
 	l := &cfg.Limits
-	c.Limits = bound.Limits{BodyBytes: l.BodyBytes, ValueBytes: l.ValueBytes, ErrorBytes: l.ErrorBytes, Depth: l.Depth, Items: l.Items}
+	c.Limits.BodyBytes, c.Limits.ValueBytes, c.Limits.ErrorBytes = l.BodyBytes, l.ValueBytes, l.ErrorBytes
+	c.Limits.Depth, c.Limits.Items = l.Depth, l.Items
 	c.Connections, c.ConnectionsPerAddress = l.Connections, l.ConnectionsPerAddress
 	c.WaitsPerKey = max(l.WaitingClaims/2, 1) // one key must not take them all
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claimq/claimq/api"
-	"github.com/claimq/claimq/api/probe"
 	"github.com/claimq/claimq/cluster"
 	"github.com/claimq/claimq/cmd/claimq/term"
 	"github.com/claimq/claimq/config"
@@ -32,6 +31,12 @@ const stopTimeout = 10 * time.Second
 
 // stopMax bounds a whole stop, without drain_time, because a disk that hangs also holds up closing files.
 const stopMax = 30 * time.Second
+
+// stopBound ends the process if its stop, without drain_time, takes longer than most.
+type stopBound struct {
+	most time.Duration
+	exit func(code int)
+}
 
 // untilEnd returns a context that ends with ctx, and when in ends. Its goroutine ends with in.
 func untilEnd(ctx context.Context, in io.Reader) context.Context {
@@ -52,11 +57,11 @@ func NewCommand(a *term.App) *cobra.Command {
 		Short: "Run one node",
 		Long: `Run one node until SIGTERM or Ctrl-C.
 
-A new node starts with one of --bootstrap (the first node of a new cluster),
---join (a running one) or --initial-cluster (all nodes start with the same list).
-A node that has data ignores all three. Each flag is also a variable (--node-id is
-CLAIMQ_NODE_ID) and a key of the YAML file (node_id); a flag beats a variable, a
-variable beats the file.`,
+A new node needs one of --bootstrap (it is the first node of a new cluster), --join
+(it joins a running cluster) or --initial-cluster (all nodes of a new cluster start
+with the same list). A node that has data ignores all three. Each flag is also a
+variable (--node-id is CLAIMQ_NODE_ID) and a key of the YAML file (node_id). A flag
+overrides a variable, and a variable overrides the file.`,
 		Example: `  claimq server --node-id n1 --data-dir /var/lib/claimq --bootstrap
   claimq server --config /etc/claimq.yaml`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -86,7 +91,7 @@ variable beats the file.`,
 			if untilStdinEnds {
 				cfg.DrainTime = 0 // the parent process decides when it stops
 			}
-			return run(ctx, a, cfg, load)
+			return run(ctx, a, cfg, load, stopBound{stopMax, os.Exit})
 		},
 	}
 	config.AddServerFlags(cmd.Flags())
@@ -114,7 +119,7 @@ func startProfile(path string) (stop func(), err error) {
 }
 
 // run runs a node until ctx ends. load reads its configuration again.
-func run(ctx context.Context, a *term.App, loaded config.Loaded, load func() (config.Loaded, error)) error {
+func run(ctx context.Context, a *term.App, loaded config.Loaded, load func() (config.Loaded, error), bound stopBound) error {
 	hangups := newHangups()
 	defer hangups.stop()
 	defer a.FlushStderr()
@@ -123,7 +128,7 @@ func run(ctx context.Context, a *term.App, loaded config.Loaded, load func() (co
 		return err
 	}
 	ctx, s.stops = context.WithCancel(ctx)
-	defer boundStop(ctx, s.cfg.DrainTime+stopMax, s.abandonStop)()
+	defer boundStop(ctx, s.cfg.DrainTime+bound.most, func(after time.Duration) { bound.exit(s.abandonStop(after)) })()
 	told := newNotices(a, s.logger)
 	defer told.stop()
 	// Listen first: a port in use must be noticed before the node touches its data or contacts others.
@@ -132,7 +137,8 @@ func run(ctx context.Context, a *term.App, loaded config.Loaded, load func() (co
 		return listenError("--http-addr", s.cfg.HTTPAddr, err)
 	}
 	defer listener.Close()
-	probes := probe.New(s.cfg.NodeID, s.version, s.logger)
+	probes := api.NewProbes(s.cfg.NodeID, s.version, s.logger)
+	probes.SQS = s.cfg.SQS.Enabled
 	if s.cfg.HealthAddr != "" {
 		ln, err := net.Listen("tcp", s.cfg.HealthAddr)
 		if err != nil {
@@ -170,12 +176,13 @@ func run(ctx context.Context, a *term.App, loaded config.Loaded, load func() (co
 		s.stops()
 		return errors.Join(err, closeNode(node))
 	}
+	defer s.startBackups(node)()
 	defer hangups.call(func() { told.reloading(server.HangUp) }, nil)()
 	return s.serve(ctx, server, node, listener, probes, told)
 }
 
 // serve serves the node's API until ctx ends, and then stops both.
-func (s *setup) serve(ctx context.Context, server *api.Server, node *cluster.Node, listener net.Listener, probes *probe.Answers, told *notices) error {
+func (s *setup) serve(ctx context.Context, server *api.Server, node *cluster.Node, listener net.Listener, probes *api.Probes, told *notices) error {
 	// From here on requests forwarded by other nodes are served; before, they are told that this node is not the
 	// leader.
 	node.SetForwardHandler(server.ForwardHandler())
@@ -190,12 +197,36 @@ func (s *setup) serve(ctx context.Context, server *api.Server, node *cluster.Nod
 	case err := <-served: // it ends by itself only with an error
 		s.stops()
 		return errors.Join(fmt.Errorf("serve HTTP: %w", err), closeNode(node))
+	case <-lingered(ctx, node.Left()):
+		s.logger.Info("this node was removed from the cluster: it ends", "told_for", removedLinger)
+		s.stops()
 	case <-ctx.Done():
 	}
 	told.stopping()
 	probes.ReadyAs(func() error { return nodes.ErrShuttingDown })
 	s.leave(server, node)
 	return stopServer(server, node, served, s.logger)
+}
+
+// removedLinger is how long the process of a node that was removed goes on, to tell probes and people so. It is then
+// not restarted, as its exit code is 0.
+const removedLinger = 10 * time.Minute
+
+// lingered returns a channel that is closed removedLinger after left is, unless ctx ends before.
+func lingered(ctx context.Context, left <-chan struct{}) <-chan struct{} {
+	over := make(chan struct{})
+	go func() {
+		select {
+		case <-left:
+		case <-ctx.Done():
+			return
+		}
+		pause.For(ctx, removedLinger)
+		if ctx.Err() == nil {
+			close(over)
+		}
+	}()
+	return over
 }
 
 // leave keeps serving for drain_time while the node reports that it is not ready, so that clients are sent to others,

@@ -2,7 +2,6 @@ package server
 
 import (
 	"cmp"
-	"crypto/x509"
 	"errors"
 	"net"
 	"os"
@@ -10,13 +9,14 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/claimq/claimq/api"
-	"github.com/claimq/claimq/api/audit"
+	"github.com/claimq/claimq/api/trail"
 	"github.com/claimq/claimq/cluster"
+	"github.com/claimq/claimq/cmd/claimq/backup"
 	"github.com/claimq/claimq/cmd/claimq/term"
 	"github.com/claimq/claimq/config"
+	"github.com/claimq/claimq/internal/gometer"
 	"github.com/claimq/claimq/internal/zones"
 )
 
@@ -43,7 +43,7 @@ func newSetup(a *term.App, loaded config.Loaded, load func() (config.Loaded, err
 	s.logger, dropped = newLogger(a, loaded)
 	s.files = newSecretFiles(s.logger)
 	s.files.look(&loaded)
-	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	gometer.Register(s.registry)
 	s.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "claimq_log_lines_dropped_total", Help: "Lines of the log that were dropped, because it was not read or is broken.",
 	}, func() float64 { return float64(dropped()) }))
@@ -93,11 +93,11 @@ func (s *setup) fatal(err error) {
 	os.Exit(cluster.ExitFatal)
 }
 
-// abandonStop ends the process during a stop that takes too long.
-func (s *setup) abandonStop(after time.Duration) {
+// abandonStop logs that a stop takes too long, and returns the exit code for that.
+func (s *setup) abandonStop(after time.Duration) (code int) {
 	s.logger.Error("ending with the stop unfinished, as after a kill: a disk, of the data folder or of another file of this node, gives no answer", "after", after)
 	s.flushLog()
-	os.Exit(cluster.ExitFatal)
+	return cluster.ExitFatal
 }
 
 // nodeConfig returns the node's configuration, and the file of its join keys, which it reads.
@@ -129,7 +129,6 @@ func (s *setup) nodeConfig() (cluster.Config, *joinKeyFile, error) {
 	c.Registerer = s.registry
 	c.Version = s.version
 	c.SnapshotLogBytes = cfg.SnapshotLogBytes
-	c.LogStore = cfg.LogStore
 	c.TrailBytes = cfg.TrailBytes
 	c.TrailAge = cfg.TrailAge
 	c.Zones = s.zones
@@ -142,10 +141,10 @@ func (s *setup) nodeConfig() (cluster.Config, *joinKeyFile, error) {
 
 // errKeysGone is returned when the keys were removed from the configuration while the node was starting, because it
 // listens on an address that requires them.
-var errKeysGone = errors.New("the API keys and oidc that were there when this node began to start are gone: it does not serve whoever comes; put them back, or start it again without them")
+var errKeysGone = errors.New("the API keys and oidc that were there when this node began to start are gone: it does not serve without them; put them back, or start it again without them")
 
 // newAPI makes the node's API; tasks may use memoryLimit bytes.
-func (s *setup) newAPI(node api.Node, log *audit.Writer, memoryLimit int64) (*api.Server, error) {
+func (s *setup) newAPI(node api.Node, log *trail.Audit, memoryLimit int64) (*api.Server, error) {
 	c := api.Config{
 		Node:            node,
 		Logger:          s.logger.Named("api"),
@@ -161,8 +160,8 @@ func (s *setup) newAPI(node api.Node, log *audit.Writer, memoryLimit int64) (*ap
 		Zones:           s.zones,
 		TLS:             s.certificates.httpConfig(),
 	}
-	if port := s.certificates.http; port != nil {
-		c.ClientAuthorities = func() *x509.CertPool { return port.store.Current().Authorities }
+	if q := &s.cfg.SQS; q.Enabled {
+		c.SQS = &api.SQS{URL: q.URL, Account: q.Account, Region: q.Region}
 	}
 	boundAPI(&c, &s.cfg, memoryLimit)
 	server, err := api.New(c)
@@ -170,6 +169,18 @@ func (s *setup) newAPI(node api.Node, log *audit.Writer, memoryLimit int64) (*ap
 		err = errKeysGone
 	}
 	return server, err
+}
+
+// startBackups saves backups while the node leads, if the configuration says so, until stop is called.
+func (s *setup) startBackups(node backup.Node) (stop func()) {
+	b := &s.cfg.Backup
+	if b.Every == 0 {
+		return func() {}
+	}
+	return backup.Start(backup.Config{
+		Node: node, Every: b.Every, Folder: b.To, Keep: b.Keep, Command: b.Command, Timeout: b.Timeout,
+		Logger: s.logger.Named("backup"), Registry: s.registry,
+	})
 }
 
 // advertisedHosts returns the names, besides loopback, by which a browser may reach the API.

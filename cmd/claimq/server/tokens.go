@@ -3,7 +3,7 @@ package server
 import (
 	"fmt"
 
-	"github.com/claimq/claimq/api/keyring"
+	"github.com/claimq/claimq/api/door"
 	"github.com/claimq/claimq/config"
 	"github.com/claimq/claimq/internal/certs"
 	"github.com/claimq/claimq/internal/oidc"
@@ -11,8 +11,8 @@ import (
 
 // apiTokens returns a function that loads the configuration again, and returns how tokens are checked; nil: no tokens
 // are accepted.
-func apiTokens(load func() (config.Loaded, error)) func() (*keyring.Tokens, error) {
-	return func() (*keyring.Tokens, error) {
+func apiTokens(load func() (config.Loaded, error)) func() (*door.Tokens, error) {
+	return func() (*door.Tokens, error) {
 		loaded, err := load()
 		if err != nil || loaded.OIDC.Issuer == "" {
 			return nil, err
@@ -21,14 +21,14 @@ func apiTokens(load func() (config.Loaded, error)) func() (*keyring.Tokens, erro
 		if _, err := certs.OpenRenewed(nil, o.CAFile, "", ""); err != nil {
 			return nil, fmt.Errorf("oidc.ca_file: %w", err)
 		}
-		tokens := &keyring.Tokens{
+		tokens := &door.Tokens{
 			Issuer: oidc.Config{
 				URL: o.Issuer, Audience: o.Audience, Algorithms: o.Algorithms, Leeway: o.Leeway, LifetimeMax: o.LifetimeMax, CAFile: o.CAFile,
 			},
 			GroupsClaim: o.GroupsClaim, NameClaim: o.NameClaim,
 		}
 		for i, r := range o.Roles {
-			tokens.Roles = append(tokens.Roles, keyring.TokenRole{Group: r.Group, Key: keyOf(&r.Key, fmt.Sprintf("oidc.roles[%d]", i))})
+			tokens.Roles = append(tokens.Roles, door.TokenRole{Group: r.Group, Key: keyOf(&r.Key, fmt.Sprintf("oidc.roles[%d]", i))})
 		}
 		return tokens, nil
 	}

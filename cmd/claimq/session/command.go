@@ -27,8 +27,8 @@ func Acts(a *term.App, cmd *cobra.Command, act func(cmd *cobra.Command, args []s
 }
 
 // Command gives cmd the common flags and makes it perform one call, which request makes from the arguments and cmd's
-// flags. show prints the answer; with --output json the answer is printed unchanged instead. The number of arguments
-// is that of the usage line unless cmd says otherwise.
+// flags. show prints the answer; with --output json the answer is printed unchanged instead. The usage line gives
+// the number of arguments unless cmd says otherwise.
 func Command[A any](a *term.App, cmd *cobra.Command, request func(args []string) (Request, error), show func(args []string, answer *A) error) *cobra.Command {
 	return Acts(a, cmd, func(cmd *cobra.Command, args []string) (Act, error) {
 		r, err := request(args)

@@ -25,6 +25,7 @@ type Flags struct {
 	KeyFile   string
 	TLS       TLSFlags
 	Timeout   time.Duration
+	Outages   *Outages // of a command that runs until it is stopped; nil for others
 	Output    string
 	outputs   []string // valid values of output
 }
@@ -35,8 +36,8 @@ func AddFlags(a *term.App, cmd *cobra.Command, f *Flags, moreOutputs ...string) 
 	f.outputs = append([]string{"table", "json"}, moreOutputs...)
 	flags := cmd.Flags()
 	f.AddNodeFlags(flags)
-	flags.DurationVar(&f.Timeout, "timeout", CallTimeout, "how long to go on trying")
-	flags.StringVar(&f.Output, "output", "table", strings.Join(f.outputs, ", ")+": json is the server's answer as it is")
+	term.DurationVar(flags, &f.Timeout, "timeout", CallTimeout, "how long to keep trying")
+	flags.StringVar(&f.Output, "output", "table", strings.Join(f.outputs, ", ")+": json is the server's unchanged answer")
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		if err := f.SetFromVariables(a, cmd.Flags()); err != nil {
 			return err
@@ -70,14 +71,14 @@ func (f *Flags) SetFromVariables(a *term.App, flags *pflag.FlagSet) error {
 	if key && file {
 		return term.UsageErrorf("--api-key and --api-key-file are both given: give one of them")
 	}
-	f.OneKey(file)
+	f.oneKey(file)
 	a.WarnOfSecret(f.TLS.keyFile)
 	a.WarnOfSecret(f.KeyFile)
 	return nil
 }
 
-// OneKey keeps one of key and file.
-func (f *Flags) OneKey(file bool) {
+// oneKey keeps one of key and file.
+func (f *Flags) oneKey(file bool) {
 	switch {
 	case file:
 		f.APIKey = ""

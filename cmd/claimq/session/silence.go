@@ -11,32 +11,32 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// silenceMax limits how long a command is silent while no node answers.
-const silenceMax = 2 * time.Second
+// retryNoticeAfter limits how long a command is silent while no node answers.
+const retryNoticeAfter = 2 * time.Second
 
-// silence is a client's log that shows only one thing: that a call is repeated, once the command has been silent for
-// silenceMax.
-type silence struct {
+// retryNotice is a client's log that shows only one thing: that a call is repeated, once the command has been silent for
+// retryNoticeAfter.
+type retryNotice struct {
 	a       *term.App
 	begun   time.Time
 	timeout time.Duration
 	told    sync.Once
 }
 
-// newSilence returns the logger of a client with that timeout; nil if no user would see it.
-func newSilence(a *term.App, timeout time.Duration) *slog.Logger {
-	if !a.Attended {
+// newRetryNotice returns the logger of a client with that timeout; nil if no user would see it.
+func newRetryNotice(a *term.App, timeout time.Duration) *slog.Logger {
+	if !a.Interactive {
 		return nil
 	}
-	return slog.New(&silence{a: a, begun: time.Now(), timeout: timeout})
+	return slog.New(&retryNotice{a: a, begun: time.Now(), timeout: timeout})
 }
 
 // Enabled implements slog.Handler.
-func (s *silence) Enabled(context.Context, slog.Level) bool { return true }
+func (s *retryNotice) Enabled(context.Context, slog.Level) bool { return true }
 
 // Handle implements slog.Handler.
-func (s *silence) Handle(_ context.Context, r slog.Record) error {
-	if r.Message != client.LogRepeating || r.Time.Sub(s.begun) < silenceMax {
+func (s *retryNotice) Handle(_ context.Context, r slog.Record) error {
+	if r.Message != client.LogRepeating || r.Time.Sub(s.begun) < retryNoticeAfter {
 		return nil
 	}
 	s.told.Do(func() {
@@ -53,7 +53,7 @@ func (s *silence) Handle(_ context.Context, r slog.Record) error {
 }
 
 // WithAttrs implements slog.Handler.
-func (s *silence) WithAttrs([]slog.Attr) slog.Handler { return s }
+func (s *retryNotice) WithAttrs([]slog.Attr) slog.Handler { return s }
 
 // WithGroup implements slog.Handler.
-func (s *silence) WithGroup(string) slog.Handler { return s }
+func (s *retryNotice) WithGroup(string) slog.Handler { return s }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"github.com/claimq/claimq/client"
@@ -32,8 +33,12 @@ func With(a *term.App, f *Flags, fn func(s Talk) error) error {
 	if _, err := f.TLS.Renewed(); err != nil {
 		return term.UsageErrorf("%w", err) // the error names the flags
 	}
+	logger := newRetryNotice(a, f.Timeout)
+	if f.Outages != nil {
+		logger = slog.New(f.Outages)
+	}
 	c, err := client.New(client.Config{
-		Endpoints: endpoints, APIKey: f.APIKey, APIKeyFile: f.KeyFile, Timeout: f.Timeout, Logger: newSilence(a, f.Timeout),
+		Endpoints: endpoints, APIKey: f.APIKey, APIKeyFile: f.KeyFile, Timeout: f.Timeout, Logger: logger,
 		CAFile: f.TLS.caFile, CertFile: f.TLS.certFile, KeyFile: f.TLS.keyFile,
 	})
 	if err != nil {

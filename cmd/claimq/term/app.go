@@ -20,7 +20,7 @@ const UntilStdinEnds = "until-stdin-ends"
 type App struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	Attended       bool             // stderr is a terminal, so a person may be waiting
+	Interactive    bool             // stderr is a terminal, so a person may be waiting
 	Width          int              // columns of the terminal at stdout; 0: no terminal
 	Environ        []string         // KEY=value, as from os.Environ
 	Now            func() time.Time // nil: time.Now; used for display only

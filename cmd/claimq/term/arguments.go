@@ -9,8 +9,8 @@ import (
 )
 
 // Arguments checks the arguments against the command's usage line. A plain word must be given, a word in brackets may
-// be given, and a word that ends in ... may be given many times. What follows a | is another form of what stands
-// before it.
+// be given, and a word that ends in ... may be given many times. The word after a | is an alternative to the
+// word before it.
 func Arguments(cmd *cobra.Command, args []string) error {
 	required, most := argumentsOf(cmd.Use)
 	switch {
@@ -19,7 +19,11 @@ func Arguments(cmd *cobra.Command, args []string) error {
 	case slices.Contains(args[:len(required)], ""):
 		return UsageErrorf("%s is empty\nUsage: %s%s", required[slices.Index(args, "")], cmd.UseLine(), seeHelp(cmd))
 	case len(args) > most:
-		return UsageErrorf("%q is one argument too many\nUsage: %s%s", args[most], cmd.UseLine(), seeHelp(cmd))
+		hint := ""
+		if most == 0 && cmd.Flags().Lookup("type") != nil {
+			hint = didYouMean("--type ", []string{args[0]})
+		}
+		return UsageErrorf("%q is one argument too many%s\nUsage: %s%s", args[most], hint, cmd.UseLine(), seeHelp(cmd))
 	}
 	return nil
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Lead makes cmd a command that only leads to its subcommands.
-func Lead(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
+// Group makes cmd a command that only leads to its subcommands.
+func Group(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
 	cmd.Args = UnknownCommand
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(below...)
@@ -28,8 +28,8 @@ func EachCommand(cmd *cobra.Command, visit func(cmd *cobra.Command, path string)
 	walk(cmd, "")
 }
 
-// OnlyLeads reports whether the command only leads to its subcommands.
-func OnlyLeads(cmd *cobra.Command) bool {
+// IsGroup reports whether the command only leads to its subcommands.
+func IsGroup(cmd *cobra.Command) bool {
 	return cmd.HasAvailableSubCommands() && cmd.Flags().Lookup("output") == nil
 }
 

@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
 )
@@ -22,6 +24,7 @@ const (
 	ExitUsage   = 2 // wrong usage
 	ExitUnknown = 3 // no server, or the outcome is unknown
 	ExitNone    = 4 // nothing to claim, or not found
+	ExitDiffers = 5 // apply --dry-run: the cluster differs from the file
 )
 
 // usageError is returned for an invalid command line.
@@ -51,6 +54,13 @@ func (e *NotEndedError) Error() string {
 	return fmt.Sprintf("task %d has not ended yet: it is %s; 'claimq why %d' says why", e.ID, Printable(e.Status), e.ID)
 }
 
+// DiffersError is returned when a dry run has found differences.
+type DiffersError struct{ Objects int }
+
+func (e *DiffersError) Error() string {
+	return "the cluster differs from the file in " + Count(e.Objects, "object")
+}
+
 // CallError is a failed call to a server.
 type CallError struct {
 	About   string // what the call was for, if users need it; ends in ": "
@@ -77,6 +87,7 @@ func ExitCode(err error) int {
 	var call *CallError
 	var notEnded *NotEndedError
 	var notHeld *NotHeldError
+	var differs *DiffersError
 	switch {
 	case err == nil:
 		return ExitDone
@@ -88,6 +99,8 @@ func ExitCode(err error) int {
 		return ExitNone
 	case errors.As(err, &notEnded):
 		return ExitUnknown
+	case errors.As(err, &differs):
+		return ExitDiffers
 	case errors.As(err, &notHeld) && notHeld.NotFound:
 		return ExitNone
 	case errors.As(err, &call):
@@ -102,7 +115,7 @@ func callExitCode(call *CallError) int {
 	if errors.Is(call, client.ErrOutcomeUnknown) || !errors.As(call, &refusal) {
 		return ExitUnknown
 	}
-	switch wire.Code(refusal.Code) {
+	switch code := wire.Code(refusal.Code); code {
 	case wire.CodeTaskNotFound, wire.CodeNoPendingTasks, wire.CodeScheduleNotFound:
 		return ExitNone
 	case wire.CodeNoLeader, wire.CodeShuttingDown:
@@ -111,20 +124,25 @@ func callExitCode(call *CallError) int {
 		if refusal.Status >= 500 {
 			return ExitUnknown
 		}
+	default:
+		if refusal.Status == http.StatusBadRequest && detailsOf(refusal).Field != "" {
+			return ExitUsage
+		}
 	}
 	return ExitRefused
 }
 
-// ErrorText returns the user's text for an error: what happened, and what to do.
-func ErrorText(err error) string {
+// ErrorText returns the user's text for an error of cmd: what happened, and what to do. It names flags and arguments of
+// cmd in place of the API's fields; cmd may be nil.
+func ErrorText(cmd *cobra.Command, err error) string {
 	var call *CallError
 	if !errors.As(err, &call) {
 		return err.Error()
 	}
-	return call.About + callText(call)
+	return call.About + callText(cmd, call)
 }
 
-func callText(call *CallError) string {
+func callText(cmd *cobra.Command, call *CallError) string {
 	var refusal *client.Error
 	switch isRefusal := errors.As(call, &refusal); {
 	case errors.Is(call, client.ErrOutcomeUnknown):
@@ -140,9 +158,10 @@ func callText(call *CallError) string {
 	case refusal.Code == "":
 		return Printable(refusal.Error()) + "\nIt is not claimq that answered: check --endpoint, and a proxy on the way."
 	default:
-		text := Printable(refusal.Text) + " (" + Printable(refusal.Code) + ")" + against(refusal)
-		if refusal.Advice != "" && refusal.Advice != refusal.Text {
-			text += "\n" + Printable(refusal.Advice)
+		what, advice := inWords(cmd, refusal, detailsOf(refusal).Field)
+		text := Printable(what) + " (" + Printable(refusal.Code) + ")" + against(refusal)
+		if advice != "" && advice != what {
+			text += "\n" + Printable(advice)
 		}
 		if wire.Code(refusal.Code) == wire.CodeUnauthorized {
 			text += "\nCLAIMQ_API_KEY, --api-key or the file of --api-key-file has the key or token; 'claimq key generate' makes a key for the servers' configuration."
@@ -164,15 +183,23 @@ func noAnswerText(call *CallError) string {
 	return "no node answered at " + Printable(strings.Join(call.Asked, ", ")) + "\n" + text
 }
 
+// details are the fields of a refusal that its text may leave out.
+type details struct {
+	TaskID   uint64  `json:"task_id"`
+	WorkerID *string `json:"worker_id"`
+	Field    string  `json:"field"`
+}
+
+func detailsOf(refusal *client.Error) (d details) {
+	if json.Unmarshal(refusal.Details, &d) != nil {
+		return details{}
+	}
+	return d
+}
+
 // against names the task or worker that prevents the call, if the text leaves that to the details.
 func against(refusal *client.Error) string {
-	var details struct {
-		TaskID   uint64  `json:"task_id"`
-		WorkerID *string `json:"worker_id"`
-	}
-	if json.Unmarshal(refusal.Details, &details) != nil {
-		return ""
-	}
+	details := detailsOf(refusal)
 	switch code := wire.Code(refusal.Code); {
 	case (code == wire.CodeTaskAlreadyClaimed || code == wire.CodeWrongWorker) && details.WorkerID != nil:
 		return ": by " + Printable(*details.WorkerID)

@@ -15,17 +15,43 @@ func UnknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	cmd.SuggestionsMinimumDistance = slipMax
-	return UsageErrorf("unknown command %q%s%s", args[0], didYouMean(cmd.CommandPath()+" ", cmd.SuggestionsFor(args[0])), seeHelp(cmd))
+	cmd.SuggestionsMinimumDistance = typosMax
+	names := cmd.SuggestionsFor(args[0])
+	if other := otherWords[args[0]]; other != "" && !cmd.HasParent() {
+		about := "TYPE"
+		if len(args) > 1 {
+			about = args[1]
+		}
+		names = []string{strings.ReplaceAll(other, "TYPE", about)}
+	}
+	return UsageErrorf("unknown command %q%s%s", args[0], didYouMean(cmd.CommandPath()+" ", names), seeHelp(cmd))
+}
+
+// otherWords maps what commands are called elsewhere to what they are called here.
+var otherWords = map[string]string{
+	"dequeue": "claim --type TYPE",
+	"enqueue": "submit TYPE",
+	"jobs":    "list",
+	"pause":   "type set TYPE --pause",
+	"push":    "submit TYPE",
+	"queue":   "types",
+	"queues":  "types",
+	"resume":  "type set TYPE --resume",
+	"show":    "get",
+	"tasks":   "list",
+	"unpause": "type set TYPE --resume",
 }
 
 // FlagError returns the error for a command line with an invalid flag.
 func FlagError(cmd *cobra.Command, err error) error {
+	if args := cmd.Flags().Args(); IsGroup(cmd) && len(args) > 0 { // the flag is of a command that does not exist
+		return UnknownCommand(cmd, args)
+	}
 	hint := ""
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {
 		// cobra compares names of commands only.
-		names := &cobra.Command{SuggestionsMinimumDistance: slipMax}
+		names := &cobra.Command{SuggestionsMinimumDistance: typosMax}
 		for _, f := range FlagsOf(cmd) {
 			names.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
 		}
@@ -53,17 +79,17 @@ func formOf(flagType string) string {
 	case "uint64":
 		return "a whole number, not negative"
 	case "duration":
-		return "a time as 500ms, 30s or 10m"
+		return "a time as 500ms, 30s, 10m or 1d12h"
 	case "bool":
 		return "true or false"
 	}
 	return ""
 }
 
-// slipMax bounds the wrong letters of a name for a suggestion.
-const slipMax = 2
+// typosMax bounds the wrong letters of a name for a suggestion.
+const typosMax = 2
 
-// didYouMean asks whether the user meant one of the names. It returns "" if there are none.
+// didYouMean asks whether the user meant one of the names. It returns "" without names.
 func didYouMean(prefix string, names []string) string {
 	if len(names) == 0 {
 		return ""

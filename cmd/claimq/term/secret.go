@@ -11,9 +11,9 @@ import (
 const (
 	// ownSecretMode is the widest mode for a secret file of the process's own user.
 	ownSecretMode fs.FileMode = 0o700
-	// lentSecretMode is the widest mode for a file of another user. The process may read it through its group alone,
+	// sharedSecretMode is the widest mode for a file of another user. The process may read it through its group alone,
 	// as with a package's configuration or a mounted secret.
-	lentSecretMode fs.FileMode = 0o740
+	sharedSecretMode fs.FileMode = 0o740
 )
 
 // OpenSecret reports whether others may read or write the file at path. It returns the file's mode and the mode that
@@ -26,12 +26,12 @@ func OpenSecret(path string) (mode, closed fs.FileMode, open bool) {
 	if err != nil {
 		return 0, 0, false
 	}
-	return judgeSecret(info.Mode().Perm(), isOwn(info))
+	return checkSecret(info.Mode().Perm(), isOwn(info))
 }
 
-// judgeSecret is OpenSecret for a file with that mode. own means that the process's user owns the file.
-func judgeSecret(perm fs.FileMode, own bool) (mode, closed fs.FileMode, open bool) {
-	allowed := lentSecretMode
+// checkSecret is OpenSecret for a file with that mode. own means that the process's user owns the file.
+func checkSecret(perm fs.FileMode, own bool) (mode, closed fs.FileMode, open bool) {
+	allowed := sharedSecretMode
 	if own {
 		allowed = ownSecretMode
 	}
@@ -43,8 +43,8 @@ func isOwn(info fs.FileInfo) bool {
 	return !ok || int(stat.Uid) == os.Geteuid()
 }
 
-// MendSecret returns the command that closes the file at path.
-func MendSecret(path string, closed fs.FileMode) string {
+// RestrictSecret returns the command that closes the file at path.
+func RestrictSecret(path string, closed fs.FileMode) string {
 	if strings.ContainsFunc(path, func(r rune) bool { return !strings.ContainsRune(plainInShell, r) }) {
 		path = ShellQuote(path)
 	}
@@ -57,6 +57,6 @@ const plainInShell = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345
 // WarnOfSecret warns the user if others may read a secret file.
 func (a *App) WarnOfSecret(path string) {
 	if mode, closed, open := OpenSecret(path); open {
-		fmt.Fprintf(a.Stderr, "warning: others may read %s (mode %04o): %s\n", Printable(path), mode, Printable(MendSecret(path, closed)))
+		fmt.Fprintf(a.Stderr, "warning: others may read %s (mode %04o): %s\n", Printable(path), mode, Printable(RestrictSecret(path, closed)))
 	}
 }

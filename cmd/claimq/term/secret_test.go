@@ -26,7 +26,7 @@ func TestJudgeSecret(t *testing.T) {
 		{0o644, false, 0o640, true},
 		{0o444, false, 0o440, true},
 	} {
-		if mode, closed, open := judgeSecret(c.perm, c.own); mode != c.perm || closed != c.closed || open != c.open {
+		if mode, closed, open := checkSecret(c.perm, c.own); mode != c.perm || closed != c.closed || open != c.open {
 			t.Errorf("%04o, own %v: %04o, %04o, %v", c.perm, c.own, mode, closed, open)
 		}
 	}

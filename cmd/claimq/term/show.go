@@ -240,8 +240,8 @@ func showBackoff(b *wire.Backoff) string {
 		return NoWait
 	}
 	text := fmt.Sprintf("%s, then %g times as long, at most %s", ShowMS(b.InitialMS), b.Factor, ShowMS(b.MaxMS))
-	if b.Jitter > 0 {
-		text += fmt.Sprintf(", less up to %g %%", b.Jitter*100)
+	if b.Jitter != nil && *b.Jitter > 0 {
+		text += fmt.Sprintf(", less up to %g %%", *b.Jitter*100)
 	}
 	return text
 }

@@ -13,11 +13,11 @@ import (
 const (
 	// columnGap is the space between two columns of a table.
 	columnGap = 2
-	// nameMin and textMin are the least widths of name and text columns before whole columns are left out. cutLeast
+	// nameMin and textMin are the least widths of name and text columns before whole columns are left out. cutMin
 	// is the least width if that does not suffice.
-	nameMin  = 12
-	textMin  = 24
-	cutLeast = 6
+	nameMin = 12
+	textMin = 24
+	cutMin  = 6
 )
 
 // Table prints rows. The first row holds the names of the columns. On a terminal the table is made to fit: empty
@@ -79,7 +79,7 @@ func fitted(rows [][]string, width int, less []string) (fit [][]string, left []s
 	}
 	tooWide := func() bool { return leastWidth(fit) > width }
 	for i := len(fit[0]) - 1; i > 0; i-- {
-		if tooWide() && saysNothing(fit, i) {
+		if tooWide() && isEmptyColumn(fit, i) {
 			fit = withoutColumn(fit, i)
 		}
 	}
@@ -105,7 +105,7 @@ func cutRows(rows [][]string, width int) {
 			most = max(most, min(widths[i], terminalWidthMax))
 		}
 	}
-	for most > cutLeast && widthWith(rows[0], widths, func(string) int { return most }) > width {
+	for most > cutMin && widthWith(rows[0], widths, func(string) int { return most }) > width {
 		most--
 	}
 	for _, row := range rows[1:] {
@@ -162,8 +162,8 @@ func leastOf(name string) int {
 	return 0
 }
 
-// saysNothing reports whether no row has a value in the column.
-func saysNothing(rows [][]string, column int) bool {
+// isEmptyColumn reports whether no row has a value in the column.
+func isEmptyColumn(rows [][]string, column int) bool {
 	for _, row := range rows[1:] {
 		if row[column] != "-" && row[column] != "0" && row[column] != "" {
 			return false

@@ -10,13 +10,15 @@ import (
 
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/internal/proof"
 )
 
-// A table is no wider than the terminal, if that is possible. Nothing that fits is cut or left out, and without a
-// terminal nothing at all.
+// A table is no wider than the terminal, if that is possible. Nothing that fits is cut or left out, and without
+// a terminal nothing is.
 func TestTable_fits(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	proof.Check(t, func(t *rapid.T) {
 		names := []string{"ID", "TYPE", "STATUS", "CREATED (UTC)", "WORKER", "PRIORITY", "ERROR"}
 		texts := rapid.StringOfN(rapid.RuneFrom([]rune("abc é東京\u0301")), 0, 60, -1)
 		rows := [][]string{names}

@@ -1,4 +1,5 @@
-// Package workmeter tells Prometheus of a running `claimq work`. docs/metrics.md lists what.
+// Package workmeter serves the metrics of a running `claimq work` to Prometheus. docs/metrics.md
+// lists them.
 package workmeter
 
 import (
@@ -12,62 +13,62 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/cmd/claimq/serve"
+	"github.com/claimq/claimq/internal/gometer"
 )
 
 const (
-	// scrapesMax bounds how many scrapes are answered at a time; more are refused.
+	// scrapesMax bounds the scrapes that are answered at the same time. Further ones are refused.
 	scrapesMax = 4
-	// connectionsMax bounds the open connections; one more is closed.
+	// connectionsMax bounds the open connections. Further ones are closed.
 	connectionsMax = 64
-	// exchangeTimeout bounds the arrival of a request, and the writing of its answer.
+	// exchangeTimeout bounds the time to read a request and the time to write its answer.
 	exchangeTimeout = 5 * time.Second
-	// idleTimeout is how long a connection waits for its next request: longer than the usual
-	// pause between scrapes.
+	// idleTimeout limits how long a connection may wait for its next request. It is longer than the
+	// usual pause between scrapes.
 	idleTimeout = 2 * time.Minute
-	// headerBytesMax bounds the head of a request.
+	// headerBytesMax bounds a request's headers.
 	headerBytesMax = 8 << 10
 )
 
-// Meter has what is told of a worker. Its fields are set before Listen.
+// Meter measures a worker. Set its fields before Listen.
 type Meter struct {
 	Version  string // of the binary
 	WorkerID string
 	Client   *client.Client
-	// Dropped is how many lines of the log were dropped.
+	// Dropped returns the number of dropped log lines.
 	Dropped func() uint64
-	// Programs are those of --serve; nil: it is not given.
+	// Programs counts the programs of --serve; nil without it.
 	Programs *serve.Counts
 
 	worker atomic.Pointer[client.Worker]
 }
 
-// Work says which worker it is; until then none has begun.
+// Work sets the worker to measure, once it exists.
 func (m *Meter) Work(w *client.Worker) { m.worker.Store(w) }
 
-// Listen answers GET /metrics at addr until the returned function is called, and returns where
-// that is.
+// Listen serves GET /metrics at addr until end is called. It returns the address it listens at.
 func (m *Meter) Listen(addr string) (at string, end func(), err error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return "", nil, fmt.Errorf("listen for scrapes: %w", err)
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(m, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(m)
+	gometer.Register(registry)
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{
 		ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: scrapesMax, Timeout: exchangeTimeout, EnableOpenMetrics: true,
 	}))
 	server := &http.Server{
 		Handler: mux, ReadTimeout: exchangeTimeout, WriteTimeout: 2 * exchangeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytesMax,
-		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // of what strangers send
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // errors of unknown callers
 	}
 	var serving sync.WaitGroup
-	serving.Go(func() { _ = server.Serve(&bounded{Listener: l}) }) // until Close; it goes on after all else
+	serving.Go(func() { _ = server.Serve(&bounded{Listener: l}) }) // until Close, which is called after everything else has ended
 	return l.Addr().String(), func() {
 		_ = server.Close()
 		serving.Wait()
@@ -94,7 +95,7 @@ func (b *bounded) Accept() (net.Conn, error) {
 	}
 }
 
-// counted is a connection of bounded.
+// counted is an accepted connection, which counts as open until it is closed.
 type counted struct {
 	net.Conn
 	of   *bounded
@@ -106,7 +107,7 @@ func (c *counted) Close() error {
 	return c.Conn.Close()
 }
 
-// What is told, beside Go's runtime and the process.
+// The metrics, besides those of Go's runtime and of the process.
 var (
 	infoDesc     = desc("claimq_worker_info", "Always 1: the worker's id, its version and that of Go are in the labels.", "worker_id", "version", "go_version")
 	slotsDesc    = desc("claimq_worker_slots", "Tasks that the worker takes at a time.")
@@ -129,10 +130,10 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, labels, nil)
 }
 
-// Describe is prometheus.Collector's.
+// Describe implements prometheus.Collector.
 func (m *Meter) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(m, ch) }
 
-// Collect is prometheus.Collector's.
+// Collect implements prometheus.Collector.
 func (m *Meter) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, n int64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), labels...)

@@ -22,7 +22,7 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/serve"
 )
 
-// scraped is what is told: each series with its value, and the kinds and labels of each name.
+// scraped returns the exported metrics: each series with its value, and the kinds and labels of each name.
 func scraped(t *testing.T, at string) (series map[string]float64, listed map[string]string) {
 	t.Helper()
 	resp, err := http.Get("http://" + at + "/metrics") //nolint:noctx // of this test's server
@@ -150,7 +150,7 @@ func documented(t *testing.T) map[string]string {
 	return listed
 }
 
-// Beyond so many connections one more is closed, and there is room again when one has ended.
+// A connection beyond the bound is closed, and there is room again when one has ended.
 func TestMeter_connections(t *testing.T) {
 	t.Parallel()
 	s := clienttest.New(t)

@@ -20,7 +20,7 @@ type Params struct {
 	Then []string `json:"then,omitempty"`
 }
 
-// Outcome is how a handler ends.
+// Outcome is the end of a handler.
 type Outcome string
 
 // The outcomes.

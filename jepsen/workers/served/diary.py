@@ -1,8 +1,8 @@
-"""What `claimq work --serve` runs in package workers: handlers of the Python client that keep a
-diary of what they see and do, as jepsen/workers/worker does in Go.
+"""A program for `claimq work --serve` in package workers: handlers of the Python client that keep
+a diary of what they see and do, as jepsen/workers/worker does in Go.
 
-DIARY is the beginning of the diaries' names, of which each process has one; STORE is what the
-work writes to; LEASE is the length of a claim, in seconds.
+DIARY is the beginning of the diaries' names, of which each process has one; STORE is the file
+that the work writes to; LEASE is the length of a claim, in seconds.
 """
 
 from __future__ import annotations

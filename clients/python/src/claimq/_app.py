@@ -7,13 +7,15 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast
 
-from . import types
+from . import _options, types
 from ._async_client import AsyncClient
 from ._calls import Submitted
-from ._calls import encode as to_json
 from ._client import Client
+from ._context import Permanent, RetryAfter, Snooze
+from ._json import encode as to_json
 from ._task import Backoff, Seconds, new_task
 
 P = ParamSpec("P")
@@ -31,7 +33,7 @@ Encode = Callable[[Mapping[str, Any]], Any]
 
 @dataclass(frozen=True)
 class Options:
-    """How a task is submitted, as new_task has it. None: as its type or the server says."""
+    """The options of a submit, as in new_task. None: the default of the type or the server."""
 
     key: str | None = None
     unique: Literal["exists", "active"] | None = None
@@ -44,6 +46,7 @@ class Options:
     backoff: Backoff | None = None
     retention: Seconds | None = None
     labels: Mapping[str, str] | None = None
+    attributes: Mapping[str, types.JSON] | None = None
     group: str | None = None
     traceparent: str | None = None
 
@@ -69,7 +72,7 @@ class Task(Generic[P, R]):
         """Call the handler."""
         return self.function(*args, **kwargs)
 
-    @property
+    @cached_property
     def is_async(self) -> bool:
         """Whether the handler is an async def."""
         return inspect.iscoroutinefunction(self.function)
@@ -88,6 +91,7 @@ class Task(Generic[P, R]):
         backoff: Backoff | None = None,
         retention: Seconds | None = None,
         labels: Mapping[str, str] | None = None,
+        attributes: Mapping[str, types.JSON] | None = None,
         group: str | None = None,
         traceparent: str | None = None,
     ) -> Task[P, R]:
@@ -105,6 +109,7 @@ class Task(Generic[P, R]):
 
         Raises:
             TypeError: The arguments do not fit the handler.
+            Invalid: The server would refuse the task: `field` says where.
         """
         bound = inspect.signature(self.function).bind(*args, **kwargs)
         params: Any = _by_name(bound)
@@ -126,13 +131,42 @@ class Task(Generic[P, R]):
         """Return the handler's keyword arguments for a task's params.
 
         Raises:
-            TypeError: They are no object.
-            Exception: What decode raises.
+            Permanent: They do not fit, and would not at another attempt.
         """
-        decoded: Any = params if self.decode is None else self.decode(to_json(params))
+        decoded: Any = params
+        if self.decode is not None:
+            try:
+                decoded = self.decode(to_json(params))
+            except (Permanent, RetryAfter, Snooze):
+                raise
+            except Exception as e:
+                raise self._unfit(f"decode raised {type(e).__name__}: {e}") from e
         if not isinstance(decoded, Mapping):
-            raise TypeError(f"params of {self.type} are a {type(decoded).__name__}, no object")
-        return dict(cast("Mapping[str, Any]", decoded))
+            raise self._unfit(f"they are a {type(decoded).__name__}, no object")
+        arguments = dict(cast("Mapping[str, Any]", decoded))
+        required, known = self._parameters
+        if not required <= arguments.keys():
+            raise self._unfit(f"without {_listed(required - arguments.keys())}")
+        if known is not None and not arguments.keys() <= known:
+            raise self._unfit(f"it has no {_listed(arguments.keys() - known)}")
+        return arguments
+
+    @cached_property
+    def _parameters(self) -> tuple[set[str], set[str] | None]:
+        """The arguments that the handler must have, and those that it can; None: any."""
+        parameters = inspect.signature(self.function).parameters.values()
+        open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters)
+        named = [p for p in parameters if p.kind is not p.VAR_KEYWORD]
+        required = {p.name for p in named if p.default is p.empty}
+        return required, None if open_ended else {p.name for p in named}
+
+    def _unfit(self, why: str) -> Permanent:
+        name = getattr(self.function, "__qualname__", repr(self.function))
+        return Permanent(f"params of {self.type} do not fit its handler {name}: {why}")
+
+
+def _listed(names: set[str]) -> str:
+    return ", ".join(f"argument {name!r:.100}" for name in sorted(names, key=str)[:10])
 
 
 def _by_name(bound: inspect.BoundArguments) -> dict[str, Any]:
@@ -169,8 +203,8 @@ class App:
         """Make an app without handlers.
 
         Args:
-            concurrency: How many tasks one process takes at once in all, 1 to 1,000. So many
-                threads run handlers that are no async def.
+            concurrency: How many tasks one process takes at once in all, 1 to 1,000. Handlers
+                that are no async def run in this number of threads.
             client: What submit uses. None: Client(), made when it is first used.
             async_client: What submit_async uses. None: AsyncClient(), the same way.
 
@@ -218,11 +252,11 @@ class App:
     ) -> Callable[[Callable[P, R]], Task[P, R]]:
         """Make a function the handler of a type: a decorator.
 
-        Params are its arguments by name. What it returns is the task's result, as JSON; None
-        is none, bytes are kept as they are. What it raises fails the attempt with the
-        traceback as its error: Permanent for good, RetryAfter with a time of its own, Snooze
-        gives the task back. An `async def` runs on the event loop, another function in a
-        thread.
+        Params are its arguments by name. Its return value is the task's result, as JSON; bytes
+        are kept unchanged, None means no result. An exception fails the attempt, with the
+        traceback as its error: Permanent for good, RetryAfter sets the time of the next
+        attempt, Snooze gives the task back. An `async def` runs on the event loop, another
+        function in a thread.
 
         Args:
             task_type: The type.
@@ -234,13 +268,17 @@ class App:
             encode: Makes what is submitted of the arguments. None: they are themselves.
 
         Raises:
-            ValueError: The type has a handler already, or a number is out of bounds.
+            ValueError: The type has a handler already or is no name of one, or a number is
+                out of bounds.
             TypeError: The function cannot be called by names alone.
         """
+        if not _options.TYPE.holds(task_type):
+            raise ValueError(f"task type {task_type!r:.100}: it must be {_options.TYPE.text}")
         if concurrency is not None:
             _checked("concurrency", concurrency)
-        if timeout is not None and not timeout > 0:
-            raise ValueError(f"timeout is {timeout}: it must be more than 0 seconds")
+        if timeout is not None and not 0 < timeout <= _options.TIME_MAX:
+            most = f"at most a year, {_options.TIME_MAX}"
+            raise ValueError(f"timeout is {timeout}: it must be more than 0 seconds, and {most}")
 
         def register(function: Callable[P, R]) -> Task[P, R]:
             if task_type in self.tasks:
@@ -258,6 +296,6 @@ class App:
 
 
 def _checked(name: str, number: int) -> int:
-    if not 1 <= number <= CONCURRENCY_MAX:
-        raise ValueError(f"{name} is {number}: it must be 1 to {CONCURRENCY_MAX}")
+    if not 1 <= number <= CONCURRENCY_MAX or number != int(number):
+        raise ValueError(f"{name} is {number}: it must be an integer, 1 to {CONCURRENCY_MAX}")
     return number

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import operator
 import secrets
 from collections.abc import Mapping, Sequence
@@ -13,6 +12,7 @@ from urllib.parse import quote, urlencode
 
 from . import _repeat, types
 from ._core import WAIT_GRACE, Answer, Core, Request, Sleep, Steps, Stream
+from ._json import encode
 from ._task import timestamp
 from .errors import ClaimqError, Invalid, NotFound, SubmitManyError, TooLarge
 
@@ -43,17 +43,8 @@ class Submitted:
     submitted: a mistake in how the keys are made."""
 
 
-def encode(value: object) -> bytes:
-    """Return JSON of the value.
-
-    Raises TypeError or ValueError for what JSON cannot say: an object that is none of its
-    kinds, NaN, half a surrogate pair.
-    """
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
-
-
 def task_id(given: int) -> int:
-    """Return the id. Raises TypeError or ValueError for what is none."""
+    """Return the id. Raises TypeError or ValueError if it cannot be a task's id."""
     number = operator.index(given)
     if number < 1:
         raise ValueError(f"task id {number}: it must be 1 or more")
@@ -111,7 +102,7 @@ class Calls:
         return self.core.call(Request(method, path, body, repeatable, wait), timeout)
 
     def submit(self, task: types.NewTask, timeout: float | None) -> Steps[Submitted]:
-        """Submit a task, with a key of its own if it has none."""
+        """Submit a task; without a key it gets a random one."""
         keyed, is_own = _keyed(task)
         answer = yield from self._call("POST", "/api/tasks", encode(keyed), timeout=timeout)
         same = answer.data.get("same_request", True)
@@ -221,6 +212,9 @@ class Calls:
         query = dict(fields)
         if labels is not None:
             query["label"] = [f"{name}:{value}" for name, value in labels.items()]
+        params = fields.get("param")
+        if params is not None:
+            query["param"] = [f"{at}:{value}" for at, value in params.items()]
         answer = yield from self._call("GET", _query("/api/tasks", query))
         return cast(types.ListTasksAnswer, answer.data)
 
@@ -244,9 +238,13 @@ class Calls:
     ) -> Steps[types.RunBatchAnswer]:
         """Run many ops in one entry of the log."""
         keyed = [_keyed(op)[0] if op["op"] == "submit" else op for op in ops]
-        repeatable = all(_repeat.batch_safe(op["op"], _marked(op)) for op in keyed)
-        body = encode({"ops": keyed, "atomic": atomic})
-        answer = yield from self._call("POST", "/api/batch", body, repeatable, timeout)
+        body: dict[str, Any] = {"ops": keyed, "atomic": atomic}
+        if any(op["op"] == "claim" and not _marked(op) for op in keyed):
+            body["claim_request_id"] = secrets.token_hex(16)  # for claims that have none
+        repeatable = all(
+            _repeat.batch_safe(op["op"], op["op"] == "claim" or _marked(op)) for op in keyed
+        )
+        answer = yield from self._call("POST", "/api/batch", encode(body), repeatable, timeout)
         return cast(types.RunBatchAnswer, answer.data)
 
     def look(self, path: str, timeout: float | None, **query: Any) -> Steps[dict[str, Any]]:
@@ -296,7 +294,7 @@ def _place(text: str) -> tuple[int, int]:
 
 
 def _keyed(task: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
-    """Return the task with an idempotency key, and whether that is one of its own."""
+    """Return the task with an idempotency key, and whether the key was generated."""
     if task.get("idempotency_key") is not None:
         return task, False
     return {**task, "idempotency_key": secrets.token_hex(16)}, True

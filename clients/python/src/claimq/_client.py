@@ -124,6 +124,7 @@ class Client:
         backoff: Backoff | None = None,
         retention: Seconds | None = None,
         labels: Mapping[str, str] | None = None,
+        attributes: Mapping[str, api.JSON] | None = None,
         group: str | None = None,
         traceparent: str | None = None,
         steps: Sequence[api.NewStep] | None = None,
@@ -131,7 +132,7 @@ class Client:
         on_step_failure: Literal["fail", "continue"] | None = None,
         timeout: float | None = None,
     ) -> Submitted:
-        """Submit a task; the arguments are those of new_task.
+        """Submit a task; it takes the arguments of new_task.
 
         It is on the disks of most nodes once this returns. Without a key it gets a random
         one, so that this call can be repeated; a second call makes a second task.
@@ -157,6 +158,7 @@ class Client:
             backoff=backoff,
             retention=retention,
             labels=labels,
+            attributes=attributes,
             group=group,
             traceparent=traceparent,
             steps=steps,
@@ -174,8 +176,8 @@ class Client:
     ) -> list[Submitted]:
         """Submit many tasks, and return the outcome of each, in order.
 
-        A request has up to 1,000 tasks or 7 MiB: of those all are submitted, or none, but
-        for malformed ones, each of which is refused alone. timeout is that of a request.
+        A request has up to 1,000 tasks or 7 MiB: either all its valid tasks are submitted, or
+        none; a malformed one is refused by itself. timeout applies to each request.
 
         Raises:
             SubmitManyError: Some were not submitted: `results` has the outcome of each.
@@ -203,7 +205,7 @@ class Client:
     def wait(self, id: int, *, timeout: float | None = None) -> api.Task:
         """Wait until a task is completed, failed or cancelled, and return it.
 
-        timeout is how many seconds; None: for as long as it takes.
+        timeout is in seconds; None: no limit.
 
         Raises:
             TimeoutError: It has not ended within timeout.
@@ -271,11 +273,17 @@ class Client:
         parent_id: int | None = None,
         created_after: datetime | None = None,
         created_before: datetime | None = None,
+        contains: str | None = None,
+        params: Mapping[str, str] | None = None,
         error_group: str | None = None,
         order: Literal["asc", "desc", "ended"] | None = None,
         include: Sequence[Literal["params", "result"]] = (),
     ) -> Iterator[api.Task]:
-        """List tasks that match, page by page as one iterates, with what include names."""
+        """List tasks that match, page by page as one iterates, with what include names.
+
+        contains is a text in the submitted params; params are values in them by
+        JSON pointer, as {"/to": "ada@example.org"}.
+        """
         fields: dict[str, Any] = {
             "status": status,
             "task_type": task_type,
@@ -284,6 +292,8 @@ class Client:
             "parent_id": parent_id,
             "created_after": created_after,
             "created_before": created_before,
+            "contains": contains,
+            "param": params,
             "error_group": error_group,
             "order": order,
             "include": ",".join(include) or None,
@@ -309,9 +319,9 @@ class Client:
     ) -> api.ActOnTasksAnswer:
         """Retry, cancel or delete all tasks that match; it is not atomic.
 
-        `more` in the answer: it stopped for time, and the same call goes on. A filter that
-        selects nothing needs all=True. With dry_run nothing is changed; with expect nothing
-        is, unless so many match.
+        If the answer has `more`, it ran out of time, and the same call continues. A filter that
+        selects nothing needs all=True. With dry_run nothing is changed; with expect nothing is
+        changed unless exactly that many match.
 
         Raises:
             Conflict: Another number matches than was expected.
@@ -329,8 +339,8 @@ class Client:
     ) -> api.RunBatchAnswer:
         """Run up to 1,000 ops in one entry of the log, in order; atomic: all or none.
 
-        A submit without a key gets a random one. Without atomic, `results` has the outcome
-        of each op, a refusal too.
+        A submit without a key gets a random one, and claims without a `claim_request_id` share
+        one. Without atomic, `results` has the outcome of each op, a refusal too.
 
         Raises:
             ClaimqError: Of an atomic batch, what the first op that was refused would raise;
@@ -419,7 +429,7 @@ class Client:
         after is a place, "INDEX.SUB" of an event, behind which to begin.
 
         Raises:
-            EventsGone: What comes after that place is not kept any more.
+            EventsGone: The events after that position are no longer kept.
         """
         filters = {"task_type": task_type, "worker_id": worker_id, "event": list(event)}
         end = ""
@@ -447,7 +457,7 @@ class Client:
         It gives up only on a refusal that no other node would answer differently.
 
         Raises:
-            EventsGone: It fell so far behind that what comes next is not kept any more.
+            EventsGone: It fell behind, and the next events are no longer kept.
         """
         filters = {"task_type": task_type, "worker_id": worker_id, "event": list(event)}
         steps = self._calls.follow(filters, after)

@@ -1,4 +1,4 @@
-"""How clients are told where the cluster is and who they are."""
+"""Configuration of clients: endpoints and credentials."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ._core import Core
 from ._files import Renewed, read_key, tls_context
 
 DEFAULT_ENDPOINT = "http://127.0.0.1:7400"
-"""Where a node listens that was not told otherwise."""
+"""The default address of a node."""
 
 ENDPOINTS_MAX = 100
 
 
 class Config(NamedTuple):
-    """What a client is made of."""
+    """The validated settings of a client."""
 
     core: Core
     tls: Callable[[], ssl.SSLContext]
@@ -34,9 +34,9 @@ def configure(
     ssl_context: ssl.SSLContext | None,
     timeout: float,
 ) -> Config:
-    """Check the settings of a client; what is None comes from the environment.
+    """Check the settings of a client; those that are None come from the environment.
 
-    Raises ValueError for a setting that is none, OSError for a file that cannot be read.
+    Raises ValueError for an invalid setting, OSError for a file that cannot be read.
     """
     if timeout <= 0:
         raise ValueError(f"timeout is {timeout}: it must be more than 0 seconds")

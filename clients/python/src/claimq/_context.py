@@ -1,4 +1,4 @@
-"""What a handler knows of its task, and what it can say beside returning."""
+"""The context of a handler: its task, progress and follow-ups."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from . import types
-from ._task import Seconds
+from ._options import TIME_MAX
+from ._task import Seconds, seconds
 
 Reason = Literal["cancel_requested", "lease_lost", "timeout", "shutdown"]
 """Why a handler is told to stop: docs/protocol.md has what each means."""
@@ -20,27 +21,33 @@ SUBMIT_MAX = 1_000
 
 
 class Permanent(Exception):
-    """Raised by a handler: the task fails, whatever attempts it has left."""
+    """Raised by a handler: the task fails for good, even if attempts are left."""
 
 
 class RetryAfter(Exception):
-    """Raised by a handler: the attempt fails, and the next is so much later, in place of
+    """Raised by a handler: the attempt fails, and the next follows after this time instead of
     the backoff."""
 
     def __init__(self, after: Seconds, message: str = "") -> None:
-        """Take seconds, or a timedelta, and why."""
+        """Take seconds, or a timedelta, and why. Raises ValueError for more than a year."""
         super().__init__(message or f"to be tried again in {after}")
-        self.after = after
+        self.after = _checked(after)
 
 
 class Snooze(Exception):
-    """Raised by a handler: the task is given back, to be claimed again so much later. The
-    attempt is not counted."""
+    """Raised by a handler: the task is given back, and can be claimed again after this time.
+    The attempt is not counted."""
 
     def __init__(self, after: Seconds = 0) -> None:
-        """Take seconds, or a timedelta; 0: at once."""
+        """Take seconds, or a timedelta; 0: at once. Raises ValueError for more than a year."""
         super().__init__(f"snoozed for {after}")
-        self.after = after
+        self.after = _checked(after)
+
+
+def _checked(after: Seconds) -> Seconds:
+    if not seconds(after) <= TIME_MAX:  # NaN is not
+        raise ValueError(f"after is {after}: it must be at most a year, {TIME_MAX} s")
+    return after
 
 
 class Cancelled(Exception):
@@ -69,6 +76,8 @@ class Context:
     """The number of the attempt, from 1."""
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     """The task's labels."""
+    attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What the submitter said of params or payload."""
     payload: bytes | None = None
     """The task's payload, if it has one in place of params."""
     traceparent: str | None = None
@@ -84,17 +93,30 @@ class Context:
     """The results are too many: read them by Client.tasks(parent_id=..., include=["result"])."""
     deadline: float | None = None
     """When the handler is told to stop, by time.monotonic(); None: there is no limit."""
-    cancelled: threading.Event = field(default_factory=threading.Event)
-    """Set when the handler is to stop. A thread can wait for it."""
     reason: Reason | None = None
     """Why it is to stop; None: it is not."""
     follow_ups: list[types.NewTask] = field(default_factory=list[types.NewTask])
-    """What then() was given."""
+    """The follow-ups passed to then()."""
     _report: Callable[[Any], None] = field(default=lambda value: None, repr=False)
+
+    @property
+    def cancelled(self) -> threading.Event:
+        """Set when the handler is to stop. A thread can wait for it."""
+        # Made when it is first asked for: few handlers do, and it costs more than the rest.
+        made = self.__dict__.get("_cancelled")
+        if made is None:  # two threads get the same one
+            made = self.__dict__.setdefault("_cancelled", threading.Event())
+        return cast(threading.Event, made)
+
+    def _stop(self, reason: Reason) -> None:
+        """Tell the handler to stop."""
+        self.reason = reason
+        self.cancelled.set()
 
     def progress(self, value: types.JSON) -> None:
         """Keep how far the work is with the task: any JSON but None, up to 4 KiB. Of what
-        comes faster than it can be sent the last is."""
+        comes faster than it can be sent the last is. Raises ValueError for what is no JSON,
+        or too much."""
         self._report(value)
 
     def raise_if_cancelled(self) -> None:
@@ -103,7 +125,7 @@ class Context:
             raise Cancelled(self.reason)
 
     def left(self) -> float | None:
-        """Return how many seconds are left until the deadline; None if there is none."""
+        """Return the seconds left until the deadline; None without a deadline."""
         return None if self.deadline is None else max(self.deadline - time.monotonic(), 0.0)
 
     def then(self, *tasks: types.NewTask) -> None:

@@ -1,4 +1,4 @@
-"""What every call does, without any input or output.
+"""The logic of every call, without I/O.
 
 A call is a generator. It yields what is to be done (Send, Sleep, ...), is sent the outcome,
 and returns the answer or raises a ClaimqError. Client and AsyncClient drive it, each with
@@ -35,7 +35,7 @@ logger = logging.getLogger("claimq")
 
 TRY_MIN = 0.1
 TRY_MAX = 30.0
-"""What one try gets is half of what the call has left, within these: so a node that hangs
+"""A try gets half of the call's remaining time, within these bounds, so that a node that hangs
 leaves time for another."""
 
 HEAD_MAX = 5.0
@@ -93,7 +93,7 @@ class ReadLine:
 
 @dataclass(frozen=True)
 class Sleep:
-    """Wait so many seconds."""
+    """Wait for this time."""
 
     seconds: float
 
@@ -214,8 +214,8 @@ class Core:
     def call(self, request: Request, timeout: float | None = None) -> Steps[Answer]:
         """Make the request until it is settled or its time is over.
 
-        timeout is how many seconds it may take in all; None: the client's own, and what the
-        request lets the server wait.
+        timeout bounds the whole call, in seconds; None: the client's timeout plus the request's
+        wait.
         """
         state = _repeat.Call(mutation=request.method != "GET", repeatable=request.repeatable)
         limit = self.timeout + request.wait if timeout is None else timeout
@@ -298,8 +298,8 @@ class Core:
     def _leave(self, base: str, judged: _Judged, now: float) -> float:
         """Note what a try that is to be repeated says of its node; return how long to wait.
 
-        What the node asks to wait for is waited for where no other can be asked: another may
-        know the leader, or not be about to stop.
+        It waits as long as the node asks only if no other node can be asked: another may know
+        the leader, or not be stopping.
         """
         error = judged.error
         if judged.verdict is Verdict.REDIRECTED:
@@ -331,8 +331,8 @@ class Core:
     def follow(self, path: str, after: str) -> Stream:
         """Walk the trail of events as it grows, each once and in order.
 
-        path is that of the events with its filters. It goes on at another node where it was
-        when a connection ends; it raises what no other node would answer differently.
+        path is the path of the events, with filters. When a connection ends it continues at
+        another node from the same position; it raises what no other node would answer differently.
         """
         state = _repeat.Call(mutation=False, repeatable=True)
         route = _Route()

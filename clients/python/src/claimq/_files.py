@@ -59,7 +59,8 @@ class Renewed(Generic[T]):
 def read_key(file: str) -> str:
     """Return the key in a file with one line.
 
-    Raises ValueError if there is none or several lines, OSError if it cannot be read.
+    Raises ValueError if there is no key or there are several lines, OSError if it cannot be
+    read.
     """
     with open(file, encoding="ascii") as f:
         key = f.read(16 << 10).strip()

@@ -127,7 +127,7 @@ class Nodes:
         return address
 
     def answered(self, base: str, followed: bool) -> None:
-        """Note that the node at base gave an answer, whatever it says. followed says that
+        """Note that the node at base gave an answer, of any kind. followed says that
         another named it as the leader."""
         with self._lock:
             if followed:

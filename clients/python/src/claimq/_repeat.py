@@ -1,7 +1,7 @@
 """Decides what a client does after one try of a call.
 
-This is Go's internal/repeat, and is held to the same vectors (clients/vectors.json). It has
-no clock, no network and no randomness of its own. Times are seconds.
+This is Go's internal/repeat, and is held to the same vectors (clients/vectors.json). It uses no
+clock, network or randomness. Times are seconds.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ PAUSE_MAX = 1.0
 """The pause between tries is doubled for each, from PAUSE_MIN up to PAUSE_MAX, with jitter."""
 
 REDIRECTS_MAX = 2
-"""How many redirects in a row are followed without a pause: while leadership changes, two
-nodes may name each other."""
+"""The number of redirects in a row that are followed without a pause: while leadership changes,
+two nodes may name each other."""
 
 POLL_MAX = 6.0
 """How long one request of a long poll waits at most, so that a connection that died without
@@ -52,8 +52,8 @@ class Action(enum.Enum):
 def judge(status: int, code: str) -> Verdict:
     """Return the verdict on a whole answer that is neither a success nor a redirect.
 
-    code is "" for an answer that is not claimq's: it comes from something in between, which
-    says nothing about the node behind it, whatever its status is.
+    code is "" for an answer that is not claimq's: it comes from a proxy, and its status says
+    nothing about the node behind it.
     """
     if code in ("", "outcome_unknown") or status < 300:
         return Verdict.UNKNOWN
@@ -118,7 +118,7 @@ class Call:
     def pause(self, asked: float, random: Callable[[], float]) -> float:
         """Return how many seconds to wait before the next try.
 
-        asked is what the server asks for, on top of the client's own pause. random returns
+        asked is the server's request, in addition to the client's own pause. random returns
         a number in [0, 1): up to half of the pause is taken off, to keep clients apart.
         """
         own = min(PAUSE_MIN * (1 << min(max(self.tries - 1, 0), 6)), PAUSE_MAX)

@@ -1,7 +1,7 @@
 """Takes tasks from `claimq work --serve`: the protocol of docs/protocol.md, "Served programs".
 
 One event loop reads and writes the socket. Handlers that are an async def run on it, others
-in threads. What they print is theirs: the socket is no standard stream.
+in threads. They may print freely, because the socket is not a standard stream.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ._app import App
-from ._calls import encode
 from ._context import Context, Reason
+from ._json import NotJSON, encode
 from ._outcome import Done, Failed, Handler, Outcome, perform, perform_async, result
 from ._task import milliseconds
 
@@ -37,7 +37,7 @@ LIMITS: Mapping[str, int] = {
     "error_bytes": 16 << 10,
     "progress_bytes": 4 << 10,
 }
-"""What a worker may say, in bytes, until claimq has told its own bounds."""
+"""Bounds of a worker's messages, in bytes, until claimq has sent its own."""
 
 ENV_FD, ENV_SOCKET = "CLAIMQ_FD", "CLAIMQ_SOCKET"
 
@@ -50,7 +50,7 @@ class ProtocolError(Exception):
 
 
 def connect() -> socket.socket | None:
-    """Return the socket to claimq; None if there is none.
+    """Return the socket to claimq; None without one.
 
     The variables that name it are taken out of the environment: it is not the socket of what
     handlers start.
@@ -115,13 +115,12 @@ class _Server(asyncio.Protocol):
         self._lock = threading.Lock()
         self._answers: list[tuple[_Key | None, bytes]] = []
         self._progress: dict[_Key, bytes] = {}  # the last of each task
-        self._woken = False
+        self._woken = False  # _flush will run, or what waits is written by resume_writing
+        self._paused = False  # the socket takes no more
 
     async def run(self, signals: bool) -> bool:
         self._loop = asyncio.get_running_loop()
-        self._wake = asyncio.Event()
-        self._writable = asyncio.Event()
-        self._writable.set()
+        self._thread = threading.get_ident()
         self._idle = asyncio.Event()  # set while no handler runs
         self._idle.set()
         self._ended = asyncio.Event()  # claimq said stop, or is gone
@@ -134,7 +133,6 @@ class _Server(asyncio.Protocol):
             lambda: self, sock=self._sock
         )
         self._put({"kind": "hello"} | self._hello())
-        writer = asyncio.create_task(self._write())
         try:
             await self._ended.wait()
             if self._lost.is_set():
@@ -148,7 +146,6 @@ class _Server(asyncio.Protocol):
             await lost
             return True
         finally:
-            writer.cancel()
             self._transport.abort()
             self._threads.shutdown(wait=False, cancel_futures=True)
 
@@ -202,10 +199,10 @@ class _Server(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._lost.set()
         self._ended.set()
-        self._writable.set()
+        self.resume_writing()
 
     def _take(self, line: bytes) -> None:
-        message = json.loads(line)
+        message = json.loads(line.decode())  # of bytes it would look for their encoding first
         kind = message["kind"]
         if kind == "task":
             self._begin(message)
@@ -234,6 +231,7 @@ class _Server(asyncio.Protocol):
             type=m["type"],
             attempt=m["attempt"],
             labels=m.get("labels") or {},
+            attributes=m.get("attributes") or {},
             payload=payload,
             traceparent=m.get("traceparent"),
             parent_id=m.get("parent_id"),
@@ -258,8 +256,7 @@ class _Server(asyncio.Protocol):
             return
         context, job = running
         if context.reason is None:
-            context.reason = why
-            context.cancelled.set()
+            context._stop(why)
             if job is not None:
                 job.cancel()
 
@@ -289,10 +286,10 @@ class _Server(asyncio.Protocol):
             self._wake_up()
 
     def _report(self, key: _Key, value: Any) -> None:
-        data = progress(value, self._limits)
-        head = f'{{"kind":"progress","id":{key[0]},"token":{key[1]},"progress":'
+        named = b'"id":%d,"token":%d' % key
+        line = b'{"kind":"progress",%s,"progress":%s}\n' % (named, progress(value, self._limits))
         with self._lock:
-            self._progress[key] = head.encode() + data + b"}\n"
+            self._progress[key] = line
             self._wake_up()
 
     # Writing.
@@ -303,33 +300,34 @@ class _Server(asyncio.Protocol):
             self._wake_up()
 
     def _wake_up(self) -> None:
-        """Have the writer look, once; the caller holds the lock."""
-        if not self._woken:
-            self._woken = True
-            self._loop.call_soon_threadsafe(self._wake.set)
+        """Have what waits be written, soon; the caller holds the lock."""
+        if self._woken:
+            return
+        self._woken = True
+        if threading.get_ident() == self._thread:
+            self._loop.call_soon(self._flush)
+        else:
+            self._loop.call_soon_threadsafe(self._flush)
 
     def pause_writing(self) -> None:
-        self._writable.clear()
+        self._paused = True
 
     def resume_writing(self) -> None:
-        self._writable.set()
-
-    async def _write(self) -> None:
-        """The one writer. While the socket takes no more, only the last progress of each
-        task is kept."""
-        while True:
-            await self._wake.wait()
-            await self._writable.wait()
-            self._flush()
+        self._paused = False
+        self._flush()
 
     def _flush(self) -> None:
-        self._wake.clear()
+        """Write what waits. While the socket takes no more, only the last progress of each
+        task is kept."""
+        if self._paused:
+            return
         with self._lock:
             self._woken = False
             progress, self._progress = self._progress, {}
             answers, self._answers = self._answers, []
-        if not self._transport.is_closing():
-            self._transport.write(b"".join([*progress.values(), *(line for _, line in answers)]))
+        lines = [*progress.values(), *(line for _, line in answers)]
+        if lines and not self._transport.is_closing():
+            self._transport.write(b"".join(lines))
         for key, _ in answers:
             if key is not None:
                 self._running.pop(key, None)
@@ -339,49 +337,53 @@ class _Server(asyncio.Protocol):
 
 def answer(key: _Key, outcome: Outcome, limits: Mapping[str, int]) -> bytes:
     """Return the line that answers a task; what claimq would not take fails for good."""
-    base: dict[str, Any] = {"id": key[0], "token": key[1]}
     try:
-        line = encode(base | _said(outcome, limits)) + b"\n"
+        line = _line(key, outcome, limits)
         if len(line) <= limits["line_bytes"]:
             return line
         why = f"the answer has {len(line)} bytes, at most {limits['line_bytes']}"
+    except NotJSON as e:
+        why = f"what the handler returned is no JSON: {e}"
     except _TooLarge as e:
         why = str(e)
-    except (TypeError, ValueError, RecursionError) as e:
-        why = f"{type(e).__name__}: what the handler returned is no JSON: {e}"
-    return encode(base | {"kind": "fail", "error": why, "permanent": True}) + b"\n"
+    return _line(key, Failed(why, ValueError(why), permanent=True), limits)
 
 
-def _said(outcome: Outcome, limits: Mapping[str, int]) -> dict[str, Any]:
+def _line(key: _Key, outcome: Outcome, limits: Mapping[str, int]) -> bytes:
+    named = b'"id":%d,"token":%d' % key
+    if isinstance(outcome, Done):
+        # In this form claimq reads it fastest.
+        return b'{"kind":"done",%s%s}\n' % (named, _done(outcome, limits["value_bytes"]))
     if isinstance(outcome, Failed):
-        said: dict[str, Any] = {"kind": "fail", "error": cut(outcome.error, limits["error_bytes"])}
+        fields = b',"error":' + encode(cut(outcome.error, limits["error_bytes"]))
         if outcome.permanent:
-            said["permanent"] = True
+            fields += b',"permanent":true'
         if outcome.retry_in is not None:
-            said["retry_in_ms"] = milliseconds(outcome.retry_in)
-        return said
-    if not isinstance(outcome, Done):
-        return {"kind": "snooze", "ms": milliseconds(outcome.seconds)}
-    said = {"kind": "done"}
-    most = limits["value_bytes"]
-    if isinstance(outcome.result, (bytes, bytearray)):
-        size = len(outcome.result)
-        said["result_payload"] = base64.b64encode(outcome.result).decode("ascii")
-    else:
-        size = 0
-        if outcome.result is not None:
-            said["result"] = outcome.result
-            size = len(encode(outcome.result))
+            fields += b',"retry_in_ms":%d' % milliseconds(outcome.retry_in)
+        return b'{"kind":"fail",%s%s}\n' % (named, fields)
+    return b'{"kind":"snooze",%s,"ms":%d}\n' % (named, milliseconds(outcome.seconds))
+
+
+def _done(outcome: Done, most: int) -> bytes:
+    """Return the fields of what a handler returned, with a comma before each."""
+    result, fields, size = outcome.result, b"", 0
+    if isinstance(result, (bytes, bytearray)):
+        size = len(result)
+        fields = b',"result_payload":"%s"' % base64.b64encode(result)
+    elif result is not None:
+        data = encode(result, "result")
+        size = len(data)
+        fields = b',"result":' + data
     if size > most:
         raise _TooLarge(f"the result has {size} bytes, at most {most}")
     if outcome.follow_ups:
-        said["submit"] = list(outcome.follow_ups)
-    return said
+        fields += b',"submit":' + encode(list(outcome.follow_ups), "follow-ups")
+    return fields
 
 
 def progress(value: Any, limits: Mapping[str, int]) -> bytes:
-    """Return progress as JSON. Raises TypeError or ValueError for what claimq would not take."""
-    data = encode(value)
+    """Return progress as JSON. Raises ValueError for what claimq would not take."""
+    data = encode(value, "progress")
     most = limits["progress_bytes"]
     if value is None or len(data) > most:
         raise ValueError(f"progress has {len(data)} bytes of JSON: it must be 1 to {most}")
@@ -393,8 +395,8 @@ class _TooLarge(Exception):
 
 
 def cut(error: str, most: int) -> str:
-    """Return an error of at most so many bytes: its beginning, which says what happened, and
-    its end, which says where."""
+    """Return an error cut to that many bytes: its beginning, with the message, and its end,
+    with the location."""
     data = error.encode("utf-8", "replace").replace(b"\x00", b"\\x00")
     if len(data) > most:
         mark = b"\n...\n"

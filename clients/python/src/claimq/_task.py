@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from typing import Any, Literal, Union
 
-from . import types
+from . import _options, types
+from ._json import NotJSON, encode
+from .errors import Invalid
 
 Seconds = Union[float, timedelta]
 """A length of time: a number of seconds, or a timedelta."""
@@ -25,7 +27,7 @@ class Backoff:
     initial: Seconds
     """After the first attempt."""
     max: Seconds | None = None
-    """At most so long; None: one day, or initial if that is more."""
+    """At most so long; None: one hour, or initial if that is more."""
     factor: float = 2.0
     """1 to 1,000."""
     jitter: float = 0.2
@@ -34,12 +36,12 @@ class Backoff:
     def to_api(self) -> types.Backoff:
         """Return it as the API takes it."""
         backoff: types.Backoff = {
-            "initial_ms": milliseconds(self.initial),
+            "initial_ms": _length("backoff.initial_ms", self.initial),
             "factor": self.factor,
             "jitter": self.jitter,
         }
         if self.max is not None:
-            backoff["max_ms"] = milliseconds(self.max)
+            backoff["max_ms"] = _length("backoff.max_ms", self.max)
         return backoff
 
 
@@ -49,8 +51,19 @@ def seconds(length: Seconds) -> float:
 
 
 def milliseconds(length: Seconds) -> int:
-    """Return a length of time as the API takes it; a part of a millisecond counts as one."""
+    """Return a length of time as the API takes it; a part of a millisecond counts as one.
+
+    Raises ValueError or OverflowError for NaN and infinity.
+    """
     return -int(-seconds(length) * 1000 // 1)
+
+
+def _length(field: str, length: Seconds) -> int:
+    """Return a length of time as the API takes it. Raises Invalid for NaN and infinity."""
+    try:
+        return milliseconds(length)
+    except (ValueError, OverflowError):
+        raise _options.refused(field, f"is {length} s: it must be a number of seconds") from None
 
 
 def timestamp(time: datetime) -> str:
@@ -60,7 +73,8 @@ def timestamp(time: datetime) -> str:
     """
     if time.tzinfo is None:
         raise ValueError(f"{time!r} has no time zone: use datetime.now(timezone.utc), say")
-    return time.isoformat()
+    # In UTC, as the API takes no offset with seconds, which local times of long ago have.
+    return time.astimezone(timezone.utc).isoformat()
 
 
 def new_task(
@@ -79,6 +93,7 @@ def new_task(
     backoff: Backoff | None = None,
     retention: Seconds | None = None,
     labels: Mapping[str, str] | None = None,
+    attributes: Mapping[str, types.JSON] | None = None,
     group: str | None = None,
     traceparent: str | None = None,
     steps: Sequence[types.NewStep] | None = None,
@@ -87,53 +102,68 @@ def new_task(
 ) -> types.NewTask:
     """Make a task for Client.submit_many, a batch, or the follow-ups of a handler.
 
-    What is None is the default of the task's type, else that of the server.
+    Options that are None have the default of the task's type, else of the server.
 
     Args:
-        task_type: What workers claim by.
-        params: What the handler gets: any JSON, up to 1 MiB. None: an object without fields.
-        payload: Bytes in place of params.
-        key: The idempotency key: a submit with a key that is taken makes no task, but finds
-            the one that has it. Make it of what the work is about, as order-17-invoice.
+        task_type: The name by which workers claim.
+        params: The handler's input: any JSON, up to 1 MiB. None: an object without fields.
+        payload: Bytes instead of params.
+        key: The idempotency key: a submit with a key that is taken adds no task, and returns
+            the one that has it. Derive it from the work, for example order-17-invoice.
         unique: "exists": the key is taken while the task exists, and 10 minutes more;
             "active": only until the task ends.
         delay: How long the task cannot be claimed, in seconds.
         run_at: The time before which it cannot be claimed.
         expires_at: If it is not claimed by then, it fails.
         priority: Higher is claimed first; 0 if it is not given.
-        max_attempts: After so many claims that failed the task fails; 0: no limit.
-        lease: How long a worker that died keeps the task from others, in seconds.
-        backoff: How long it waits after an attempt that failed.
-        retention: How long it is kept after its end, in seconds; 0: not at all; a negative
-            one: until it is deleted.
+        max_attempts: The task fails after this many failed claims; 0: no limit.
+        lease: The time until others get the task of a dead worker, in seconds.
+        backoff: The wait after a failed attempt.
+        retention: The time that it is kept after its end, in seconds; 0: it is removed at once;
+            negative: until it is deleted.
         labels: Up to 16, to find it by.
-        group: Of one type and group one task is claimed at a time, in order of submission.
+        attributes: An object that describes params or payload; its worker gets it unchanged.
+        group: Tasks of one type and group are claimed one at a time, in order of submission.
         traceparent: The W3C trace context that its worker gets.
         steps: Tasks of which this one consists; see new_step.
-        finalize: Who ends a task with steps: "auto", or "claim": a processor.
-        on_step_failure: What a step that failed means for the others.
+        finalize: How a task with steps ends: "auto": by itself; "claim": by a processor.
+        on_step_failure: The effect of a failed step on the others.
 
     Raises:
+        Invalid: The server would refuse it: `field` says where, in the names of the API. So
+            are params and attributes that JSON cannot represent exactly: NaN, a set, bytes,
+            a key that is no str.
         ValueError: A time has no time zone, or params and payload are both given.
     """
     if params is not None and payload is not None:
         raise ValueError("params and payload are both given: give one of them")
     fields: dict[str, Any] = {"task_type": task_type}
     if payload is not None:
+        if not payload:
+            raise _options.refused("payload", "is empty: it must have a byte, or be left out")
         fields["payload"] = base64.b64encode(payload).decode("ascii")
     elif params is not None or not steps:
         fields["params"] = {} if params is None else params
+    if attributes is not None:
+        fields["attributes"] = dict(attributes)
+    for name in ("params", "attributes"):
+        try:
+            encode(fields.get(name), name)  # None is JSON, too
+        except NotJSON as e:
+            raise Invalid(str(e), code="invalid_task", field=e.path) from None
     optional = {
         "idempotency_key": key,
         "unique": unique,
-        "delay_ms": None if delay is None else milliseconds(delay),
+        "delay_ms": None if delay is None else _length("delay_ms", delay),
         "run_at": None if run_at is None else timestamp(run_at),
         "expires_at": None if expires_at is None else timestamp(expires_at),
         "priority": priority,
         "max_attempts": max_attempts,
-        "lease_ms": None if lease is None else milliseconds(lease),
+        "lease_ms": None if lease is None else _length("lease_ms", lease),
         "backoff": None if backoff is None else backoff.to_api(),
-        "retention_ms": None if retention is None else max(milliseconds(retention), -1),
+        "retention_ms": (
+            None if retention is None else max(_length("retention_ms", retention), -1)
+        ),
         "labels": None if labels is None else dict(labels),
         "group": group,
         "traceparent": traceparent,
@@ -142,8 +172,15 @@ def new_task(
         "on_step_failure": on_step_failure,
     }
     fields.update((name, value) for name, value in optional.items() if value is not None)
+    _options.check(fields)
     task: types.NewTask = fields  # type: ignore[assignment]
     return task
+
+
+_ONLY_WHOLE = (
+    *("idempotency_key", "unique", "attributes", "traceparent", "retention_ms"),
+    *("steps", "finalize", "on_step_failure"),
+)
 
 
 def new_step(
@@ -153,10 +190,14 @@ def new_step(
     are completed.
 
     Raises:
-        ValueError: The task has what only a whole task can have, as a key.
+        ValueError: The task has an option that steps cannot have, such as a key; or a step's
+            name is invalid.
     """
+    for step_name in (name, *depends_on):
+        if not _options.TYPE.holds(step_name):
+            raise ValueError(f"step {step_name!r:.100}: its name must be {_options.TYPE.text}")
     fields: dict[str, Any] = dict(task)
-    for only in ("idempotency_key", "unique", "traceparent", "retention_ms", "steps"):
+    for only in _ONLY_WHOLE:
         if only in fields:
             raise ValueError(f"step {name}: a step has no {only}")
     fields["step"] = name

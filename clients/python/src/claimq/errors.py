@@ -46,7 +46,7 @@ class ClaimqError(Exception):
     retry_after: float
     """How many seconds the server asks to wait before a repeat; 0 if it does not say."""
     details: Mapping[str, Any]
-    """The whole body of the refusal, with what differs by code. Empty if there is none."""
+    """The whole body of the refusal, including the fields of its code. Empty without a body."""
     _doubted: bool = False
     # An earlier try of the call may have been done.
 

@@ -111,8 +111,8 @@ def claimq_time(claimq_server: Server) -> Time:
 @pytest.fixture
 def run_worker(claimq_client: Client) -> Callable[[App], list[Outcome]]:
     """Work off what is there: run_worker(app) runs the handlers of an app, in this process,
-    until nothing is left that can be claimed now, and returns how each attempt ended. What
-    the handlers submit goes to the server, too."""
+    until nothing is left that can be claimed now, and returns how each attempt ended. Tasks
+    that handlers submit go to the server, too."""
 
     def run(app: App) -> list[Outcome]:
         return work_off(app, claimq_client)

@@ -24,7 +24,7 @@ from .testing import run_task
 def load(name: str) -> App:
     """Return the app that MODULE:APP names; without :APP it is called app.
 
-    What the module raises when it is imported is passed on.
+    Exceptions of the module's import are passed on.
 
     Raises:
         NoApp: There is no such module, or no such app in it.

@@ -15,9 +15,10 @@ from typing import Any, ParamSpec, TypeVar
 
 from . import types
 from ._app import App, Task
-from ._calls import Submitted, encode
+from ._calls import Submitted
 from ._client import Client
 from ._context import Context
+from ._json import encode
 from ._outcome import Done, Failed, Outcome, Snoozed, perform, perform_async, result
 from ._task import milliseconds
 
@@ -56,28 +57,47 @@ async def run_async(task: Task[P, R], *args: P.args, **kwargs: P.kwargs) -> Outc
 
 
 def run_task(task: Task[Any, Any], context: Context, params: object) -> Outcome:
-    """Run a handler on params as they were submitted, with a context of the caller's."""
+    """Run a handler on submitted params, with the caller's context."""
     if task.is_async:
         return asyncio.run(perform_async(task, context, params))
     return contextvars.copy_context().run(perform, task, context, params)
+
+
+SNOOZES_MAX = 100
+"""How often work_off lets a task be snoozed for no time."""
 
 
 def work_off(app: App, client: Client) -> list[Outcome]:
     """Run the handlers of an app until nothing is left that can be claimed now, one task at a
     time in this process, and return how each attempt ended.
 
-    It is for tests: leases are not extended. What the handlers submit goes to client.
+    It is for tests: leases are not extended. Tasks that handlers submit go to client.
+
+    Raises:
+        RuntimeError: A task was snoozed for 0 s 100 times: it can always be claimed.
     """
     before = app._client
     app.client = client
     outcomes: list[Outcome] = []
+    at_once: dict[int, int] = {}  # how often each task was snoozed for no time
     try:
         while app.tasks:
             body = {"worker_id": "test", "task_types": list(app.tasks), "limit": 1}
             answer = client.request("POST", "/api/tasks/claim", body)
             if not answer["tasks"]:
                 return outcomes
-            outcomes.append(_work(app, client, answer["tasks"][0]))
+            claimed = answer["tasks"][0]
+            outcome = _work(app, client, claimed)
+            outcomes.append(outcome)
+            if not isinstance(outcome, Snoozed) or milliseconds(outcome.seconds) > 0:
+                continue
+            times = at_once.get(claimed["id"], 0) + 1
+            if times >= SNOOZES_MAX:
+                raise RuntimeError(
+                    f"task {claimed['id']} ({claimed['task_type']}) was snoozed for 0 s"
+                    f" {times} times, and would be without end"
+                )
+            at_once[claimed["id"]] = times
         return outcomes
     finally:
         app._client = before
@@ -93,6 +113,7 @@ def _work(app: App, client: Client, claimed: Mapping[str, Any]) -> Outcome:
         type=claimed["task_type"],
         attempt=claimed["attempts"],
         labels=claimed.get("labels", {}),
+        attributes=claimed.get("attributes", {}),
         payload=base64.b64decode(claimed["payload"]) if "payload" in claimed else None,
         traceparent=claimed.get("traceparent"),
         parent_id=claimed.get("parent_id"),

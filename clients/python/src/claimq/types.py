@@ -28,9 +28,9 @@ class Refusal(TypedDict):
 
     success: Literal[False]
     error: str
-    """What happened"""
+    """The error, for people"""
     code: Code
-    """What programs go by; never changed"""
+    """Stable identifier for programs"""
     message: str
     """What to do"""
     request_id: str
@@ -44,11 +44,11 @@ class Refusal(TypedDict):
     """Of a 409 about tasks: what that task is"""
     worker_id: NotRequired[str | None]
     """Of a 409 about tasks: the worker or processor that holds or ended it; null: none"""
-    reason: NotRequired[Literal["scheduled", "blocked", "running", "group_behind", "limit_reached", "rate_limited", "no_steps", "step", "parent_ended", "dependency_ended", "cancel_requested", "memory", "disk", "in_flight", "waiting_claims", "waiting_reads", "connections", "bodies", "answers", "reads", "key_connections", "key_waits", "key_streams", "issuer"]]
+    reason: NotRequired[Literal["scheduled", "blocked", "running", "group_behind", "limit_reached", "rate_limited", "no_steps", "step", "parent_ended", "dependency_ended", "cancel_requested", "moved_on", "memory", "disk", "in_flight", "waiting_claims", "waiting_reads", "connections", "bodies", "answers", "reads", "key_connections", "key_waits", "key_streams", "issuer"]]
     """Why: of task_not_claimable, where `running` is a task with steps; `step` of
     task_not_terminal; `parent_ended`, `dependency_ended` and `cancel_requested` of a retry
-    of steps; of overloaded what is full, if it is one of the server's bounds, or that the
-    `issuer` of tokens did not answer"""
+    of steps; `moved_on` of a retry; of overloaded what is full, if it is one of the
+    server's bounds, or that the `issuer` of tokens did not answer"""
     role: NotRequired[Literal["reader", "producer", "worker", "operator", "producer or worker"]]
     """Of forbidden: which role the call, or the op of a batch, needs"""
     attempts: NotRequired[int]
@@ -70,18 +70,19 @@ class Refusal(TypedDict):
 
 
 class Backoff(TypedDict):
-    """How long a task waits after an attempt that failed or expired: min(max_ms, initial_ms
-    * factor^(attempts-1)), less a share of up to jitter. Default of a task: its type's,
-    else the server's, which in a new cluster is 1 s, doubled up to 1 h, with a jitter of
-    0.2. An initial_ms of 0 is no wait"""
+    """The wait after an attempt that failed or expired: min(max_ms, initial_ms *
+    factor^(attempts-1)), less a share of up to jitter. Default of a task: its type's, else
+    the server's, which in a new cluster is 1 s, doubled up to 1 h, with a jitter of 0.2.
+    With an initial_ms of 0 there is no wait"""
 
     initial_ms: int
-    """After the first attempt. 0: no wait, whatever the type and the server say"""
+    """After the first attempt. 0: no wait, regardless of the type's and the server's
+    backoff"""
     max_ms: NotRequired[int]
-    """No longer than this, and not below initial_ms. Default: 86400000, or initial_ms if
+    """No longer than this, and not below initial_ms. Default: 3600000, or initial_ms if
     that is more"""
     factor: NotRequired[float]
-    """So many times as long after each further attempt; six decimals"""
+    """The delay grows by this factor with each further attempt; six decimals"""
     jitter: NotRequired[float]
     """Up to this share is taken off, by a hash of task and attempt; six decimals"""
 
@@ -93,11 +94,13 @@ class NewTask(TypedDict):
     steps have ended."""
 
     task_type: NotRequired[str]
-    """What workers claim by"""
+    """The name by which workers claim"""
     params: NotRequired[JSON]
     """Any JSON but null; the bytes are kept as given. Up to 1 MiB"""
     payload: NotRequired[str]
     """Opaque bytes in base64, at least one, up to 1 MiB"""
+    attributes: NotRequired[dict[str, JSON]]
+    """An object that describes params or payload, up to 1 MiB; workers get it unchanged"""
     priority: NotRequired[int]
     """Higher is claimed first"""
     max_attempts: NotRequired[int]
@@ -116,12 +119,12 @@ class NewTask(TypedDict):
     have passed already, but must be after run_at, and after the end of delay_ms. Default:
     never"""
     lease_ms: NotRequired[int]
-    """How long a claim of it lasts unless it is extended. Default: the type's, else the
-    server's: 30000"""
+    """The lease of its claims, unless extended. Default: the type's, else the server's:
+    30000"""
     backoff: NotRequired[Backoff]
     retention_ms: NotRequired[int]
-    """How long it is kept after its end. 0: gone at once; -1: until deleted. Default: the
-    type's, else the server's: 86400000, or 1209600000 if it failed"""
+    """How long it is kept after its end. 0: removed at once; -1: until deleted. Default:
+    the type's, else the server's: 86400000, or 1209600000 if it failed"""
     labels: NotRequired[dict[str, str]]
     """Names of 1 to 64 bytes without a colon, values of up to 64 bytes, both without
     control characters"""
@@ -133,8 +136,8 @@ class NewTask(TypedDict):
     steps: NotRequired[list[NewStep]]
     """They depend on each other without a cycle"""
     finalize: NotRequired[Literal["auto", "claim"]]
-    """Who ends it once its steps have ended: the entry that ends the last one, or a
-    processor. Only with steps"""
+    """How it ends once its steps have ended: by itself (auto), or by a processor (claim).
+    Only with steps"""
     on_step_failure: NotRequired[Literal["fail", "continue"]]
     """When a step has failed or was cancelled. `fail`: all that are not claimed are
     cancelled, and the claimed ones are asked to; `continue`: those that depend on it,
@@ -145,13 +148,13 @@ class NewTasks(TypedDict):
     """Many tasks to submit"""
 
     tasks: list[JSON]
-    """A NewTask each; one that is none is refused in its place, the others are submitted"""
+    """A NewTask each; an invalid one is refused, the others are submitted"""
 
 
 class NewStep(TypedDict):
     """A task with a name, as a NewTask, without what is for the task that has the steps:
-    `idempotency_key`, `unique`, `traceparent`, `retention_ms`, `steps`, `finalize`,
-    `on_step_failure`"""
+    `idempotency_key`, `unique`, `attributes`, `traceparent`, `retention_ms`, `steps`,
+    `finalize`, `on_step_failure`"""
 
     step: str
     """A step's name, unique among the steps of a task"""
@@ -159,7 +162,7 @@ class NewStep(TypedDict):
     """Steps of the same task, earlier or later ones, each once, that have to be completed
     before"""
     task_type: NotRequired[str]
-    """What workers claim by"""
+    """The name by which workers claim"""
     params: NotRequired[JSON]
     """Any JSON but null; the bytes are kept as given. Up to 1 MiB"""
     payload: NotRequired[str]
@@ -176,14 +179,23 @@ class NewStep(TypedDict):
     """Not claimed by then, it fails; it counts while the step is blocked, too. Must be
     after the end of delay_ms"""
     lease_ms: NotRequired[int]
-    """How long a claim of it lasts unless it is extended. Default: the type's, else the
-    server's: 30000"""
+    """The lease of its claims, unless extended. Default: the type's, else the server's:
+    30000"""
     backoff: NotRequired[Backoff]
     labels: NotRequired[dict[str, str]]
     """Names of 1 to 64 bytes without a colon, values of up to 64 bytes, both without
     control characters"""
     group: NotRequired[str]
     """Tasks of one group and type are claimed one at a time, in order of submission"""
+
+
+class TaskOrigin(TypedDict):
+    """Of a dead letter the task of which it is a copy"""
+
+    task_type: str
+    """The name by which workers claim"""
+    id: int
+    """A task's id: it grows and is never used again"""
 
 
 class TaskInForce(TypedDict):
@@ -202,11 +214,13 @@ class Task(TypedDict):
     id: int
     """A task's id: it grows and is never used again"""
     task_type: str
-    """What workers claim by"""
+    """The name by which workers claim"""
     params: NotRequired[JSON]
     """Any JSON but null; the bytes are kept as given. Up to 1 MiB"""
     payload: NotRequired[str]
     """The bytes that were submitted"""
+    attributes: NotRequired[dict[str, JSON]]
+    """What was said of params or payload, where these are shown"""
     priority: int
     """Higher is claimed first"""
     max_attempts: int
@@ -220,16 +234,16 @@ class Task(TypedDict):
     status: Status
     """blocked: a step whose dependencies have not completed; running: a task with steps"""
     run_at: NotRequired[str]
-    """What it waits for, or waited for last"""
+    """The time that it waits for, or last waited for"""
     expires_at: NotRequired[str]
     """Not claimed by then, it fails"""
     lease_ms: NotRequired[int]
-    """How long a claim of it lasts unless it is extended. Default: the type's, else the
-    server's: 30000"""
+    """The lease of its claims, unless extended. Default: the type's, else the server's:
+    30000"""
     backoff: NotRequired[WholeBackoff]
     retention_ms: NotRequired[int]
-    """How long it is kept after its end. 0: gone at once; -1: until deleted. Default: the
-    type's, else the server's: 86400000, or 1209600000 if it failed"""
+    """How long it is kept after its end. 0: removed at once; -1: until deleted. Default:
+    the type's, else the server's: 86400000, or 1209600000 if it failed"""
     labels: NotRequired[dict[str, str]]
     """Names of 1 to 64 bytes without a colon, values of up to 64 bytes, both without
     control characters"""
@@ -238,8 +252,8 @@ class Task(TypedDict):
     traceparent: NotRequired[str]
     """The trace context of the request that submitted it"""
     worker_id: str | None
-    """Who holds the claim; of a completed or failed task who ended it; of a finalized one
-    the processor"""
+    """The claim's holder; of a completed or failed task the one that ended it; of a
+    finalized one the processor"""
     claim_token: int | None
     """The fencing token of the current or, after the end, the last claim; null while
     pending"""
@@ -248,19 +262,23 @@ class Task(TypedDict):
     lease_expires_at: str | None
     """Of the current claim, by the server's calendar: an estimate"""
     lease_remaining_ms: int | None
-    """What the current claim has left as of this answer"""
+    """The time left of the current claim as of this answer"""
     created_at: str
     """When it was submitted"""
     updated_at: str
     """When it changed last"""
     completed_at: str | None
-    """When it ended, in whatever way"""
+    """When it ended"""
     result: NotRequired[JSON]
     """Any JSON but null; the bytes are kept as given. Up to 1 MiB"""
     result_payload: NotRequired[str]
     """Bytes that it was completed with"""
     error: NotRequired[str]
     """Of the last failure; kept after a later success"""
+    origin: NotRequired[TaskOrigin]
+    """Of a dead letter the task of which it is a copy"""
+    moved_to_id: NotRequired[int]
+    """Of a failed task that has a dead letter. It cannot be retried"""
     progress: NotRequired[JSON]
     """Any JSON but null; the bytes are kept as given. Up to 4 KiB"""
     cancel_requested: bool
@@ -295,7 +313,7 @@ class Step(TypedDict):
     id: int
     """A task's id: it grows and is never used again"""
     task_type: str
-    """What workers claim by"""
+    """The name by which workers claim"""
     status: Literal["pending", "scheduled", "blocked", "claimed", "completed", "failed", "cancelled"]
     depends_on: list[str]
     error: NotRequired[str]
@@ -309,12 +327,12 @@ class FinalizationAttempt(TypedDict):
     """Names who finalizes tasks with steps"""
     claimed: bool
     already_claimed_by: str | None
-    """The worker or, of a task with steps, the processor; null: nobody"""
+    """The worker or, of a task with steps, the processor; null: no holder"""
     reason: Literal["already_claimed", "already_complete", "not_ready"] | None
     """null if it was claimed"""
     task_state: TaskState
-    """How far a task with steps is: evaluating_results once all of them have ended. Of a
-    task without, its status"""
+    """The progress of a task with steps: evaluating_results once all of them have ended. Of
+    a task without steps, its status"""
     message: FinalizationMessage
     """The same in words"""
     attempted_at: str
@@ -336,7 +354,7 @@ class Attempt(TypedDict):
     outcome: Literal["completed", "failed", "released", "expired", "retried", "cancelled"] | None
     """How it ended; null while it lasts"""
     error: NotRequired[str]
-    """What it failed with"""
+    """The error of the attempt"""
 
 
 class SubmitAnswer(TypedDict):
@@ -357,7 +375,7 @@ class SubmitManyAnswer(TypedDict):
     results: list[SubmitResult]
     """The result of each, in order"""
     failed: int
-    """How many of them were refused"""
+    """The number of refused tasks"""
 
 
 class TaskAnswer(TypedDict):
@@ -410,7 +428,7 @@ class ExtendAnswer(TypedDict):
     success: Literal[True]
     task: KnownTask
     lease_remaining_ms: int
-    """What the lease has left; count from before the request was sent"""
+    """The time left of the lease; count from before the request was sent"""
     cancel_requested: bool
     """Somebody asked for the task to be cancelled: stop, then fail or release it"""
     repeated: NotRequired[Literal[True]]
@@ -422,7 +440,7 @@ class DeleteAnswer(TypedDict):
 
     success: Literal[True]
     deleted: Literal[1]
-    """How many"""
+    """The number of deleted tasks"""
 
 
 class Claim(TypedDict):
@@ -441,14 +459,18 @@ class Claim(TypedDict):
     """asc or desc, in any case. Default: desc for priority, asc for created_at. Ignored for
     random"""
     limit: NotRequired[int]
-    """So many at most, answered as tasks. Without: one, answered as task"""
+    """The maximum number of tasks, answered as tasks. Without it: one task, answered as
+    task"""
     lease_ms: NotRequired[int]
-    """How long the claim lasts unless it is extended. Default: the task's, else its type's,
-    else the server's: 30000"""
+    """The lease, unless extended. Default: the task's, else its type's, else the server's:
+    30000"""
     claim_request_id: NotRequired[str]
     """1 to 128 bytes without control characters; a repeat with it gets the same answer"""
+    claim_request_place: NotRequired[int]
+    """Among the claims with this claim_request_id, each of which is repeated by itself; not
+    with wait_ms"""
     wait_ms: NotRequired[int]
-    """How long to wait while there is nothing to claim"""
+    """The maximum wait while there is no claimable task"""
 
 
 class FinalizationClaim(TypedDict):
@@ -457,7 +479,7 @@ class FinalizationClaim(TypedDict):
     processor_id: str
     """Names who finalizes tasks with steps"""
     timeout_seconds: NotRequired[int]
-    """How long the claim lasts"""
+    """The timeout of the claim"""
 
 
 class NextClaim(TypedDict):
@@ -476,23 +498,29 @@ class NextClaim(TypedDict):
     """asc or desc, in any case. Default: desc for priority, asc for created_at. Ignored for
     random"""
     limit: NotRequired[int]
-    """So many at most, answered as tasks. Without: one, answered as task"""
+    """The maximum number of tasks, answered as tasks. Without it: one task, answered as
+    task"""
     lease_ms: NotRequired[int]
-    """How long the claim lasts unless it is extended. Default: the task's, else its type's,
-    else the server's: 30000"""
+    """The lease, unless extended. Default: the task's, else its type's, else the server's:
+    30000"""
     claim_request_id: NotRequired[str]
     """1 to 128 bytes without control characters; a repeat with it gets the same answer"""
+    claim_request_place: NotRequired[int]
+    """Among the claims with this claim_request_id, each of which is repeated by itself; not
+    with wait_ms"""
 
 
 class SubmitOp(TypedDict):
     """A submit of a task in a batch"""
 
     task_type: NotRequired[str]
-    """What workers claim by"""
+    """The name by which workers claim"""
     params: NotRequired[JSON]
     """Any JSON but null; the bytes are kept as given. Up to 1 MiB"""
     payload: NotRequired[str]
     """Opaque bytes in base64, at least one, up to 1 MiB"""
+    attributes: NotRequired[dict[str, JSON]]
+    """An object that describes params or payload, up to 1 MiB; workers get it unchanged"""
     priority: NotRequired[int]
     """Higher is claimed first"""
     max_attempts: NotRequired[int]
@@ -511,12 +539,12 @@ class SubmitOp(TypedDict):
     have passed already, but must be after run_at, and after the end of delay_ms. Default:
     never"""
     lease_ms: NotRequired[int]
-    """How long a claim of it lasts unless it is extended. Default: the type's, else the
-    server's: 30000"""
+    """The lease of its claims, unless extended. Default: the type's, else the server's:
+    30000"""
     backoff: NotRequired[Backoff]
     retention_ms: NotRequired[int]
-    """How long it is kept after its end. 0: gone at once; -1: until deleted. Default: the
-    type's, else the server's: 86400000, or 1209600000 if it failed"""
+    """How long it is kept after its end. 0: removed at once; -1: until deleted. Default:
+    the type's, else the server's: 86400000, or 1209600000 if it failed"""
     labels: NotRequired[dict[str, str]]
     """Names of 1 to 64 bytes without a colon, values of up to 64 bytes, both without
     control characters"""
@@ -528,8 +556,8 @@ class SubmitOp(TypedDict):
     steps: NotRequired[list[NewStep]]
     """They depend on each other without a cycle"""
     finalize: NotRequired[Literal["auto", "claim"]]
-    """Who ends it once its steps have ended: the entry that ends the last one, or a
-    processor. Only with steps"""
+    """How it ends once its steps have ended: by itself (auto), or by a processor (claim).
+    Only with steps"""
     on_step_failure: NotRequired[Literal["fail", "continue"]]
     """When a step has failed or was cancelled. `fail`: all that are not claimed are
     cancelled, and the claimed ones are asked to; `continue`: those that depend on it,
@@ -553,12 +581,16 @@ class ClaimOp(TypedDict):
     """asc or desc, in any case. Default: desc for priority, asc for created_at. Ignored for
     random"""
     limit: NotRequired[int]
-    """So many at most, answered as tasks. Without: one, answered as task"""
+    """The maximum number of tasks, answered as tasks. Without it: one task, answered as
+    task"""
     lease_ms: NotRequired[int]
-    """How long the claim lasts unless it is extended. Default: the task's, else its type's,
-    else the server's: 30000"""
+    """The lease, unless extended. Default: the task's, else its type's, else the server's:
+    30000"""
     claim_request_id: NotRequired[str]
     """1 to 128 bytes without control characters; a repeat with it gets the same answer"""
+    claim_request_place: NotRequired[int]
+    """Among the claims with this claim_request_id, each of which is repeated by itself; not
+    with wait_ms"""
     op: Literal["claim"]
 
 
@@ -573,10 +605,14 @@ class CompleteOp(TypedDict):
     result: NotRequired[JSON]
     """Any JSON but null; the bytes are kept as given. Up to 1 MiB"""
     result_payload: NotRequired[str]
-    """Opaque bytes in base64, up to 1 MiB; not beside result. No bytes are no result"""
+    """Opaque bytes in base64, up to 1 MiB; not together with result. Empty bytes mean no
+    result"""
     submit: NotRequired[list[NewTask]]
     """Follow-up tasks"""
     claim: NotRequired[NextClaim]
+    late: NotRequired[bool]
+    """Also if the claim is over by its lease or a fail, but the task still waits to be
+    claimed again. Only with claim_token"""
     op: Literal["complete"]
     id: int
     """A task's id: it grows and is never used again"""
@@ -591,9 +627,9 @@ class FailOp(TypedDict):
     """A claim's fencing token: it grows with every claim in the cluster. Without it only
     the worker is checked"""
     error: str
-    """What went wrong, cut at 16 KiB, at 256 bytes while memory is full; without U+0000"""
+    """The error, cut at 16 KiB, at 256 bytes while memory is full; without U+0000"""
     retry_in_ms: NotRequired[int]
-    """In place of the backoff; not beside permanent"""
+    """Instead of the backoff; not together with permanent"""
     permanent: NotRequired[bool]
     """No more attempts"""
     op: Literal["fail"]
@@ -613,6 +649,9 @@ class ExtendOp(TypedDict):
     """The lease lasts so long from now. Default: the length that the claim has"""
     progress: NotRequired[JSON]
     """Any JSON but null; the bytes are kept as given. Up to 4 KiB"""
+    exact: NotRequired[bool]
+    """The lease ends then even if it would have lasted longer: to have a task come back
+    soon, with its attempt counted"""
     op: Literal["extend"]
     id: int
     """A task's id: it grows and is never used again"""
@@ -668,7 +707,7 @@ class Filter(TypedDict):
     status: NotRequired[Status]
     """blocked: a step whose dependencies have not completed; running: a task with steps"""
     task_type: NotRequired[str]
-    """What workers claim by"""
+    """The name by which workers claim"""
     worker_id: NotRequired[str]
     """A worker_id or, of a task with steps, a processor_id"""
     parent_id: NotRequired[int]
@@ -691,12 +730,13 @@ class FailureGroup(TypedDict):
     group: str
     """A group of failed tasks, as GET /api/failures shows it"""
     task_type: str
-    """What workers claim by"""
+    """The name by which workers claim"""
     signature: str
-    """The first line of the error that is not blank, up to 200 bytes, with `<n>` in place
-    of a number (also of several with no more than a point, comma, colon, dash or slash
-    between them), `<hex>` of a hexadecimal word with 0x or of 8 digits and more, `<uuid>`
-    of a UUID, `<text>` of a quoted part; empty without an error"""
+    """The line of the error that says what went wrong: the first that is not blank, or of a
+    traceback or stack of Python, Node, Java, Go, Ruby or PHP the innermost exception. Up to
+    200 bytes, with `<n>` in place of a number (also of several with no more than a point,
+    comma, colon, dash or slash between them), `<hex>` of a hexadecimal word with 0x or of 8
+    digits and more, `<uuid>` of a UUID, `<text>` of a quoted part; empty without an error"""
     example: str
     """The error of the latest one, up to 1,024 bytes"""
     count: int
@@ -722,11 +762,21 @@ class Counts(TypedDict):
     cancelled: int
 
 
+class TypeDeadLetter(TypedDict):
+    """Where copies of tasks go whose last attempt failed"""
+
+    task_type: str
+    """Another type"""
+    max_attempts: NotRequired[int]
+    """The last attempt is this one, even if the task may have more. Default: as many as the
+    task may have"""
+
+
 class Type(TypedDict):
     """A setting that is not set is null"""
 
     task_type: str
-    """What workers claim by"""
+    """The name by which workers claim"""
     counts: Counts
     oldest_pending_age_ms: int
     """0 if none is pending"""
@@ -736,12 +786,21 @@ class Type(TypedDict):
     """Over the last 60 s"""
     failed_per_s: float
     """For good, over the last 60 s"""
+    oldest_wait_ms: int
+    """How long the oldest pending task has been pending: since its submit, its time, or
+    since it was pending again; 0 if none is"""
+    oldest_pending_id: int | None
+    """That task, of which GET /api/tasks/{id}/why says why it waits; null: none is pending"""
     paused: bool
     """Nothing is claimed, but by id"""
     max_claimed: int | None
-    """So many of its tasks are claimed at a time"""
+    """The maximum number of its tasks that are claimed at a time"""
     rate_limit: float | None
     """Claims per second"""
+    delay_ms: int | None
+    """Of a task submitted with neither a delay nor a time"""
+    dead_letter: TypeDeadLetter | None
+    """Where copies of tasks go whose last attempt failed"""
     lease_ms: int | None
     """This and the following: defaults of its tasks"""
     max_attempts: int | None
@@ -797,7 +856,7 @@ class Events(TypedDict):
     next: str
     """The place to go on after, as `after` takes it"""
     place: str
-    """Where the trail was: all events until the answer are up to this place"""
+    """The trail's position: all events before the answer are up to it"""
 
 
 class ReasonHolders(TypedDict):
@@ -810,14 +869,14 @@ class ReasonHolders(TypedDict):
 
 
 class Reason(TypedDict):
-    """Which fields beside the first two are there depends on the code"""
+    """The fields after the first two depend on the code"""
 
     code: Literal["type_paused", "limit_reached", "rate_limited", "scheduled", "blocked", "group_behind", "no_worker", "queued"]
     """Why"""
     message: str
     """The same in words"""
     holders: NotRequired[list[ReasonHolders]]
-    """Of limit_reached: who has the claims"""
+    """Of limit_reached: the holders of the claims"""
     at: NotRequired[str]
     """Of rate_limited: when the next claim may be made"""
     run_at: NotRequired[str]
@@ -839,7 +898,7 @@ class Worker(TypedDict):
     worker_id: str
     """The worker; no two that run at the same time should have the same"""
     claimed: int
-    """How many claims it holds"""
+    """The number of claims that it holds"""
     task_ids: list[int]
     """Of its first 100 claims"""
     last_seen_at: str | None
@@ -875,7 +934,7 @@ class ScheduleTask(TypedDict):
     """As given; what has its default is left out"""
 
     task_type: NotRequired[str]
-    """What workers claim by"""
+    """The name by which workers claim"""
     params: NotRequired[JSON]
     """Any JSON but null; the bytes are kept as given. Up to 1 MiB"""
     payload: NotRequired[str]
@@ -887,12 +946,12 @@ class ScheduleTask(TypedDict):
     delay_ms: NotRequired[int]
     """Not claimable for so long"""
     lease_ms: NotRequired[int]
-    """How long a claim of it lasts unless it is extended. Default: the type's, else the
-    server's: 30000"""
+    """The lease of its claims, unless extended. Default: the type's, else the server's:
+    30000"""
     backoff: NotRequired[WholeBackoff]
     retention_ms: NotRequired[int]
-    """How long it is kept after its end. 0: gone at once; -1: until deleted. Default: the
-    type's, else the server's: 86400000, or 1209600000 if it failed"""
+    """How long it is kept after its end. 0: removed at once; -1: until deleted. Default:
+    the type's, else the server's: 86400000, or 1209600000 if it failed"""
     labels: NotRequired[dict[str, str]]
     """Names of 1 to 64 bytes without a colon, values of up to 64 bytes, both without
     control characters"""
@@ -915,9 +974,9 @@ class Schedule(TypedDict):
     timezone: str | None
     """Of cron"""
     overlap: Literal["skip", "allow"]
-    """What is done at a slot while the last task has not ended"""
+    """How to treat a slot while the last task has not ended"""
     catch_up: Literal["one", "skip"]
-    """What is done about slots that were missed"""
+    """How to treat missed slots"""
     paused: bool
     """It has no slots"""
     next_run_at: str | None
@@ -938,12 +997,13 @@ class WholeBackoff(TypedDict):
     """A backoff in an answer, in full"""
 
     initial_ms: int
-    """After the first attempt. 0: no wait, whatever the type and the server say"""
+    """After the first attempt. 0: no wait, regardless of the type's and the server's
+    backoff"""
     max_ms: int
-    """No longer than this, and not below initial_ms. Default: 86400000, or initial_ms if
+    """No longer than this, and not below initial_ms. Default: 3600000, or initial_ms if
     that is more"""
     factor: float
-    """So many times as long after each further attempt; six decimals"""
+    """The delay grows by this factor with each further attempt; six decimals"""
     jitter: float
     """Up to this share is taken off, by a hash of task and attempt; six decimals"""
 
@@ -953,7 +1013,7 @@ class ScheduledTask(TypedDict):
     `payload`"""
 
     task_type: NotRequired[str]
-    """What workers claim by"""
+    """The name by which workers claim"""
     params: NotRequired[JSON]
     """Any JSON but null; the bytes are kept as given. Up to 1 MiB"""
     payload: NotRequired[str]
@@ -965,12 +1025,12 @@ class ScheduledTask(TypedDict):
     delay_ms: NotRequired[int]
     """Not claimable for so long"""
     lease_ms: NotRequired[int]
-    """How long a claim of it lasts unless it is extended. Default: the type's, else the
-    server's: 30000"""
+    """The lease of its claims, unless extended. Default: the type's, else the server's:
+    30000"""
     backoff: NotRequired[Backoff]
     retention_ms: NotRequired[int]
-    """How long it is kept after its end. 0: gone at once; -1: until deleted. Default: the
-    type's, else the server's: 86400000, or 1209600000 if it failed"""
+    """How long it is kept after its end. 0: removed at once; -1: until deleted. Default:
+    the type's, else the server's: 86400000, or 1209600000 if it failed"""
     labels: NotRequired[dict[str, str]]
     """Names of 1 to 64 bytes without a colon, values of up to 64 bytes, both without
     control characters"""
@@ -979,7 +1039,7 @@ class ScheduledTask(TypedDict):
 
 
 class RemovedTask(TypedDict):
-    """What is known for 10 minutes of a task that was removed since it ended"""
+    """The part of a removed task that is remembered for 10 minutes"""
 
     id: int
     """A task's id: it grows and is never used again"""
@@ -987,7 +1047,7 @@ class RemovedTask(TypedDict):
     """1 to 256 bytes without control characters"""
     status: Literal["completed", "failed", "cancelled"]
     worker_id: str | None
-    """The worker or, of a task with steps, the processor; null: nobody"""
+    """The worker or, of a task with steps, the processor; null: no holder"""
     claim_token: int | None
 
 
@@ -1012,7 +1072,7 @@ class NotSubmitted(TypedDict):
 
 
 class NextClaimed(TypedDict):
-    """What the `claim` of a complete got: `task`, or with `limit` `tasks`"""
+    """The tasks that the `claim` of a complete got: `task`, or with `limit` `tasks`"""
 
     task: NotRequired[Union[Task, EndedClaim] | None]
     """null: there was nothing to claim"""
@@ -1062,7 +1122,7 @@ class Event(TypedDict):
     task_id: int | None
     """null of an operator's act"""
     event: EventName
-    """What happened; GET /api/events says when each comes. There may come others"""
+    """The kind of event; GET /api/events explains each. Later versions may add others"""
     worker_id: str | None
     """Of the claim that the event is about, else null"""
     claim_token: int | None
@@ -1071,11 +1131,11 @@ class Event(TypedDict):
     """Which of the task's counted claims; null where the event is of none, nor of a
     finalization"""
     message: str
-    """What more there is to say; "" if nothing"""
+    """Details; may be """""
 
 
 class EndedClaim(TypedDict):
-    """What a repeated claim knows of a task that was removed since"""
+    """The part of a removed task in the answer to a repeated claim"""
 
     id: int
     """A task's id: it grows and is never used again"""
@@ -1093,7 +1153,7 @@ class ListTasksAnswer(TypedDict):
     """In the order that was asked for; without params, payload, result and result_payload
     unless asked for"""
     next_cursor: str | None
-    """Where the next page begins; null: there is no more"""
+    """The start of the next page; null: the list has ended"""
 
 
 class ActOnTasksBody(TypedDict):
@@ -1110,12 +1170,12 @@ class ActOnTasksBody(TypedDict):
     """Change nothing: say how many match, how many of them the action could be done with,
     and why not with the others"""
     expect: NotRequired[int]
-    """Do nothing unless so many match"""
+    """Do nothing unless this number of tasks matches"""
 
 
 class ActOnTasksAnswerCannot(TypedDict):
-    """Of a dry run: how many of them it would leave as they are, by why: the code of what
-    refuses, or `nothing_to_do`"""
+    """Of a dry run: the number of tasks that it would not change, by reason: a refusal's
+    code, or `nothing_to_do`"""
 
     forbidden: NotRequired[int]
     key_taken: NotRequired[int]
@@ -1132,7 +1192,7 @@ class ActOnTasksAnswer(TypedDict):
 
     success: Literal[True]
     matched: int
-    """How many matched"""
+    """The number of matching tasks"""
     done: int
     """With how many it was done"""
     more: NotRequired[Literal[True]]
@@ -1140,8 +1200,8 @@ class ActOnTasksAnswer(TypedDict):
     can: NotRequired[int]
     """Of a dry run: with how many of them the action could be done now"""
     cannot: NotRequired[ActOnTasksAnswerCannot]
-    """Of a dry run: how many of them it would leave as they are, by why: the code of what
-    refuses, or `nothing_to_do`"""
+    """Of a dry run: the number of tasks that it would not change, by reason: a refusal's
+    code, or `nothing_to_do`"""
 
 
 class GetTaskByKeyAnswer(TypedDict):
@@ -1175,8 +1235,8 @@ class ClaimTaskBody(TypedDict):
     worker_id: str
     """The worker; no two that run at the same time should have the same"""
     lease_ms: NotRequired[int]
-    """How long the claim lasts unless it is extended. Default: the task's, else its type's,
-    else the server's: 30000"""
+    """The lease, unless extended. Default: the task's, else its type's, else the server's:
+    30000"""
     claim_request_id: NotRequired[str]
     """1 to 128 bytes without control characters; a repeat with it gets the same answer"""
 
@@ -1192,10 +1252,14 @@ class CompleteTaskBody(TypedDict):
     result: NotRequired[JSON]
     """Any JSON but null; the bytes are kept as given. Up to 1 MiB"""
     result_payload: NotRequired[str]
-    """Opaque bytes in base64, up to 1 MiB; not beside result. No bytes are no result"""
+    """Opaque bytes in base64, up to 1 MiB; not together with result. Empty bytes mean no
+    result"""
     submit: NotRequired[list[NewTask]]
     """Follow-up tasks"""
     claim: NotRequired[NextClaim]
+    late: NotRequired[bool]
+    """Also if the claim is over by its lease or a fail, but the task still waits to be
+    claimed again. Only with claim_token"""
 
 
 class FailTaskBody(TypedDict):
@@ -1207,9 +1271,9 @@ class FailTaskBody(TypedDict):
     """A claim's fencing token: it grows with every claim in the cluster. Without it only
     the worker is checked"""
     error: str
-    """What went wrong, cut at 16 KiB, at 256 bytes while memory is full; without U+0000"""
+    """The error, cut at 16 KiB, at 256 bytes while memory is full; without U+0000"""
     retry_in_ms: NotRequired[int]
-    """In place of the backoff; not beside permanent"""
+    """Instead of the backoff; not together with permanent"""
     permanent: NotRequired[bool]
     """No more attempts"""
 
@@ -1226,6 +1290,9 @@ class ExtendTaskBody(TypedDict):
     """The lease lasts so long from now. Default: the length that the claim has"""
     progress: NotRequired[JSON]
     """Any JSON but null; the bytes are kept as given. Up to 4 KiB"""
+    exact: NotRequired[bool]
+    """The lease ends then even if it would have lasted longer: to have a task come back
+    soon, with its attempt counted"""
 
 
 class ReleaseTaskBody(TypedDict):
@@ -1262,8 +1329,8 @@ class ExplainTaskAnswer(TypedDict):
     reasons: list[Reason]
     """Each would stand against a claim if all others were gone"""
     ahead: int | None
-    """How many claimable tasks of its type are claimed before it; null if it is not
-    claimable"""
+    """The number of claimable tasks of its type that are claimed before it; null if it is
+    not claimable"""
 
 
 class GetFinalizationAnswer(TypedDict):
@@ -1272,7 +1339,7 @@ class GetFinalizationAnswer(TypedDict):
     success: Literal[True]
     attempts: list[FinalizationAttempt]
     claimed_by: str | None
-    """The worker or, of a task with steps, the processor; null: nobody"""
+    """The worker or, of a task with steps, the processor; null: no holder"""
     claim_expires_at: str | None
     """RFC 3339 in UTC, with milliseconds"""
 
@@ -1284,10 +1351,10 @@ class ClaimFinalizationAnswer(TypedDict):
     claimed: bool
     """Whether this processor has the claim now"""
     already_claimed_by: str | None
-    """The worker or, of a task with steps, the processor; null: nobody"""
+    """The worker or, of a task with steps, the processor; null: no holder"""
     task_state: TaskState
-    """How far a task with steps is: evaluating_results once all of them have ended. Of a
-    task without, its status"""
+    """The progress of a task with steps: evaluating_results once all of them have ended. Of
+    a task without steps, its status"""
     message: FinalizationMessage
     """The same in words"""
     claim_token: int | None
@@ -1335,7 +1402,7 @@ class FinalizeTaskBody(TypedDict):
     """A claim's fencing token: it grows with every claim in the cluster. Without it only
     the worker is checked"""
     outcome: Literal["completed", "failed"]
-    """How the task ends"""
+    """The task's new status"""
     result: NotRequired[JSON]
     """Any JSON but null; the bytes are kept as given. Up to 1 MiB"""
     error: NotRequired[str]
@@ -1348,7 +1415,7 @@ class FinalizeTaskAnswer(TypedDict):
 
     success: Literal[True]
     action: Literal["completed", "failed", "cancelled"]
-    """What was done"""
+    """How the task ended"""
     already_finalized: bool
     """It had ended before"""
     task: KnownTask
@@ -1359,6 +1426,8 @@ class RunBatchBody(TypedDict):
 
     atomic: NotRequired[bool]
     """All of the ops, or none"""
+    claim_request_id: NotRequired[str]
+    """1 to 128 bytes without control characters; a repeat with it gets the same answer"""
     ops: list[Op]
     """Done in this order"""
 
@@ -1369,7 +1438,7 @@ class RunBatchAnswer(TypedDict):
     success: Literal[True]
     results: list[OpResult]
     failed: int
-    """How many were refused"""
+    """The number of refused ops"""
 
 
 class ListTypesAnswerAll(TypedDict):
@@ -1391,11 +1460,11 @@ class ListTypesAnswer(TypedDict):
     success: Literal[True]
     types: list[Type]
     total: int
-    """How many types there are"""
+    """The number of types"""
     matched: int
-    """How many of them `name`, `attention` and `after` leave; `limit` does not count"""
+    """The number of types that match `name`, `attention` and `after`, regardless of `limit`"""
     next: JSON | None
-    """`after` of the next page in the order `name`; null: there is none, or another order"""
+    """`after` of the next page in the order `name`; null: the last page, or another order"""
     all: ListTypesAnswerAll
     """Of all types together"""
 
@@ -1407,16 +1476,33 @@ class GetTypeAnswer(TypedDict):
     type: Type
 
 
+class ChangeTypeBodyDeadLetter(TypedDict):
+    """When the last attempt of a task fails or expires, a copy of it is submitted with this
+    type, in the same log entry. null: none"""
+
+    task_type: str
+    """Another type"""
+    max_attempts: NotRequired[int]
+    """The last attempt is this one, even if the task may have more. Default: as many as the
+    task may have"""
+
+
 class ChangeTypeBody(TypedDict):
     """An object of the API."""
 
     paused: NotRequired[bool | None]
     """No claims, but by id"""
     max_claimed: NotRequired[int | None]
-    """So many of its tasks are claimed at a time. null: no limit"""
+    """The maximum number of its tasks that are claimed at a time. null: no limit"""
     rate_limit: NotRequired[float | None]
     """Claims per second, six decimals; up to a second's worth at once, at least one. null:
     no limit"""
+    delay_ms: NotRequired[int | None]
+    """Delay of the tasks submitted from now on with neither `delay_ms` nor `run_at`. null:
+    none"""
+    dead_letter: NotRequired[ChangeTypeBodyDeadLetter | None]
+    """When the last attempt of a task fails or expires, a copy of it is submitted with this
+    type, in the same log entry. null: none"""
     lease_ms: NotRequired[int | None]
     """Default of its tasks. null: the server's, 30000"""
     max_attempts: NotRequired[int | None]
@@ -1460,13 +1546,13 @@ class ListFailuresAnswer(TypedDict):
     failures: list[FailureGroup]
     """The largest first; of equal ones that which failed last"""
     groups: int
-    """How many groups there were"""
+    """The number of groups"""
     looked: int
-    """How many tasks were grouped"""
+    """The number of grouped tasks"""
     failed: int
-    """How many tasks have failed that are there, of the type"""
+    """The number of failed tasks that are kept, of the type"""
     next_cursor: str | None
-    """Where the next page begins; null: no older ones are there"""
+    """The start of the next page; null: there are no older ones"""
 
 
 class ListSchedulesAnswer(TypedDict):
@@ -1475,7 +1561,7 @@ class ListSchedulesAnswer(TypedDict):
     success: Literal[True]
     schedules: list[Schedule]
     next: JSON | None
-    """`after` of the next page; null: there is none"""
+    """`after` of the next page; null: the last page"""
 
 
 class GetScheduleAnswer(TypedDict):
@@ -1503,9 +1589,9 @@ class GetStatsAnswer(TypedDict):
     types: dict[str, Counts]
     """Of the first 10,000 types by name, those that have tasks"""
     types_left_out: int
-    """How many types come behind those: GET /api/types shows them by pages"""
+    """The number of types that are not listed: GET /api/types has them in pages"""
     bytes: int
-    """What the state takes, estimated"""
+    """The memory of the state, estimated"""
     oldest_pending_age_ms: int
     """0 if none is pending"""
 
@@ -1518,21 +1604,21 @@ class GetHistoryAnswer(TypedDict):
     task_type: JSON | None
     """null: all tasks"""
     interval_ms: Literal[10000]
-    """How long an interval is"""
+    """The length of an interval"""
     since: JSON | None
     """When the node began to look, once it had caught up; null: not yet"""
     kept: bool
     """Whether the node keeps numbers of the type; false also for one that it has not seen"""
     submitted: list[int | None]
-    """How many were submitted in it"""
+    """Tasks submitted in the interval"""
     completed: list[int | None]
-    """How many were completed in it"""
+    """Tasks completed in the interval"""
     failed: list[int | None]
-    """How many failed for good in it"""
+    """Tasks failed for good in the interval"""
     pending: list[int | None]
-    """How many were pending at its end"""
+    """Tasks pending at its end"""
     claimed: list[int | None]
-    """How many were claimed at its end"""
+    """Tasks claimed at its end"""
     oldest_pending_age_ms: list[int | None]
     """The age of the oldest pending task at its end; 0 if none was pending"""
     waited_p50_ms: list[int | None]
@@ -1543,7 +1629,7 @@ class GetHistoryAnswer(TypedDict):
     """The same of 99 of 100"""
     ran_p50_ms: list[int | None]
     """Of the tasks completed in it by their workers, how long a half had been claimed at
-    most, right to about an eighth. null, too: there were none"""
+    most, right to about an eighth. null, too: no such tasks"""
     ran_p99_ms: list[int | None]
     """The same of 99 of 100"""
 
@@ -1556,26 +1642,27 @@ class ListSlotsAnswer(TypedDict):
 
 
 TaskState = Literal["not_found", "waiting_for_steps", "evaluating_results", "complete", "failed", "cancelled", "pending", "scheduled", "claimed", "completed", "blocked"]
-"""How far a task with steps is: evaluating_results once all of them have ended. Of a task
-without, its status"""
+"""The progress of a task with steps: evaluating_results once all of them have ended. Of a
+task without steps, its status"""
 
 FinalizationMessage = Literal["Successfully claimed for finalization", "Claim extended", "Task already claimed for finalization", "Task already complete", "Task not found", "Task has no completed or failed steps"]
 """The same in words"""
 
 KnownTask = Union[Task, RemovedTask]
-"""The task as it is now; of one that was removed since it ended, what is still known"""
+"""The task after the call; if it was removed since it ended, the part that is still known"""
 
 Op = Union[SubmitOp, ClaimOp, CompleteOp, FailOp, ExtendOp, ReleaseOp, RetryOp, CancelOp, DeleteOp]
-"""An op with the fields of its own call and, but for submit and claim, `id`, the task"""
+"""An op with the fields of the corresponding call and, except for submit and claim, `id`,
+the task"""
 
 OpResult = Union[SubmitAnswer, ClaimAnswer, ClaimManyAnswer, CompleteAnswer, TaskAnswer, ExtendAnswer, DeleteAnswer, MinimalAnswer, Refusal]
-"""What the op's own call answers, a refusal too"""
+"""The answer of the corresponding call, or its refusal"""
 
 Status = Literal["pending", "scheduled", "blocked", "claimed", "running", "completed", "failed", "cancelled"]
 """blocked: a step whose dependencies have not completed; running: a task with steps"""
 
 Code = Literal["invalid_request", "invalid_task", "invalid_worker_id", "unauthorized", "forbidden", "task_not_found", "no_pending_tasks", "schedule_not_found", "not_found", "method_not_allowed", "task_already_claimed", "task_not_claimed", "task_not_claimable", "wrong_worker", "stale_claim", "task_completed", "task_failed", "task_cancelled", "task_not_terminal", "max_attempts_reached", "steps_unfinished", "count_mismatch", "key_taken", "cluster_not_empty", "membership_refused", "place_ahead", "events_gone", "payload_too_large", "unsupported_encoding", "rate_limited", "headers_too_large", "internal", "overloaded", "no_leader", "shutting_down", "outcome_unknown"]
-"""What programs go by; never changed"""
+"""Stable identifier for programs"""
 
 ClaimedTask = Union[Task, EndedClaim]
 """The task with its claim, in `claim_token`; of a repeated claim whose task was removed
@@ -1585,7 +1672,7 @@ SubmitResult = Union[Submitted, NotSubmitted]
 """The result of one of many submits"""
 
 EventName = Literal["submitted", "scheduled", "claimed", "released", "failed", "requeued", "lease_expired", "completed", "retried", "cancel_requested", "cancelled", "deleted", "expired", "finalization_claimed", "finalized", "type_changed", "schedule_set", "schedule_deleted", "node_set", "node_removed", "level_raised", "trail_changed", "member_added", "member_removed", "member_promoted", "member_demoted", "leadership_transferred", "snapshot_taken", "backup_saved", "restored", "keys_reloaded", "join_token_made", "join_token_used", "join_token_revoked", "join_token_expired", "backup_begun", "backup_broken_off", "restore_begun", "restore_broken_off", "defaults_changed"]
-"""What happened; GET /api/events says when each comes. There may come others"""
+"""The kind of event; GET /api/events explains each. Later versions may add others"""
 
 STATUS: Final[Mapping[str, int]] = {
     "invalid_request": 400,

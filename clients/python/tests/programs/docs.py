@@ -34,7 +34,7 @@ called = False  # the example has called a node
 
 def kill_leader() -> None:
     print(LEADER, flush=True)
-    assert sys.stdin.readline(), "nobody killed the leader"
+    assert sys.stdin.readline(), "the leader was not killed"
 
 
 def at_first_call(transport: Any) -> None:

@@ -37,6 +37,7 @@ async function call(client: Client, plan: Plan): Promise<void> {
     case "get": return assert.equal((await client.get(1, options)).id, 1);
     case "retry": return assert.equal((await client.retry(1, options)).id, 1);
     case "delete": return client.delete(1, options);
+    case "claim": return assert.deepEqual((await client.batch([{ op: "claim", worker_id: "w" }], options)).results, [{ success: true, tasks: [] }]);
     default: throw new Error(`there is no call ${plan.call}`);
   }
 }

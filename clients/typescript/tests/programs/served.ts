@@ -16,6 +16,14 @@ const hostile = new Proxy(new Error("hidden"), {
   },
 });
 
+const checked = task("checked", {
+  "~standard": {
+    version: 1,
+    vendor: "test",
+    validate: (value) => ((value as { n: unknown }).n === 1 ? { value: "one" } : { issues: [{ message: "must be 1", path: ["n"] }] }),
+  },
+});
+
 const thrown: Record<string, () => unknown> = {
   permanent: () => new Permanent("never", { cause: new Error("the disk is full") }),
   long: () => new Permanent("a" + "é".repeat(1_500)),
@@ -55,6 +63,7 @@ const returned: Record<string, (size: number) => unknown> = {
   pair: () => "\ud83d\ude00 \\ud83d",
   function: () => () => 1,
   bigint: () => 1n,
+  lost: () => ({ a: [1, { b: NaN }] }),
   circle: () => {
     const o: { o?: unknown } = {};
     o.o = o;
@@ -116,6 +125,7 @@ await serve(
       throw thrown[what]?.();
     }),
     handle(returns, {}, ({ what, size }) => returned[what]?.(size)),
+    handle(checked, {}, (parsed) => parsed),
     handle(strays, {}, ({ what }, context) => began[what]?.(context) ?? what),
     handle(task<Uint8Array>("bytes"), {}, (bytes) => bytes),
     handle(task<{ a: number }>("follow"), {}, ({ a }, { progress, followUp }) => {
@@ -154,7 +164,7 @@ await serve(
       await wait(60_000);
     }),
     handle(task("context"), {}, (params, c: Context) => [
-      params, c.id, c.token, c.type, c.attempt, c.labels, c.traceparent, c.parentId, c.step, c.dependencies["a"],
+      params, c.id, c.token, c.type, c.attempt, c.labels, c.attributes, c.traceparent ?? null, c.parentId ?? null, c.step ?? null, c.dependencies["a"] ?? null,
       c.dependencies["b"] instanceof Uint8Array, "c" in c.dependencies && c.dependencies["c"] === undefined,
       c.dependenciesLeftOut, c.left() > 50_000 && c.left() <= 60_000, newTask(add, { a: 1 }).task_type,
     ]),

@@ -1,0 +1,105 @@
+package codec
+
+import (
+	"github.com/claimq/claimq/api/jsonout"
+	"github.com/claimq/claimq/api/refuse"
+	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/nodes"
+)
+
+// Body is the body of one call about tasks: it reads the fields, makes the command and appends the answer. The ops of
+// a batch use the same code.
+type Body interface {
+	// field reads the value of the field name, or refuses it.
+	field(d *Decoder, name []byte) *refuse.Refusal
+	// check validates what depends on several fields, after the last one.
+	check(d *Decoder) *refuse.Refusal
+	// Command returns the decoded command.
+	Command() command.Command
+	// Answer appends the answer to the command, which was not refused.
+	Answer(b []byte, p *nodes.Proposed) []byte
+}
+
+// about is embedded in most bodies: it holds the command of the call, which is answered with its task.
+type about[C command.Command] struct{ Cmd C }
+
+func (c *about[C]) check(*Decoder) *refuse.Refusal { return nil }
+
+// Command implements Body.
+func (c *about[C]) Command() command.Command { return c.Cmd }
+
+// Answer implements Body.
+func (c *about[C]) Answer(b []byte, p *nodes.Proposed) []byte {
+	return appendRepeated(appendTaskAnswer(b, p), p.Result.Repeated)
+}
+
+// OfTask is the body of a call about one task.
+type OfTask interface {
+	Body
+	// setID sets the task.
+	setID(id uint64)
+}
+
+// About sets the task of c, an empty body, for Decode.
+func About(c OfTask, id uint64) Body {
+	c.setID(id)
+	return c
+}
+
+// Decode decodes a whole body.
+func Decode(c Body, body []byte, limits *Limits) *refuse.Refusal {
+	d := NewDecoder(body, limits)
+	defer d.Free()
+	if bad := d.Fields(func(name []byte) *refuse.Refusal { return c.field(d, name) }); bad != nil {
+		return bad
+	}
+	return c.check(d)
+}
+
+// appendTaskAnswer appends the beginning of an answer, with the command's task.
+func appendTaskAnswer(b []byte, p *nodes.Proposed) []byte {
+	return appendResultTask(append(b, `{"success":true,"task":`...), p)
+}
+
+// appendResultTask appends the command's task, with its steps if the result has them.
+func appendResultTask(b []byte, p *nodes.Proposed) []byte {
+	if p.Result.Gone {
+		return AppendGone(b, p.Result.Task)
+	}
+	return AppendTask(b, p.Result.Task, View{Now: p.Stamp, Params: true, Result: true, Steps: stepsOf(&p.Result)})
+}
+
+// stepsOf returns the steps in a result, or nil.
+func stepsOf(res *fsm.Result) []fsm.StepView {
+	if res.Parent == nil {
+		return nil
+	}
+	return res.Parent.Steps
+}
+
+// AppendMinimal appends the body's answer with only the id and status of its task, for clients that know the task.
+// Tasks that the call claims are complete.
+func AppendMinimal(b []byte, body Body, p *nodes.Proposed) []byte {
+	switch c := body.(type) {
+	case *Claim, *Delete:
+		return c.Answer(b, p)
+	case *One:
+		done := &p.Result.Submitted[0]
+		b = appendCreated(appendMinimalTask(b, done.Task), done.Created, done.SameRequest)
+		return append(b, '}')
+	case interface {
+		rest(b []byte, p *nodes.Proposed) []byte
+	}:
+		return c.rest(appendMinimalTask(b, p.Result.Task), p)
+	}
+	return appendRepeated(appendMinimalTask(b, p.Result.Task), p.Result.Repeated)
+}
+
+// appendMinimalTask appends the beginning of an answer, with a task.
+func appendMinimalTask(b []byte, t *fsm.Task) []byte {
+	b = jsonout.UintField(b, `{"success":true,"task":{"id":`, t.ID)
+	b = append(b, `,"status":"`...)
+	b = append(b, t.Status.String()...)
+	return append(b, '"', '}')
+}

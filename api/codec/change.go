@@ -1,0 +1,73 @@
+package codec
+
+import (
+	"math"
+
+	"github.com/claimq/claimq/api/refuse"
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/nodes"
+)
+
+// Cancel is the body of POST /api/tasks/{id}/cancel, which has no fields and may be blank.
+type Cancel struct{ about[command.Cancel] }
+
+func (c *Cancel) setID(id uint64)                               { c.Cmd.ID = id }
+func (c *Cancel) field(d *Decoder, name []byte) *refuse.Refusal { return d.Unknown(name) }
+
+// Delete is the op of a batch that deletes a task; the call by itself has no body.
+type Delete struct{ about[command.Delete] }
+
+func (c *Delete) setID(id uint64)                               { c.Cmd.ID = id }
+func (c *Delete) field(d *Decoder, name []byte) *refuse.Refusal { return d.Unknown(name) }
+
+// Answer implements Body.
+func (c *Delete) Answer(b []byte, _ *nodes.Proposed) []byte {
+	return append(b, `{"success":true,"deleted":1}`...)
+}
+
+// Retry is the body of POST /api/tasks/{id}/retry, which may be blank.
+type Retry struct{ about[command.Retry] }
+
+func (c *Retry) setID(id uint64) { c.Cmd.ID = id }
+
+func (c *Retry) field(d *Decoder, name []byte) (bad *refuse.Refusal) {
+	var n int64
+	switch string(name) {
+	case "claim_token":
+		c.Cmd.Token, bad = d.token()
+	case "add_attempts":
+		n, _, bad = d.Integer("add_attempts", 0, math.MaxInt32)
+		c.Cmd.AddAttempts = int32(n)
+	default:
+		bad = unknownOf[wire.Retry](d, name)
+	}
+	return bad
+}
+
+// Patch is the body of PATCH /api/tasks/{id}. null clears a field.
+type Patch struct{ about[command.Patch] }
+
+func (c *Patch) setID(id uint64) { c.Cmd.ID = id }
+
+func (c *Patch) field(d *Decoder, name []byte) (bad *refuse.Refusal) {
+	var n int64
+	switch string(name) {
+	case "priority":
+		n, _, bad = d.Integer("priority", math.MinInt32, math.MaxInt32)
+		c.Cmd.Priority, c.Cmd.SetPriority = int32(n), true
+	case "run_at":
+		c.Cmd.RunAt, _, bad = d.instant("run_at")
+		c.Cmd.SetRunAt = true
+	case "labels":
+		c.Cmd.Labels, bad = d.labels()
+		c.Cmd.SetLabels = true
+	default:
+		bad = d.unknownAmong(name, "priority", "run_at", "labels")
+	}
+	return bad
+}
+
+func (c *Patch) check(d *Decoder) *refuse.Refusal {
+	return d.changes(c.Cmd.SetPriority || c.Cmd.SetRunAt || c.Cmd.SetLabels, "priority, run_at and labels")
+}

@@ -1,0 +1,140 @@
+package codec
+
+import (
+	"slices"
+
+	"github.com/claimq/claimq/api/jsonout"
+	"github.com/claimq/claimq/api/refuse"
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
+)
+
+// option is an optional field of a task: its name in JSON, how it is read and checked, how it
+// is shown, and which tasks cannot have it.
+type option struct {
+	name  string
+	notOf holders
+	read  func(d *Decoder, t *draft) *refuse.Refusal
+	// show appends the field unless it has its default. It is nil for a field that
+	// appendTaskBody shows in another place.
+	show func(b []byte, o *fsm.Options) []byte
+}
+
+// holders are the kinds of tasks that cannot have an option.
+type holders uint8
+
+const (
+	steps     holders = 1 << iota // steps of a parent
+	schedules                     // tasks that a schedule submits: each slot submits another
+)
+
+// options are the optional fields of a task, in the order in which they are shown. Those of
+// parents are read in steps.go.
+var options = []option{
+	{"idempotency_key", steps | schedules, func(d *Decoder, t *draft) (bad *refuse.Refusal) {
+		if t.Key, _, bad = d.key("idempotency_key", wire.KeyMax); wire.IsDots(t.Key) {
+			bad = d.Invalid("idempotency_key", "other than . and .., which no path can have")
+		}
+		return bad
+	}, nil},
+	{"unique", steps | schedules, func(d *Decoder, t *draft) (bad *refuse.Refusal) {
+		t.UniqueActive, bad = d.choice("unique", "exists", "active")
+		return bad
+	}, nil},
+	{"run_at", schedules, func(d *Decoder, t *draft) (bad *refuse.Refusal) {
+		t.RunAt, _, bad = d.instant("run_at")
+		return bad
+	}, nil},
+	{"delay_ms", 0, func(d *Decoder, t *draft) (bad *refuse.Refusal) {
+		t.DelayMS, t.delayed, bad = d.Integer("delay_ms", 0, wire.DelayMSMax)
+		t.AtOnce = t.delayed && t.DelayMS == 0
+		return bad
+	}, nil},
+	{"expires_at", schedules, func(d *Decoder, t *draft) (bad *refuse.Refusal) {
+		t.ExpiresAt, _, bad = d.instant("expires_at")
+		return bad
+	}, nil},
+	{"backoff", 0, func(d *Decoder, t *draft) (bad *refuse.Refusal) {
+		t.Backoff, bad = d.backoff()
+		return bad
+	}, func(b []byte, o *fsm.Options) []byte {
+		if o.Backoff == nil {
+			return b
+		}
+		return appendBackoff(b, `,"backoff":`, o.Backoff)
+	}},
+	{"retention_ms", steps, func(d *Decoder, t *draft) (bad *refuse.Refusal) {
+		t.RetentionMS, _, bad = d.retention()
+		return bad
+	}, func(b []byte, o *fsm.Options) []byte {
+		if o.RetentionMS == 0 {
+			return b
+		}
+		return appendRetention(b, `,"retention_ms":`, o.RetentionMS)
+	}},
+	{"labels", 0, func(d *Decoder, t *draft) (bad *refuse.Refusal) {
+		t.Labels, bad = d.labels()
+		return bad
+	}, func(b []byte, o *fsm.Options) []byte {
+		if len(o.Labels) == 0 {
+			return b
+		}
+		return appendLabels(b, `,"labels":`, o.Labels)
+	}},
+	{"attributes", steps | schedules, func(d *Decoder, t *draft) (bad *refuse.Refusal) {
+		t.Attributes, bad = d.rawObject("attributes")
+		return bad
+	}, nil},
+	{"group", 0, func(d *Decoder, t *draft) (bad *refuse.Refusal) {
+		t.Group, _, bad = d.key("group", wire.GroupMax)
+		return bad
+	}, func(b []byte, o *fsm.Options) []byte {
+		if o.Group == "" {
+			return b
+		}
+		return jsonout.StringField(b, `,"group":`, o.Group)
+	}},
+	{"traceparent", steps | schedules, func(d *Decoder, t *draft) (bad *refuse.Refusal) {
+		t.Traceparent, bad = parsed(d, "traceparent", "a W3C trace context in lower case, 00-<32 hex digits>-<16>-<2>,",
+			func(s string) (string, bool) { return s, wire.ValidTraceparent([]byte(s)) })
+		return bad
+	}, func(b []byte, o *fsm.Options) []byte {
+		if o.Traceparent == "" {
+			return b
+		}
+		return jsonout.WordField(b, `,"traceparent":`, o.Traceparent)
+	}},
+}
+
+// optionsNotOf returns the names of the options that such tasks cannot have.
+func optionsNotOf(such holders) (names []string) {
+	for _, o := range options {
+		if o.notOf&such != 0 {
+			names = append(names, o.name)
+		}
+	}
+	return names
+}
+
+// taskOption reads an optional field of a task.
+func (d *Decoder) taskOption(name []byte, t *draft) *refuse.Refusal {
+	for i := range options {
+		if options[i].name == string(name) {
+			return options[i].read(d, t)
+		}
+	}
+	if slices.Contains(ofParents, string(name)) {
+		return d.parentField(name, t)
+	}
+	return d.unknownOfTask(name, t)
+}
+
+// appendOptions appends the options that have a place together.
+func appendOptions(b []byte, o *fsm.Options) []byte {
+	for i := range options {
+		if show := options[i].show; show != nil {
+			b = show(b, o)
+		}
+	}
+	return b
+}

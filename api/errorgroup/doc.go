@@ -1,0 +1,6 @@
+// Package errorgroup groups failed tasks of one type whose errors differ only in numbers,
+// ids and quoted parts.
+//
+// A group depends on type and error alone, so it is the same on every node of one version.
+// Groups are no part of the state: another version may group otherwise.
+package errorgroup

@@ -1,0 +1,172 @@
+package sqs
+
+import (
+	"unicode/utf8"
+
+	"github.com/claimq/claimq/api/jsonout"
+)
+
+// writer writes an answer in either form. A member without a value is left out.
+type writer struct {
+	b   []byte
+	xml bool
+}
+
+// comma separates a member or element of JSON from the one before.
+func (w *writer) comma() {
+	if last := w.b[len(w.b)-1]; last != '{' && last != '[' {
+		w.b = append(w.b, ',')
+	}
+}
+
+// name writes the name of a member of JSON, which has nothing to escape.
+func (w *writer) name(name string) {
+	w.comma()
+	w.b = append(append(append(w.b, '"'), name...), '"', ':')
+}
+
+func (w *writer) open(name string) { w.b = append(append(append(w.b, '<'), name...), '>') }
+func (w *writer) end(name string)  { w.b = append(append(append(w.b, '<', '/'), name...), '>') }
+
+func (w *writer) text(name, s string) { write(w, name, s) }
+
+// write writes a text, unless it is empty.
+func write[T ~string | ~[]byte](w *writer, name string, s T) {
+	switch {
+	case len(s) == 0:
+	case w.xml:
+		w.open(name)
+		w.b = appendXML(w.b, s)
+		w.end(name)
+	default:
+		w.name(name)
+		w.b = jsonout.String(w.b, s)
+	}
+}
+
+func (w *writer) boolean(name string, v bool) {
+	word := "false"
+	if v {
+		word = "true"
+	}
+	if w.xml {
+		w.text(name, word)
+		return
+	}
+	w.name(name)
+	w.b = append(w.b, word...)
+}
+
+// object writes a member of JSON that is an object.
+func (w *writer) object(name string, fields func()) {
+	w.name(name)
+	w.b = append(w.b, '{')
+	fields()
+	w.b = append(w.b, '}')
+}
+
+// list writes n objects: a member name of JSON, or elements one after the other in XML.
+func (w *writer) list(name, element string, n int, fields func(i int)) {
+	if !w.xml {
+		w.name(name)
+		w.b = append(w.b, '[')
+	}
+	for i := range n {
+		switch {
+		case w.xml:
+			w.open(element)
+			fields(i)
+			w.end(element)
+		default:
+			w.comma()
+			w.b = append(w.b, '{')
+			fields(i)
+			w.b = append(w.b, '}')
+		}
+	}
+	if !w.xml {
+		w.b = append(w.b, ']')
+	}
+}
+
+// texts writes a list of texts, unless it is empty.
+func (w *writer) texts(name, element string, texts []string) {
+	switch {
+	case len(texts) == 0:
+	case w.xml:
+		for _, s := range texts {
+			w.text(element, s)
+		}
+	default:
+		w.name(name)
+		w.b = jsonout.Strings(w.b, "", texts)
+	}
+}
+
+// pairs writes a map of texts, unless it is empty.
+func (w *writer) pairs(name, element, key string, pairs []Pair) {
+	switch {
+	case len(pairs) == 0:
+	case w.xml:
+		for _, p := range pairs {
+			w.open(element)
+			w.text(key, p.Name)
+			w.open("Value")
+			w.b = appendXML(w.b, p.Value)
+			w.end("Value")
+			w.end(element)
+		}
+	default:
+		w.object(name, func() {
+			for _, p := range pairs {
+				w.comma()
+				w.b = jsonout.String(append(jsonout.String(w.b, p.Name), ':'), p.Value)
+			}
+		})
+	}
+}
+
+// appendXML appends a text, with characters that XML would change as references: a raw line end would be read as another
+// one. What XML cannot carry, which only other protocols could have sent, becomes the replacement character.
+func appendXML[T ~string | ~[]byte](b []byte, s T) []byte {
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(string(s[i:min(len(s), i+utf8.UTFMax)]))
+		i += n
+		switch r {
+		case '<':
+			b = append(b, "&lt;"...)
+		case '>':
+			b = append(b, "&gt;"...)
+		case '&':
+			b = append(b, "&amp;"...)
+		case '"':
+			b = append(b, "&quot;"...)
+		case '\r':
+			b = append(b, "&#xD;"...)
+		default:
+			if !inXML(r) {
+				r = utf8.RuneError
+			}
+			b = utf8.AppendRune(b, r)
+		}
+	}
+	return b
+}
+
+// inXML reports whether XML can carry a character.
+func inXML(r rune) bool {
+	return (r >= ' ' || r == '\t' || r == '\n' || r == '\r') && r != 0xFFFE && r != 0xFFFF
+}
+
+// validXML reports whether a text has only characters that XML can carry.
+func validXML[T ~string | ~[]byte](s T) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c < ' ' && c != '\t' && c != '\n' && c != '\r':
+			return false
+		case c == 0xEF && len(s)-i > 2 && s[i+1] == 0xBF && s[i+2] >= 0xBE: // U+FFFE and U+FFFF
+			return false
+		}
+	}
+	return true
+}

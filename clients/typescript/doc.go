@@ -1,3 +1,0 @@
-// Package typescript holds the TypeScript client, the npm package claimq, to the server of its
-// commit: its test builds the package and runs its tests. The client itself is in src.
-package typescript

@@ -1,0 +1,102 @@
+package cluster
+
+import (
+	"sync"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+)
+
+// raftLog is the logger of Raft, which reports a member that does not answer again and again. raftLog passes on the
+// first report about each address, and one line when the member answers again; the rest is logged as Debug.
+type raftLog struct {
+	hclog.Logger
+
+	mu     sync.Mutex
+	silent map[raft.ServerAddress]bool // members whose silence was reported
+}
+
+func newRaftLog(logger hclog.Logger) *raftLog {
+	return &raftLog{Logger: logger, silent: map[raft.ServerAddress]bool{}}
+}
+
+// ofSilence are the messages about a member that does not answer, with the argument that names it.
+var ofSilence = map[string]string{
+	"failed to heartbeat to":                  "peer",
+	"failed to appendEntries to":              "peer",
+	"failed to start pipeline replication to": "peer",
+	"failed to pipeline appendEntries":        "peer",
+	"failed to make requestVote RPC":          "target",
+	"failed to contact":                       "", // a heartbeat has failed before
+}
+
+func (l *raftLog) Error(msg string, args ...any) {
+	if l.isNews(msg, args) {
+		l.Logger.Error(msg, args...)
+		return
+	}
+	l.Debug(msg, args...)
+}
+
+func (l *raftLog) Warn(msg string, args ...any) {
+	if l.isNews(msg, args) {
+		l.Logger.Warn(msg, args...)
+		return
+	}
+	l.Debug(msg, args...)
+}
+
+// isNews reports whether a message says something that was not reported before.
+func (l *raftLog) isNews(msg string, args []any) bool {
+	name, of := ofSilence[msg]
+	if !of {
+		return true
+	}
+	for i := 0; i+1 < len(args); i += 2 {
+		if args[i] != name {
+			continue
+		}
+		addr, ok := args[i+1].(raft.ServerAddress)
+		if server, isServer := args[i+1].(raft.Server); isServer {
+			addr, ok = server.Address, true
+		}
+		if !ok {
+			return true
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		before := l.silent[addr]
+		l.silent[addr] = true
+		return !before
+	}
+	return name != ""
+}
+
+// observe follows what r observes: members that answer again, and changes of role, after which silence is news again. It
+// never delivers the observation.
+func (l *raftLog) observe(r *raft.Raft, o any) bool {
+	switch o := o.(type) {
+	case raft.ResumedHeartbeatObservation:
+		for _, s := range r.GetConfiguration().Configuration().Servers {
+			if s.ID == o.PeerID && l.answers(s.Address) {
+				l.Info("a member answers again", "peer", s.Address)
+			}
+		}
+	case raft.RaftState:
+		if o == raft.Leader || o == raft.Follower {
+			l.mu.Lock()
+			clear(l.silent)
+			l.mu.Unlock()
+		}
+	}
+	return false
+}
+
+// answers notes that the member at addr answers, and reports whether its silence was reported.
+func (l *raftLog) answers(addr raft.ServerAddress) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	was := l.silent[addr]
+	delete(l.silent, addr)
+	return was
+}

@@ -1,0 +1,100 @@
+package index
+
+import (
+	"math/bits"
+
+	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/fsm/record"
+)
+
+// draw finds tasks of listed types for one random claim. Each is the k-th of all
+// candidates, ordered by type, attempts left and id.
+type draw struct {
+	dice   *Dice
+	queues []*queue
+	types  []*Type // types[i] is the type of queues[i]
+	// counts is a Fenwick tree over the queue lengths: element i, counted from 1, is the
+	// sum of the queues (i - lowest bit of i, i].
+	counts []int
+	total  int
+	at     int // the queue of the task from first
+}
+
+// newDraw returns the draw for c.
+func (s *Types) newDraw(c command.ClaimNext, dice *Dice) *draw {
+	d := &draw{dice: dice}
+	for _, name := range c.Types {
+		ts := s.byName[name]
+		if ts == nil || ts.standing != open {
+			continue
+		}
+		for _, q := range ts.queuesAbove(c.MoreAttempts) {
+			d.queues, d.types = append(d.queues, q), append(d.types, ts)
+		}
+	}
+	d.counts = make([]int, len(d.queues)+1)
+	for i, q := range d.queues {
+		d.change(i, q.Len())
+	}
+	return d
+}
+
+// change adds n to the length of a queue.
+func (d *draw) change(at, n int) {
+	d.total += n
+	for i := at + 1; i < len(d.counts); i += i & -i {
+		d.counts[i] += n
+	}
+}
+
+// first returns the id of the next task to claim.
+func (d *draw) first() (id uint64, ok bool) {
+	if d.total == 0 {
+		return 0, false
+	}
+	k := d.dice.pick(d.total)
+	d.at = 0
+	for step := 1 << bits.Len(uint(len(d.queues))); step > 0; step >>= 1 {
+		if next := d.at + step; next < len(d.counts) && d.counts[next] <= k {
+			d.at, k = next, k-d.counts[next]
+		}
+	}
+	return d.queues[d.at].At(k), true
+}
+
+// taken must be called when the task from first has been claimed.
+func (d *draw) taken() {
+	d.dice.picks++
+	ts := d.types[d.at]
+	d.change(d.at, -1)
+	if ts.standing == open {
+		return
+	}
+	// The type has reached its limits, so remove all its queues.
+	for at := d.at; at >= 0 && d.types[at] == ts; at-- {
+		d.change(at, -d.queues[at].Len())
+	}
+	for at := d.at + 1; at < len(d.types) && d.types[at] == ts; at++ {
+		d.change(at, -d.queues[at].Len())
+	}
+}
+
+// Dice decides which tasks a random claim takes. It is deterministic, so that every node
+// takes the same tasks when it applies the entry.
+type Dice struct {
+	Index uint64 // of the log entry
+	Place int    // of the command in the entry
+	picks int    // random tasks that the command has taken
+}
+
+// pick returns a number below total. It comes from a hash of the log index, the command's
+// place in the entry and the number of earlier picks.
+func (d *Dice) pick(total int) int {
+	hi, _ := bits.Mul64(hashOfPick(d.Index, d.Place, d.picks), uint64(total))
+	return int(hi)
+}
+
+// hashOfPick returns the hash behind a pick. It decides the state, so it must never change.
+func hashOfPick(index uint64, place, pick int) uint64 {
+	return uint64(record.HashStart.Number(index).Number(uint64(place)).Number(uint64(pick)).Mixed())
+}

@@ -1,0 +1,409 @@
+package index
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/fsm/record"
+	"github.com/claimq/claimq/internal/proof"
+)
+
+// world is tasks and settings, and the types of these.
+type world struct {
+	t     *rapid.T
+	types Types
+	tasks map[uint64]*record.Task
+	limit map[string]*record.TaskType
+	last  uint64 // id
+	now   int64
+	list  command.TypeList // of listed
+}
+
+// listed are types that claims list.
+var listed = []string{"a", "b", "c", "none"}
+
+func (w *world) Get(id uint64) *record.Task { return w.tasks[id] }
+
+// TestTypes holds the types against a plain search, whatever happens to tasks, settings and
+// time: all that is in the indexes, not only what comes out of them.
+func TestTypes(t *testing.T) {
+	t.Parallel()
+	proof.Check(t, func(rt *rapid.T) {
+		w := &world{t: rt, tasks: map[uint64]*record.Task{}, limit: map[string]*record.TaskType{}}
+		w.types.Reset()
+		for range rapid.IntRange(1, 150).Draw(rt, "steps") {
+			rapid.OneOf(
+				rapid.Just(w.submit), rapid.Just(w.submit), rapid.Just(w.claim), rapid.Just(w.change), rapid.Just(w.change),
+				rapid.Just(w.remove), rapid.Just(w.set), rapid.Just(w.wait),
+			).Draw(rt, "do")()
+			if err := w.check(); err != nil {
+				rt.Fatal(err)
+			}
+		}
+	})
+}
+
+// dice returns a number below n.
+func (w *world) dice(n int) int { return rapid.IntRange(0, n-1).Draw(w.t, "n") }
+
+// typeOf returns the type; it begins it.
+func (w *world) typeOf(name string) *Type {
+	ts := w.types.Named(name)
+	if ts == nil {
+		ts = &Type{}
+		w.types.Begin(ts, name, w)
+	}
+	return ts
+}
+
+// one returns one of the tasks, or nil.
+func (w *world) one() *record.Task {
+	if len(w.tasks) == 0 {
+		return nil
+	}
+	ids := slices.Sorted(maps.Keys(w.tasks))
+	return w.tasks[ids[w.dice(len(ids))]]
+}
+
+func (w *world) submit() {
+	w.last++
+	status := []record.Status{record.StatusPending, record.StatusPending, record.StatusScheduled, record.StatusBlocked}[w.dice(4)]
+	t := &record.Task{ID: w.last, Type: string(rune('a' + w.dice(3))), Status: status, Priority: int32(w.dice(3)), MaxAttempts: int32(w.dice(4))}
+	if group := w.dice(4); group > 0 {
+		t.Options = &record.Options{Group: fmt.Sprint(group)}
+	}
+	w.tasks[t.ID] = t
+	ts := w.typeOf(t.Type)
+	w.types.Enter(ts, t)
+	w.types.Arrange(ts, t, w, w.now)
+}
+
+// move changes the task.
+func (w *world) move(t *record.Task, change func()) {
+	ts := w.types.Named(t.Type)
+	w.types.Leave(ts, t)
+	change()
+	w.types.Enter(ts, t)
+	w.types.Arrange(ts, t, w, w.now)
+}
+
+// claim claims some tasks, as package fsm does.
+func (w *world) claim() {
+	c := command.ClaimNext{Limit: int32(1 + w.dice(3)), SortBy: command.SortBy(w.dice(3)), Ascending: w.dice(2) > 0, MoreAttempts: int32(w.dice(3))}
+	if w.dice(2) > 0 {
+		c.Types = listed
+	}
+	dice := Dice{Index: uint64(w.dice(1000))}
+	next, can := w.types.Choose(c, &w.list, &dice), w.types.Claimable(c, w.now)
+	for took := range c.Limit {
+		id, ok := next.First()
+		if took == 0 && ok != can {
+			w.t.Fatalf("%+v takes task %d, and would take something: %v", c, id, can)
+		}
+		if !ok {
+			return
+		}
+		t := w.tasks[id]
+		if want := w.next(c, dice); id != want {
+			w.t.Fatalf("%+v took task %d as the %d-th, want %d", c, id, took, want)
+		}
+		w.move(t, func() {
+			if r := w.limit[t.Type]; r != nil {
+				r.Spend(w.now)
+			}
+			t.Status = record.StatusClaimed
+			t.Attempts++
+		})
+		next.Taken()
+	}
+}
+
+// next returns the id of the task that the claim takes next, or 0: the first in the order,
+// or at random the k-th by type, attempts left and id; if any type will do, by attempts
+// left, type and id.
+func (w *world) next(c command.ClaimNext, dice Dice) uint64 {
+	var all []*record.Task
+	for _, t := range w.tasks {
+		if t.Status == record.StatusPending && !w.isBehind(t) && attemptsLeftOf(t) > c.MoreAttempts &&
+			w.types.Named(t.Type).Room(w.now) > 0 && (c.Types == nil || slices.Contains(c.Types, t.Type)) {
+			all = append(all, t)
+		}
+	}
+	if c.SortBy != command.SortRandom || len(all) == 0 {
+		return firstIn(orderOf(c), all)
+	}
+	slices.SortFunc(all, func(a, b *record.Task) int {
+		left, name := cmp.Compare(attemptsLeftOf(a), attemptsLeftOf(b)), cmp.Compare(a.Type, b.Type)
+		if c.Types != nil {
+			left, name = name, left
+		}
+		return cmp.Or(left, name, cmp.Compare(a.ID, b.ID))
+	})
+	return all[dice.pick(len(all))].ID
+}
+
+func (w *world) change() {
+	if t := w.one(); t != nil {
+		w.move(t, func() {
+			t.Status = []record.Status{record.StatusPending, record.StatusScheduled, record.StatusBlocked, record.StatusCompleted, record.StatusFailed}[w.dice(5)]
+			t.Priority = int32(w.dice(3))
+			if t.Attempts == t.MaxAttempts {
+				t.Attempts = 0 // no task waits that has no attempt left
+			}
+		})
+	}
+}
+
+func (w *world) remove() {
+	t := w.one()
+	if t == nil {
+		return
+	}
+	ts := w.types.Named(t.Type)
+	w.types.Leave(ts, t)
+	delete(w.tasks, t.ID)
+	w.types.Arrange(ts, t, w, w.now)
+	w.forget(ts)
+}
+
+// forget forgets the type if nothing is left of it.
+func (w *world) forget(ts *Type) {
+	for _, t := range w.tasks {
+		if t.Type == ts.name {
+			return
+		}
+	}
+	if ts.Record() == nil {
+		w.types.Forget(ts)
+	}
+}
+
+func (w *world) set() {
+	name := string(rune('a' + w.dice(3)))
+	ts, r := w.typeOf(name), w.limit[name]
+	settings := record.TypeSettings{Paused: w.dice(3) == 0, MaxClaimed: int32(w.dice(3)), RateLimit: int64(w.dice(3)) * record.Million}
+	if settings == (record.TypeSettings{}) {
+		r = nil
+		delete(w.limit, name)
+	} else {
+		if r == nil {
+			r = &record.TaskType{Name: name}
+			w.limit[name] = r
+		}
+		r.SetRate(settings.RateLimit, w.now)
+		r.Settings = settings
+	}
+	w.types.TakeNoted()
+	w.types.Limit(ts, r, w.now)
+	if noted := w.types.TakeNoted(); len(noted) > 0 != (ts.Room(w.now) > 0) || len(noted) > 0 && int64(noted[0].Count) != ts.Room(w.now) {
+		w.t.Fatalf("%+v lets %d tasks be claimed, noted is %v", settings, ts.Room(w.now), noted)
+	}
+	w.forget(ts)
+}
+
+// wait lets time go on. What opens is told.
+func (w *world) wait() {
+	w.now += int64(w.dice(1500))
+	due, _, _ := w.types.Openings(w.now)
+	w.types.TakeNoted()
+	w.types.OpenDue(w.now)
+	if told := w.types.TakeNoted(); len(told) != len(due) {
+		w.t.Fatalf("%v opened, %v were due", told, due)
+	}
+}
+
+// check compares all that there is with what the tasks and the settings say.
+func (w *world) check() error {
+	var all []*record.Task
+	var openings []opening
+	for at, ts := range w.types.stale {
+		if ts.stale != at+1 || w.types.byName[ts.name] != ts {
+			return fmt.Errorf("stale type %q is at %d, not %d, or forgotten", ts.name, at+1, ts.stale)
+		}
+	}
+	bytes := int64(0)
+	for name, ts := range w.types.byName {
+		var ready []*record.Task
+		behind, groups, claimed := []uint64{}, map[string][]uint64{}, int64(0)
+		for _, id := range slices.Sorted(maps.Keys(w.tasks)) {
+			t := w.tasks[id]
+			if t.Type != name {
+				continue
+			}
+			if group := record.GroupOf(t); group != "" {
+				groups[group] = append(groups[group], id)
+			}
+			switch {
+			case t.Status == record.StatusClaimed:
+				claimed++
+			case t.Status == record.StatusPending && w.isBehind(t):
+				behind = append(behind, id)
+				if by := w.tasks[ts.BehindWhom(t)]; ts.Leads(t) || by == nil || record.GroupOf(by) != record.GroupOf(t) || by.ID >= id && by.Status != record.StatusClaimed {
+					return fmt.Errorf("task %d is behind %+v", id, by)
+				}
+			case t.Status == record.StatusPending:
+				ready = append(ready, t)
+				if !ts.Leads(t) || ts.BehindWhom(t) != 0 {
+					return fmt.Errorf("task %d is behind task %d", id, ts.BehindWhom(t))
+				}
+			}
+		}
+		if got := append([]uint64{}, ts.behind.Keys()...); !slices.Equal(got, behind) || ts.claimed != claimed || len(groups) != len(ts.groups) {
+			return fmt.Errorf("type %q has %d claimed, %v behind, %d groups, want %d, %v, %d", name, ts.claimed, got, len(ts.groups), claimed, behind, len(groups))
+		}
+		for group, ids := range groups {
+			bytes += record.BytesOfGroup(group)
+			if g := ts.groups[group]; g == nil || !slices.Equal(g.ids.Keys(), ids) {
+				return fmt.Errorf("group %q of type %q does not have the tasks %v", group, name, ids)
+			}
+		}
+		bytes += record.BytesOfType(name, len(ts.queues), levelsOf(ready))
+		if err := checkQueues(ts, ready); err != nil {
+			return fmt.Errorf("type %q: %w", name, err)
+		}
+		oldest := slices.Clone(behind)
+		for _, t := range ready {
+			oldest = append(oldest, t.ID)
+		}
+		if len(oldest) > 0 && ts.Oldest() != slices.Min(oldest) || len(oldest) == 0 && ts.Oldest() != 0 {
+			return fmt.Errorf("the oldest of type %q is %d, of %v", name, ts.Oldest(), oldest)
+		}
+		standing, at := ts.standingAt(w.now)
+		if ts.standing != standing || ts.opensAt != at {
+			return fmt.Errorf("type %q stands at %d until %d, want %d until %d", name, ts.standing, ts.opensAt, standing, at)
+		}
+		switch standing {
+		case open:
+			all = append(all, ready...)
+		case waits:
+			openings = append(openings, opening{at, name})
+		}
+	}
+	slices.SortFunc(openings, func(a, b opening) int { return cmp.Or(cmp.Compare(a.t, b.t), cmp.Compare(a.name, b.name)) })
+	if w.types.Bytes() != bytes {
+		return fmt.Errorf("types take %d bytes, want %d", w.types.Bytes(), bytes)
+	}
+	var got []opening
+	w.types.openings.Scan(func(o opening) bool {
+		got = append(got, o)
+		return true
+	})
+	if !slices.Equal(got, openings) {
+		return fmt.Errorf("openings are %v, want %v", got, openings)
+	}
+	return w.checkFirst(all)
+}
+
+// isBehind reports whether a task of its group keeps the pending task from being claimed.
+func (w *world) isBehind(t *record.Task) bool {
+	for _, other := range w.tasks {
+		if group := record.GroupOf(other); group != "" && group == record.GroupOf(t) && other.Type == t.Type &&
+			(other.ID < t.ID || other.Status == record.StatusClaimed) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkFirst compares what comes first of all types with a search; sometimes what is stale
+// stays so for longer.
+func (w *world) checkFirst(all []*record.Task) error {
+	climb := w.dice(2) > 0
+	for _, left := range []int32{0, 1, 2, 1000} {
+		above := slices.DeleteFunc(slices.Clone(all), func(t *record.Task) bool { return attemptsLeftOf(t) <= left })
+		if got := w.types.anyAbove(left, w.now); got != (len(above) > 0) {
+			return fmt.Errorf("something with more than %d attempts left: %v, there are %d", left, got, len(above))
+		}
+		if climb {
+			w.types.climb()
+			if got := w.types.ladder.Count(left); got != len(above) {
+				return fmt.Errorf("%d tasks with more than %d attempts left, want %d", got, left, len(above))
+			}
+		}
+		for o := range orders {
+			want := firstIn(o, above)
+			if id, ok := w.types.ready.First(o); left == 0 && (ok != (len(all) > 0) || id != firstIn(o, all)) {
+				return fmt.Errorf("first of any type in order %d is %d, want %d", o, id, firstIn(o, all))
+			}
+			if id, _ := w.types.ladder.First(left, o); climb && id != want {
+				return fmt.Errorf("first with more than %d attempts left in order %d is %d, want %d", left, o, id, want)
+			}
+		}
+	}
+	return nil
+}
+
+// firstIn returns the id of the first task in the order, or 0.
+func firstIn(o order, tasks []*record.Task) uint64 {
+	if len(tasks) == 0 {
+		return 0
+	}
+	return slices.MinFunc(tasks, func(a, b *record.Task) int {
+		switch o {
+		case highest:
+			return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ID, b.ID))
+		case lowest:
+			return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.ID, b.ID))
+		case newest:
+			return cmp.Compare(b.ID, a.ID)
+		}
+		return cmp.Compare(a.ID, b.ID)
+	}).ID
+}
+
+// levelsOf returns how many levels the claimable tasks of a type stand in.
+func levelsOf(ready []*record.Task) int {
+	type level struct{ left, priority int32 }
+	levels := map[level]bool{}
+	for _, t := range ready {
+		levels[level{attemptsLeftOf(t), t.Priority}] = true
+	}
+	return len(levels)
+}
+
+// checkQueues checks the queues of a type, whose claimable tasks come by id.
+func checkQueues(ts *Type, ready []*record.Task) error {
+	if ts.ready != len(ready) {
+		return fmt.Errorf("%d tasks are ready, want %d", ts.ready, len(ready))
+	}
+	byLeft := map[int32][]*record.Task{}
+	for _, t := range ready {
+		byLeft[attemptsLeftOf(t)] = append(byLeft[attemptsLeftOf(t)], t)
+		above := int64(0)
+		for _, other := range ready {
+			if other.Priority > t.Priority {
+				above++
+			}
+		}
+		if got := ts.census.Above(t.Priority); got != above {
+			return fmt.Errorf("%d tasks are above priority %d, want %d", got, t.Priority, above)
+		}
+	}
+	var lefts []int32
+	for _, q := range ts.queues {
+		lefts = append(lefts, q.Left)
+		if q.Len() != len(byLeft[q.Left]) {
+			return fmt.Errorf("%d tasks have %d attempts left, want %d", q.Len(), q.Left, len(byLeft[q.Left]))
+		}
+		for k, t := range byLeft[q.Left] {
+			if got := q.At(k); got != t.ID {
+				return fmt.Errorf("task %d comes %d-th of %d attempts left, want %d", got, k, q.Left, t.ID)
+			}
+		}
+	}
+	if want := slices.Sorted(maps.Keys(byLeft)); !slices.Equal(lefts, want) {
+		return fmt.Errorf("queues for %v attempts left, want %v", lefts, want)
+	}
+	for o := range orders {
+		if id, _ := ts.first.First(o); id != firstIn(o, ready) {
+			return fmt.Errorf("the first in order %d is %d, want %d", o, id, firstIn(o, ready))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,188 @@
+package fsm
+
+import (
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/claimq/claimq/fsm/index"
+	"github.com/claimq/claimq/fsm/record"
+)
+
+// taskTypes holds the task types: their settings and what is derived of their tasks.
+// index.Type.Of is a typeState.
+type taskTypes struct {
+	index.Types
+	settings []*record.TaskType            // sorted by name, at most record.TaskTypesMax; a snapshot has copies
+	followed index.Map[string, *typeState] // types whose latencies are counted
+	went     wentTypes
+}
+
+// reset empties what is derived.
+func (y *taskTypes) reset() {
+	y.Reset()
+	y.followed, y.went = index.NewMap[string, *typeState](), newWentTypes()
+}
+
+// typeState holds what is derived of a task type while it has tasks or settings, or still has
+// rates.
+type typeState struct {
+	index.Type
+	tasks     int64                             // of any status
+	counts    [record.StatusCancelled + 1]int64 // by Status
+	held      index.Claims                      // its claims
+	rates     typeRates
+	latencies *Latencies // nil if not counted
+	went      uint64     // its number in wentTypes, while it is there
+}
+
+// named returns the type, or nil if it has neither tasks nor settings.
+func (y *taskTypes) named(name string) *typeState {
+	if ts := y.Named(name); ts != nil {
+		return ts.Of.(*typeState)
+	}
+	return nil
+}
+
+// shown is named, but includes a type that is gone if it has rates at t.
+func (y *taskTypes) shown(name string, t int64) *typeState {
+	if ts := y.named(name); ts != nil {
+		return ts
+	}
+	return y.went.named(name, t)
+}
+
+// from yields the types with tasks or settings in the order of their names, starting at
+// name.
+func (y *taskTypes) from(name string) iter.Seq[*typeState] {
+	return func(yield func(*typeState) bool) {
+		for ts := range y.From(name) {
+			if !yield(ts.Of.(*typeState)) {
+				return
+			}
+		}
+	}
+}
+
+// shownFrom is from, but includes types that are gone and have rates at t.
+func (y *taskTypes) shownFrom(name string, t int64) iter.Seq[*typeState] {
+	return func(yield func(*typeState) bool) {
+		went := y.went.from(name, t)
+		for ts := range y.from(name) {
+			for len(went) > 0 && went[0].Name() < ts.Name() {
+				if !yield(went[0]) {
+					return
+				}
+				went = went[1:]
+			}
+			if !yield(ts) {
+				return
+			}
+		}
+		for _, ts := range went {
+			if !yield(ts) {
+				return
+			}
+		}
+	}
+}
+
+// settingsOf returns the settings of the type, or the zero value. They are read-only.
+func (y *taskTypes) settingsOf(name string) *record.TypeSettings {
+	ts := y.named(name)
+	if ts == nil || ts.Record() == nil {
+		return &noSettings
+	}
+	return &ts.Record().Settings
+}
+
+// find returns the index of the type's record, or where to insert it.
+func (y *taskTypes) find(name string) (at int, known bool) {
+	return slices.BinarySearchFunc(y.settings, name, func(r *record.TaskType, name string) int {
+		return strings.Compare(r.Name, name)
+	})
+}
+
+// follow starts counting the latencies of a new type, if there is room.
+func (y *taskTypes) follow(ts *typeState) {
+	if y.followed.Len() == FollowedMax {
+		ts.latencies = nil
+		return
+	}
+	if ts.latencies == nil {
+		ts.latencies = &Latencies{}
+	}
+	y.followed.Set(ts.Name(), ts)
+}
+
+// NameOfType returns the name as a string. If the type exists, it is the one that its tasks
+// share.
+func (y *taskTypes) NameOfType(name []byte) string { return y.NameOf(name) }
+
+// noSettings is returned by settingsOf for most types. It is never changed.
+var noSettings record.TypeSettings
+
+// wentMax bounds the remembered types that are gone; those of the last entry come on top. The
+// oldest are forgotten first.
+const wentMax = 1_000
+
+// wentTypes remembers types that have neither tasks nor settings any more but still have rates,
+// because a type whose tasks are removed as they end comes and goes with each of them. Like the
+// rates they are not part of the state.
+type wentTypes struct {
+	byName  index.Map[string, *typeState]
+	inOrder index.Map[uint64, *typeState] // in the order of leaving
+	count   uint64                        // number of types that ever left
+}
+
+func newWentTypes() wentTypes {
+	return wentTypes{byName: index.NewMap[string, *typeState](), inOrder: index.NewMap[uint64, *typeState]()}
+}
+
+// add adds a type that leaves.
+func (w *wentTypes) add(ts *typeState) {
+	w.count++
+	ts.went = w.count
+	w.byName.Set(ts.Name(), ts)
+	w.inOrder.Load(ts.went, ts)
+}
+
+// take removes the type and returns it, or nil.
+func (w *wentTypes) take(name string) *typeState {
+	ts, ok := w.byName.Delete(name)
+	if !ok {
+		return nil
+	}
+	w.inOrder.Delete(ts.went)
+	return ts
+}
+
+// forget drops the oldest types that exceed the bound or have no rates at t.
+func (w *wentTypes) forget(t int64) {
+	for {
+		_, ts, ok := w.inOrder.GetAt(0)
+		if !ok || w.inOrder.Len() <= wentMax && !ts.rates.none(t) {
+			return
+		}
+		w.take(ts.Name())
+	}
+}
+
+// named returns the type if it has rates at t, or nil.
+func (w *wentTypes) named(name string, t int64) *typeState {
+	if ts, ok := w.byName.Get(name); ok && !ts.rates.none(t) {
+		return ts
+	}
+	return nil
+}
+
+// from returns the types that have rates at t in the order of their names, starting at name.
+func (w *wentTypes) from(name string, t int64) (types []*typeState) {
+	w.byName.Ascend(name, func(_ string, ts *typeState) bool {
+		if !ts.rates.none(t) {
+			types = append(types, ts)
+		}
+		return true
+	})
+	return types
+}

@@ -1,0 +1,123 @@
+package model
+
+// edit replaces old, which must be in the file exactly once, by new. Paths are relative to
+// the module's root. In new, $on tells whether this bug is switched on, and $if(a, b) is a
+// if it is, otherwise b.
+type edit struct{ file, old, new string }
+
+// planted are bugs that the model or the tests in tested must find. The product's source does not contain
+// them: they are changes in one special build, which has all of them, each with a separate
+// switch.
+var planted = []struct {
+	name  string
+	edits []edit
+}{
+	{"token not checked", []edit{{"fsm/settle.go", "	case h.Token != 0 && h.Token != t.Token:\n", "	case h.Token != 0 && h.Token != t.Token && !$on:\n"}}},
+	{"wall clock in Apply", []edit{{"fsm/apply.go", "max(m.header.Stamp.T, stamp.T)", "max(m.header.Stamp.T, stamp.T+$if(wallClock()%2, 0))"}}},
+	{"leases by the calendar", []edit{{
+		"cluster/lease/clock.go", "c.baseU + (c.mono - c.start).Milliseconds()", "$if(max(c.baseU, c.calendar/int64(time.Millisecond)), c.baseU+(c.mono-c.start).Milliseconds())",
+	}}},
+	{"map order in claim", []edit{{"fsm/index/chooser.go", "		n.any = &s.ready\n", `		n.any = &s.ready
+		for _, ts := range s.byName {
+			if $on && ts.standing == open {
+				n.any, n.sources = nil, []source{{ranks: ts.first.Top(), of: ts}}
+				break
+			}
+		}
+`}}},
+	{"expiry without sequence", []edit{{"fsm/due.go", " || t.LeaseSeq != l.Seq {", " || t.LeaseSeq != l.Seq && !$on {"}}},
+	{"snapshot without request ids", []edit{{"fsm/snapshot.go", "m.requests.table.View()", "$if(New().requests.table.View(), m.requests.table.View())"}}},
+	{"retried claim takes a second task", []edit{{
+		"fsm/repeats.go", "	case len(q.got) == 0:\n", "	case len(q.got) == 0 || $on:\n",
+	}}},
+	{"duplicates not checked", []edit{{
+		"fsm/submit.go", "	if t := m.holder(n.Type, n.Key, n.KeyOfType); t != nil {\n", "	if t := m.holder(n.Type, n.Key, n.KeyOfType); t != nil && !$on {\n",
+	}}},
+	{"claimed task lets its group go on", []edit{{
+		"fsm/record/task.go", "	if t.Options == nil || t.Status.Ended() {\n", "	if t.Options == nil || t.Status.Ended() || t.Status == StatusClaimed && $on {\n",
+	}}},
+	{"revived head beside a claim of its group", []edit{{"fsm/index/group.go", "	if g.claimed > 0 || ", "	if g.claimed > 0 && !$on || "}}},
+	{"one claim more than max_claimed", []edit{{
+		"fsm/index/limits.go", "	return int64(ts.record.Settings.MaxClaimed) - ts.claimed\n",
+		"	return int64(ts.record.Settings.MaxClaimed) + $if(int64(1), 0) - ts.claimed\n",
+	}}},
+	{"claim by id past the limits", []edit{{"fsm/claim.go", "	case ts.Slots() <= 0:\n", "	case ts.Slots() <= $if(int64(-1), 0):\n"}}},
+	{"bucket that fills twice", []edit{{
+		"fsm/record/bucket.go", "		r.Bucket, r.BucketT = r.BucketAt(t)-ClaimUnit, max(t, r.BucketT)\n", "		r.Bucket, r.BucketT = r.BucketAt(t)-ClaimUnit, $if(r.BucketT, max(t, r.BucketT))\n",
+	}}},
+	{"removed task forgotten", []edit{{"fsm/removal.go", "	m.gone.add(t.ID, goneOf(t, m.Stamp().U+goneMS), m.Stamp().U)\n", "	if !$on {\n		m.gone.add(t.ID, goneOf(t, m.Stamp().U+goneMS), m.Stamp().U)\n	}\n"}}},
+	{"removed task without its key", []edit{{"fsm/removal.go", "	if record.HoldsKey(t) {\n", "	if record.HoldsKey(t) && !$on {\n"}}},
+	{"repeated completion claims again", []edit{{"fsm/complete.go", "		return repeatThen(m, result)\n", `		result = repeatThen(m, result)
+		if $on && c.Claim != nil {
+			result.Claims = claimNext(m, c.Claim).Claims
+		}
+		return result
+`}}},
+	{"refused batch keeps its tokens", []edit{{"fsm/undo.go", "	m.header = u.header\n", "	if $on {\n		u.header.NextToken = m.header.NextToken\n	}\n	m.header = u.header\n"}}},
+	{"cancel lost at an expiry", []edit{{"fsm/life.go", "	case t.CancelRequested:\n", "	case t.CancelRequested && !(outcome == record.OutcomeExpired && $on):\n"}}},
+	{"random claim of a closed type", []edit{{
+		"fsm/index/draw.go", "		if ts == nil || ts.standing != open {\n			continue\n		}\n		for _, q", "		if ts == nil || ts.standing != open && !$on {\n			continue\n		}\n		for _, q",
+	}}},
+	{"slot run twice, its version not checked", []edit{{"fsm/schedule.go", "v.Version != item.Version || ", "v.Version != item.Version && !$on || "}, {"fsm/schedule.go", "slot <= min(v.LastRunAt, v.UpdatedAt)", "slot <= min(v.LastRunAt, v.UpdatedAt) && !$on"}}},
+	{"slot run twice, its time not checked", []edit{{"fsm/schedule.go", "v.NextRunAt != item.Slot || ", "v.NextRunAt != item.Slot && (v.NextRunAt == 0 || !$on) || "}, {"fsm/schedule.go", "slot <= min(v.LastRunAt, v.UpdatedAt)", "slot <= min(v.LastRunAt, v.UpdatedAt) && !$on"}}},
+	{"slot run again once its schedule is set", []edit{{"fsm/schedule.go", "		v.KeepDone(was)\n", "		if !$on {\n			v.KeepDone(was)\n		}\n"}, {"fsm/schedule.go", "slot <= min(v.LastRunAt, v.UpdatedAt)", "slot <= min(v.LastRunAt, v.UpdatedAt) && !$on"}}},
+	{"slots lost at a restore", []edit{{"fsm/account.go", "		m.schedules.include(v)\n", "		if $on {\n			m.schedules.bytes += record.BytesOfSchedule(v)\n		} else {\n			m.schedules.include(v)\n		}\n"}}},
+	{"slot left out", []edit{{"internal/cron/cron.go", "	return now - behind + t.everyMS, true\n", "	return $if(max(now-behind, slot+t.everyMS), now-behind) + t.everyMS, true\n"}}},
+	{"overlap not looked at", []edit{{"fsm/schedule.go", "!v.OverlapAllow && lives(m, v.LastTaskID)", "!v.OverlapAllow && !$on && lives(m, v.LastTaskID)"}}},
+	{"filter not checked again", []edit{{"fsm/act.go", " && c.Filter.Matches(t) && ", " && ($on || c.Filter.Matches(t)) && "}}},
+	{"claim told twice", []edit{{"fsm/life.go", "	m.tellClaim(event.Claimed, t)\n", "	m.tellClaim(event.Claimed, t)\n	if $on {\n		m.tellClaim(event.Claimed, t)\n	}\n"}}},
+	{"asked cancel not told", []edit{{"fsm/life.go", "		m.tellClaim(event.CancelRequested, t)\n", "		if !$on {\n			m.tellClaim(event.CancelRequested, t)\n		}\n"}}},
+	{"refused batch leaves its events", []edit{{"fsm/undo.go", "	m.trail.Cut(u.trail)\n", "	if !$on {\n		m.trail.Cut(u.trail)\n	}\n"}}},
+	{"trail trimmed early", []edit{{"fsm/event/log.go", "now-c.newestT < bounds.AgeMS {", "now-c.newestT < $if(bounds.AgeMS/2, bounds.AgeMS) {"}}},
+	{"two finalizers both do it", []edit{{
+		"fsm/finalization.go", "	case t.Status.Ended():\n		answer.AlreadyFinalized = true\n",
+		"	case t.Status.Ended() && (!$on || c.ProcessorID == t.WorkerID):\n		answer.AlreadyFinalized = true\n",
+	}}},
+	{"finalized while another holds it", []edit{{
+		"fsm/finalization.go", "	case answer.Holder != \"\" && answer.Holder != c.ProcessorID:\n		result.Code = ",
+		"	case answer.Holder != \"\" && answer.Holder != c.ProcessorID && !($on && c.Token == 0):\n		result.Code = ",
+	}}},
+	{"finalized before the steps have ended", []edit{{
+		"fsm/finalization.go", "	case answer.State == record.StateWaitingForSteps:\n", "	case answer.State == record.StateWaitingForSteps && !($on && c.Token != 0):\n",
+	}}},
+	{"finalization claim ends early", []edit{{"fsm/finalization.go", "u+c.TimeoutMS", "u+$if(c.TimeoutMS*9/10, c.TimeoutMS)"}}},
+	{"finalization claim without its margin", []edit{{"fsm/record/finalization.go", "return timeoutMS/2000 + 2", "return $if(0, timeoutMS/2000+2)"}}},
+	{"finalization claim kept by the dead", []edit{{"fsm/record/finalization.go", "u >= f.OverU()", "u >= f.OverU()+$if(int64(2000), 0)"}}},
+	{"stuck parent", []edit{{"fsm/steps.go", "	if ps.open() == 0 {\n		endWithSteps(m, s.ParentID)", "	if ps.open() == 0 && !($on && t.Status == record.StatusCancelled) {\n		endWithSteps(m, s.ParentID)"}}},
+	{"retried parent stuck whose steps have completed", []edit{{
+		"fsm/steps.go", "	if ps.open() == 0 {\n		endWithSteps(m, c.ID) ", "	if ps.open() == 0 && !$on {\n		endWithSteps(m, c.ID) ",
+	}}},
+	{"step unblocked early", []edit{{"fsm/steps.go", "		case ps.waiting[place] == 0:\n", "		case ps.waiting[place] <= $if(uint16(1), 0):\n"}}},
+	{"claimed sibling not asked", []edit{{
+		"fsm/steps.go", "!t.Status.Ended() && !t.CancelRequested {", "!t.Status.Ended() && !t.CancelRequested && !($on && t.Status == record.StatusClaimed) {",
+	}}},
+	{"cascade not transitive", []edit{{
+		"fsm/steps.go", "	for i := 0; i < len(m.stepsEnded); i++ {\n", "	for i := 0; i < len(m.stepsEnded) && !($on && i > 0); i++ {\n",
+	}}},
+	{"retry of a parent leaves a step", []edit{{
+		"fsm/steps.go", "		if !retriable(m.Get(id)) {\n", "		if s := m.Get(id); !retriable(s) || $on && s.Attempts > 1 {\n",
+	}}},
+	{"retry of a parent that is not all or nothing", []edit{{
+		"fsm/steps.go", "		if !mayRetry(s, c) {\n", "		if !mayRetry(s, c) && !($on && place > 0) {\n",
+	}}},
+	{"cancelled parent ends as its steps would have it", []edit{{
+		"fsm/steps.go", "	case t.CancelRequested:\n", "	case t.CancelRequested && !($on && !t.Parent().Plan.ByClaim):\n",
+	}}},
+	{"refused batch leaves a count of steps", []edit{{"fsm/undo.go", "				holders = append(holders, h)\n			}\n", `				holders = append(holders, h)
+			}
+			if s := t.Step(); $on && s != nil && m.parents.byID[s.ParentID] != nil && t.Status == record.StatusCancelled {
+				m.parents.byID[s.ParentID].counts[record.StatusBlocked]++
+			}
+`}}},
+	{"removed parent leaves its steps", []edit{{
+		"fsm/removal.go", "	if t.Parent() == nil {\n		return\n", "	if t.Parent() == nil || $on && t.Status == record.StatusFailed {\n		return\n",
+	}}},
+	{"deleted parent leaves its steps", []edit{{
+		"fsm/act.go", "	if t.Parent() != nil {\n		deleteSteps(m, t)\n", "	if t.Parent() != nil && !($on && t.Status == record.StatusFailed) {\n		deleteSteps(m, t)\n",
+	}}},
+	{"blocked step holds its group back", []edit{{"fsm/record/task.go", "	if t.Status == StatusBlocked {\n", "	if t.Status == StatusBlocked && !$on {\n"}}},
+	{"lease a millisecond short", []edit{{"cluster/lease/timers.go", "lease.EndU + marginMS +", "lease.EndU + $if(1, int64(marginMS)) +"}}},
+	{"extend that crosses an expiry", []edit{{
+		"cluster/lease/timers.go", "	if ended < len(leases) {\n", "	if ended < len(leases) && !$on {\n",
+	}}},
+}
