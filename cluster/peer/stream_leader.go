@@ -190,17 +190,26 @@ func (s *streamServer) openLocked(stream uint32) *streamCall {
 
 // endLocked removes a request, once.
 func (s *streamServer) endLocked(call *streamCall) {
+	if s.freeLocked(call) {
+		s.port.waits.Done()
+	}
+}
+
+// freeLocked makes a request's number free for another one. If it returns true the caller
+// must call p.waits.Done, once the answer is sent: Close waits for that.
+func (s *streamServer) freeLocked(call *streamCall) (counted bool) {
 	if s.calls[call.stream] != call {
-		return
+		return false
 	}
 	delete(s.calls, call.stream)
 	if call.cancel != nil {
 		call.cancel(nil)
 	}
-	if call.refused == "" {
-		s.port.streams.Add(-1)
-		s.port.waits.Done()
+	if call.refused != "" {
+		return false
 	}
+	s.port.streams.Add(-1)
+	return true
 }
 
 // told takes note of what the follower says of a request. One that is over already is ignored.
@@ -279,8 +288,8 @@ func (s *streamServer) sendAnswer(call *streamCall, resp *fasthttp.Response) {
 	call.answered = tell
 	if len(message) > streamHeaderSize+streamPartMax {
 		call.more = make(chan struct{}, 1)
-	} else if !tell {
-		s.endLocked(call) // before the answer, because the number may then be reused
+	} else if !tell && s.freeLocked(call) { // before the answer, because the number may then be reused
+		defer s.port.waits.Done()
 	}
 	s.mu.Unlock()
 	err := s.sendParts(framePart, frameLastPart, call.stream, message, func() error { return s.mayGoOn(call) })

@@ -91,24 +91,30 @@ func TestPort_streamFrames(t *testing.T) {
 	waitUntil(t, "no stream is left", func() bool { return leader.streams.Load() == 0 })
 }
 
-// A port that is closed first has its waits answered, and leaves nothing behind.
+// A port that is closed answers the requests that wait, as long as they take, and leaves
+// nothing behind.
 func TestPort_CloseStreams(t *testing.T) {
 	leavesNothing(t)
-	came := make(chan struct{})
+	const requests = 100
+	came := make(chan struct{}, requests)
 	ended, end := context.WithCancel(t.Context())
 	follower, leader := openTestPort(t, "n1"), openTestPort(t, "n2")
 	leader.SetForwardHandler(func(ctx *fasthttp.RequestCtx) {
-		close(came)
+		came <- struct{}{}
 		<-ended.Done()
 		ctx.Response.SetBodyString("in time")
 	})
 	var asking sync.WaitGroup
-	asking.Go(func() {
-		if resp, err := forward(t.Context(), follower, leader.Addr(), "x"); err != nil || string(resp.Body()) != "in time" {
-			t.Errorf("%q, %v", resp.Body(), err)
-		}
-	})
-	<-came
+	for range requests {
+		asking.Go(func() {
+			if resp, err := forward(t.Context(), follower, leader.Addr(), "x"); err != nil || string(resp.Body()) != "in time" {
+				t.Errorf("%q, %v", resp.Body(), err)
+			}
+		})
+	}
+	for range requests {
+		<-came
+	}
 	var closing sync.WaitGroup
 	closing.Go(func() { _ = leader.Close() })
 	waitUntil(t, "the port closes", func() bool { leader.mu.Lock(); defer leader.mu.Unlock(); return leader.closed })
