@@ -20,6 +20,7 @@ import (
 	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/client/clienttest"
 	"github.com/claimq/claimq/cmd/claimq/serve"
+	"github.com/claimq/claimq/internal/testwait"
 )
 
 // scraped returns the exported metrics: each series with its value, and the kinds and labels of each name.
@@ -97,6 +98,10 @@ func TestMeter(t *testing.T) {
 		}
 		s.Await(id, status)
 	}
+	testwait.Until(t, "the worker has counted what the server told", func() bool {
+		counted := w.Stats()
+		return counted.Running == 1 && counted.Completed == 1 && counted.Failed == 1
+	})
 	m.Programs.Connected.Add(1)
 	m.Programs.Started.Add(2)
 	m.Programs.Died.Add(3)
