@@ -44,12 +44,12 @@ def work():
             messages = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10, WaitTimeSeconds=1, AttributeNames=["ApproximateReceiveCount"]).get("Messages", [])
             if not messages:
                 continue
+            waits = not held.is_set()  # before a line says that it has them: the reader may answer at once
             for m in messages:
                 say(does=m["Body"], id=m["MessageId"], receives=int(m["Attributes"]["ApproximateReceiveCount"]), asked=int(asked * 1000), at=int(time.time() * 1000))
-            waited = not held.is_set()
             held.wait()
             sqs.delete_message_batch(QueueUrl=queue, Entries=[{"Id": str(i), "ReceiptHandle": m["ReceiptHandle"]} for i, m in enumerate(messages)])
-            if waited:
+            if waits:
                 for m in messages:
                     say(deleted=m["Body"])
         except Exception as e:
