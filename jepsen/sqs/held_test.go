@@ -64,7 +64,8 @@ func TestClients_stopped(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, err := sdk.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: queue, WaitTimeSeconds: 20, VisibilityTimeout: 600, MessageSystemAttributeNames: []types.MessageSystemAttributeName{"All"}})
-			if err != nil || len(got.Messages) != 1 || got.Messages[0].Attributes["ApproximateReceiveCount"] != "2" {
+			// It may have come to the worker twice before that stopped.
+			if err != nil || len(got.Messages) != 1 || got.Messages[0].Attributes["ApproximateReceiveCount"] == "1" {
 				t.Fatalf("%+v, %v", got, err)
 			}
 			if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
