@@ -2,6 +2,7 @@ package api
 
 import (
 	"flag"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -15,9 +16,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-var update = flag.Bool("update", false, "write docs/api.md and the types of the Python client")
-
-const referenceFile = "../docs/api.md"
+var update = flag.Bool("update", false, "write the API reference and the types of the Python client")
 
 // readDescription returns openapi.yaml in its order.
 func readDescription(t *testing.T) *reference {
@@ -26,24 +25,34 @@ func readDescription(t *testing.T) *reference {
 	if err := yaml.Unmarshal(openAPISource, &document); err != nil {
 		t.Fatal(err)
 	}
-	return &reference{root: document.Content[0], objects: map[string]bool{}}
+	return &reference{root: document.Content[0], objects: map[string]bool{}, described: map[string]bool{}}
 }
 
-// docs/api.md agrees with openapi.yaml.
+// The pages of the reference agree with openapi.yaml, and have all its calls.
 func TestReference_document(t *testing.T) {
 	t.Parallel()
-	want := readDescription(t).document()
-	if *update {
-		if err := os.WriteFile(referenceFile, []byte(want), 0o644); err != nil {
+	r := readDescription(t)
+	documents := r.documents()
+	for page, want := range documents {
+		file := "../docs/" + page
+		if *update {
+			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := os.ReadFile(file)
+		if err != nil {
 			t.Fatal(err)
 		}
+		if diff := cmp.Diff(string(got), want); diff != "" {
+			t.Errorf("docs/%s is not what `go test ./api -run Reference_document -update` writes (-is +should be):\n%s", page, diff)
+		}
 	}
-	got, err := os.ReadFile(referenceFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(got), want); diff != "" {
-		t.Errorf("docs/api.md is not what `go test ./api -run Reference_document -update` writes (-is +should be):\n%s", diff)
+	all := strings.Join(slices.Collect(maps.Values(documents)), "")
+	for _, o := range r.operations() {
+		if n := strings.Count(all, "\n### "+o.title()+"\n"); n != 1 {
+			t.Errorf("%s has %d sections: does a page have its tag %s?", o.title(), n, o.tag())
+		}
 	}
 }
 
@@ -80,7 +89,6 @@ func slug(heading string) string {
 // Every link of the reference, and of the guides that link to it, leads to a heading.
 func TestReference_links(t *testing.T) {
 	t.Parallel()
-	heading := regexp.MustCompile(`(?m)^#+ (.*)$`)
 	anchors := map[string][]string{}
 	read := func(page string) string {
 		text, err := os.ReadFile("../docs/" + page)
@@ -88,14 +96,14 @@ func TestReference_links(t *testing.T) {
 			t.Fatal(err)
 		}
 		if anchors[page] == nil {
-			for _, h := range heading.FindAllStringSubmatch(string(text), -1) {
+			for _, h := range headings.FindAllStringSubmatch(string(text), -1) {
 				anchors[page] = append(anchors[page], slug(h[1]))
 			}
 		}
 		return string(text)
 	}
 	links := 0
-	for _, page := range []string{"api.md", "from-redis.md", "from-sqs.md", "from-faktory.md", "from-river.md"} {
+	for _, page := range []string{"api.md", "api-workers.md", "api-operators.md", "from-redis.md", "from-sqs.md", "from-faktory.md", "from-river.md"} {
 		for _, link := range regexp.MustCompile(`\]\(([a-z-]*(?:\.md)?)#([^)]*)\)`).FindAllStringSubmatch(read(page), -1) {
 			to := link[1]
 			if to == "" {

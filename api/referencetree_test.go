@@ -7,11 +7,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// reference writes docs/api.md from the description. It reads openapi.yaml as a tree, because a map would lose the
+// reference writes the pages of referencePages from the description. It reads openapi.yaml as a tree, because a map would lose the
 // order of fields.
 type reference struct {
-	root    *yaml.Node
-	objects map[string]bool // the schemas that the page links to
+	root      *yaml.Node
+	objects   map[string]bool // the schemas that the pages so far link to
+	described map[string]bool // those that have a section
 }
 
 // operation is one call, with the parameters of its path.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -12,10 +13,21 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-const referenceTop = `# API reference
+// referencePage is one page of the reference: its calls, by the tags of the description, and the objects that no page
+// before it has described.
+type referencePage struct {
+	file, top string
+	tags      []string
+}
 
-Every call of the HTTP API: what it takes, what it answers, one example of each. This page is generated from [api/openapi.yaml](../api/openapi.yaml), against
-which the tests hold every answer: ` + "`go test ./api -run Reference_document -update`" + `. [protocol.md](protocol.md) has what is behind them: a task's life, claims, repeats, and the rules that
+// The first page also has what all calls share.
+var referencePages = []referencePage{
+	{"api.md", `# API reference
+
+Every call of the HTTP API: what it takes, what it answers, one example of each. This page has [all calls](#all-calls), [parameters](#common-parameters) and [answers](#common-answers) that they share,
+[codes](#codes) of refusals, and the calls to submit and change tasks and to look at them; [api-workers.md](api-workers.md) has those of workers, [api-operators.md](api-operators.md) those of operators.
+The pages are generated from [api/openapi.yaml](../api/openapi.yaml), against which the tests hold every answer: ` + "`go test ./api -run Reference_document -update`" + `.
+[protocol.md](protocol.md) has what is behind them: a task's life, claims, repeats, and the rules that
 all calls share: [what a body may be](protocol.md#requests), [keys and roles](protocol.md#authentication), [refusals](protocol.md#answers). A node serves the
 description itself at ` + "`/openapi.json`" + `, for programs that make clients from it.
 
@@ -23,29 +35,73 @@ description itself at ` + "`/openapi.json`" + `, for programs that make clients 
 - A *time* is RFC 3339; names that end in ` + "`_ms`" + ` are milliseconds. A field of an answer that is not marked *always* is left out where it does not apply.
 - Every answer has ` + "`X-Request-ID`" + `; one that reflects the state has ` + "`X-Claimq-Index`" + `.
 - The role ` + "`operator`" + ` may make every call. Where a node has no keys, nobody needs one.
-`
+`, []string{"tasks", "seeing"}},
+	{"api-workers.md", `# API reference: workers
 
-// document writes the page.
-func (r *reference) document() string {
+The calls by which workers claim tasks and settle their claims. [api.md](api.md) has the index of [all calls](#all-calls) and what they share; all three pages are generated from the same description.
+`, []string{"claims"}},
+	{"api-operators.md", `# API reference: operators
+
+The calls for types, schedules and the cluster, those of the page, and those for probes and scrapers. [api.md](api.md) has the index of [all calls](#all-calls) and what they share; all three pages are generated from the same description.
+`, []string{"types", "schedules", "cluster", "page", "health"}},
+}
+
+var (
+	anchorLink = regexp.MustCompile(`\]\(#([^)]*)\)`)
+	headings   = regexp.MustCompile(`(?m)^#+ (.*)$`)
+)
+
+// documents returns the text of each page by its file. A link to a heading names its page only where that is another.
+func (r *reference) documents() map[string]string {
+	texts, pageOf := map[string]string{}, map[string]string{}
+	for _, page := range referencePages {
+		text := r.document(page)
+		for _, heading := range headings.FindAllStringSubmatch(text, -1) {
+			pageOf[slug(heading[1])] = page.file
+		}
+		texts[page.file] = text
+	}
+	for file, text := range texts {
+		texts[file] = anchorLink.ReplaceAllStringFunc(text, func(link string) string {
+			anchor := anchorLink.FindStringSubmatch(link)[1]
+			if to := pageOf[anchor]; to != file {
+				return "](" + to + "#" + anchor + ")"
+			}
+			return link
+		})
+	}
+	return texts
+}
+
+func (r *reference) document(page referencePage) string {
 	var b strings.Builder
-	b.WriteString(referenceTop)
-	r.callTable(&b)
-	r.common(&b)
-	r.commonAnswers(&b)
-	for _, tag := range r.items(r.get(r.root, "tags")) {
-		name := text(r.get(tag, "name"))
-		fmt.Fprintf(&b, "\n## %s: %s\n", strings.ToUpper(name[:1])+name[1:], lowerFirst(text(r.get(tag, "description"))))
+	b.WriteString(page.top)
+	if page.file == referencePages[0].file {
+		r.callTable(&b)
+		r.common(&b)
+		r.commonAnswers(&b)
+		r.codeTable(&b)
+	}
+	for _, name := range page.tags {
+		fmt.Fprintf(&b, "\n## %s: %s\n", strings.ToUpper(name[:1])+name[1:], lowerFirst(r.tagSays(name)))
 		for _, o := range r.operations() {
 			if o.tag() == name {
 				o.write(&b)
 			}
 		}
 	}
-	var objects strings.Builder
-	r.objectSections(&objects)
-	b.WriteString(objects.String())
-	r.codeTable(&b)
+	r.objectSections(&b)
 	return b.String()
+}
+
+// tagSays returns the description of a tag.
+func (r *reference) tagSays(name string) string {
+	for _, tag := range r.items(r.get(r.root, "tags")) {
+		if text(r.get(tag, "name")) == name {
+			return text(r.get(tag, "description"))
+		}
+	}
+	return ""
 }
 
 // tag returns the first tag of the call, its section.
@@ -74,10 +130,12 @@ func (o *operation) role() string {
 
 func (r *reference) callTable(b *strings.Builder) {
 	b.WriteString("\n## All calls\n\n| call | does | role |\n| --- | --- | --- |\n")
-	for _, tag := range r.items(r.get(r.root, "tags")) {
-		for _, o := range r.operations() {
-			if o.tag() == text(r.get(tag, "name")) {
-				fmt.Fprintf(b, "| [%s](#%s) | %s | %s |\n", o.title(), slug(o.title()), cell(text(o.get("summary"))), o.role())
+	for _, page := range referencePages {
+		for _, tag := range page.tags {
+			for _, o := range r.operations() {
+				if o.tag() == tag {
+					fmt.Fprintf(b, "| [%s](#%s) | %s | %s |\n", o.title(), slug(o.title()), cell(text(o.get("summary"))), o.role())
+				}
 			}
 		}
 	}
@@ -369,21 +427,23 @@ func (r *reference) examplesOf(content *yaml.Node) []*yaml.Node {
 	return all
 }
 
-// objectSections writes the schemas named so far, and those that they name.
+// objectSections writes the schemas that this page or one before it links to, and those that they link to, except those
+// that have a section already.
 func (r *reference) objectSections(b *strings.Builder) {
 	b.WriteString("\n## Objects\n")
-	done := map[string]string{}
-	for len(done) < len(r.objects) {
+	sections := map[string]string{}
+	for more := true; more; {
+		more = false
 		for name, schema := range r.fields(r.path(r.root, "components", "schemas")) {
-			if _, ok := done[name]; !ok && r.objects[name] {
+			if r.objects[name] && !r.described[name] {
 				var section strings.Builder
 				r.objectSection(&section, name, schema)
-				done[name] = section.String()
+				sections[name], r.described[name], more = section.String(), true, true
 			}
 		}
 	}
 	for name := range r.fields(r.path(r.root, "components", "schemas")) {
-		b.WriteString(done[name])
+		b.WriteString(sections[name])
 	}
 }
 
@@ -408,6 +468,7 @@ func (r *reference) objectSection(b *strings.Builder, name string, schema *yaml.
 
 // codeTable writes every code with its status and advice.
 func (r *reference) codeTable(b *strings.Builder) {
+	r.objects["Refusal"] = true
 	b.WriteString("\n## Codes\n\n" +
 		"A refusal's `code` is stable; programs go by it, people by `error` (what happened) and `message` (what to do). [Refusal](#refusal) has the other fields.\n\n" +
 		"| code | status | what to do |\n| --- | --- | --- |\n")
