@@ -47,7 +47,7 @@ const (
 //	  ACTION_CANCEL = 2;
 //	  ACTION_DELETE = 3;
 //	}
-func (c Act) code(f fields) (Command, []byte, error) {
+func (c Act) code(f fields) (Command, fields) {
 	f.Enum(1, (*uint8)(&c.Action), uint8(ActionDelete))
 	f.IDs(2, &c.IDs)
 	c.Filter.Code(&f.Fields, 3)
@@ -69,7 +69,7 @@ func (c Cancel) about() About { return About{Known: true, ID: c.ID, Changes: 1} 
 //	message Cancel {
 //	  uint64 id = 1;
 //	}
-func (c Cancel) code(f fields) (Command, []byte, error) {
+func (c Cancel) code(f fields) (Command, fields) {
 	f.ID(1, &c.ID)
 	return done(c, &f)
 }
@@ -101,7 +101,7 @@ func (c Delete) about() About { return About{Known: true, ID: c.ID, Changes: 1} 
 //	  uint64 token = 2;
 //	  int32 add_attempts = 3;
 //	}
-func (c Retry) code(f fields) (Command, []byte, error) {
+func (c Retry) code(f fields) (Command, fields) {
 	f.ID(1, &c.ID)
 	f.ID(2, &c.Token)
 	f.Int32(3, &c.AddAttempts)
@@ -113,7 +113,7 @@ func (c Retry) code(f fields) (Command, []byte, error) {
 //	message Delete {
 //	  uint64 id = 1;
 //	}
-func (c Delete) code(f fields) (Command, []byte, error) {
+func (c Delete) code(f fields) (Command, fields) {
 	f.ID(1, &c.ID)
 	return done(c, &f)
 }
@@ -145,7 +145,7 @@ func (c Patch) about() About { return About{Known: true, ID: c.ID, Changes: 1} }
 //	  bool set_labels = 6;
 //	  repeated Label labels = 7;
 //	}
-func (c Patch) code(f fields) (Command, []byte, error) {
+func (c Patch) code(f fields) (Command, fields) {
 	f.ID(1, &c.ID)
 	f.Bool(2, &c.SetPriority)
 	f.Sint(3, &c.Priority)

@@ -60,20 +60,20 @@ func IsOp(c Command) bool {
 //	  repeated bytes ops = 2;  // each the type of its command, one byte, and then its body
 //	  string request_id = 3;   // of the claims without one
 //	}
-func (c Batch) code(f fields) (Command, []byte, error) {
+func (c Batch) code(f fields) (Command, fields) {
 	f.Bool(1, &c.Atomic)
 	for _, op := range c.Ops { // none while reading
 		if !IsOp(op) {
 			panic(fmt.Sprintf("command: %T is no op of a batch", op))
 		}
 		b, start := f.BeginElement(fieldOps)
-		f.Out = record.EndLength(appendBody(append(b, byte(op.kind())), op), start)
+		f.Out = record.EndLength(appendBody(append(b, byte(op.kind())), op, &f.before), start)
 	}
 	if f.Num == fieldOps {
 		c.Ops = make([]Command, 0, f.Run())
 	}
 	for f.Num == fieldOps {
-		op, err := decodeOp(f.Element(), nil)
+		op, err := decodeOp(f.Element(), nil, &f.before)
 		f.Refuse(err)
 		c.Ops = append(c.Ops, op)
 	}
@@ -123,9 +123,9 @@ func (c *PackedBatch) Len() int { return c.count }
 // Each is Batch.Each. An op is valid until do returns. It also returns the error of an op
 // that cannot be decoded.
 func (c *PackedBatch) Each(do func(i int, op Command) error) error {
-	f := c.ops
+	f, before := c.ops, names{}
 	for i := range c.count {
-		op, err := decodeOp(f.Element(), c.scratch)
+		op, err := decodeOp(f.Element(), c.scratch, &before)
 		if err != nil {
 			return fmt.Errorf("%s: %w", KindBatch, err)
 		}
@@ -139,8 +139,8 @@ func (c *PackedBatch) Each(do func(i int, op Command) error) error {
 }
 
 // decodeOp decodes one op of a batch, into s unless that is nil: its kind, then its body. A
-// batch cannot hold a batch, which bounds the nesting.
-func decodeOp(b []byte, s *Scratch) (Command, error) {
+// batch cannot hold a batch, which bounds the nesting. before is as in appendBody.
+func decodeOp(b []byte, s *Scratch, before *names) (Command, error) {
 	if len(b) == 0 {
 		return nil, fmt.Errorf("%w: an op without a kind", record.ErrCorrupt)
 	}
@@ -148,7 +148,7 @@ func decodeOp(b []byte, s *Scratch) (Command, error) {
 	if !k.isOp() {
 		return nil, fmt.Errorf("%w: %s in a batch", record.ErrUnknown, k)
 	}
-	c, err := decodeBody(k, b[1:], s)
+	c, err := decodeBody(k, b[1:], s, before)
 	switch {
 	case err != nil:
 		return nil, err

@@ -79,13 +79,13 @@ func (c ClaimTask) about() About {
 //	  SORT_BY_CREATED_AT = 1;
 //	  SORT_BY_RANDOM = 2;
 //	}
-func (c ClaimNext) code(f fields) (Command, []byte, error) {
+func (c ClaimNext) code(f fields) (Command, fields) {
 	c.fields(&f)
 	return done(c, &f)
 }
 
 func (c *ClaimNext) fields(f *fields) {
-	f.Name(1, &c.WorkerID)
+	f.NameAfter(1, &c.WorkerID, &f.before.worker)
 	f.types(2, &c.Types)
 	f.Enum(3, (*uint8)(&c.SortBy), uint8(SortRandom))
 	f.Bool(4, &c.Ascending)
@@ -128,7 +128,7 @@ func (c ClaimTask) AppendChoice(b []byte) []byte {
 //	  int64 lease_ms = 3;
 //	  string request_id = 4;
 //	}
-func (c ClaimTask) code(f fields) (Command, []byte, error) {
+func (c ClaimTask) code(f fields) (Command, fields) {
 	f.ID(1, &c.ID)
 	f.Text(2, &c.WorkerID)
 	f.Int(3, &c.LeaseMS)

@@ -51,7 +51,7 @@ func (c *Complete) changes() int {
 //	  ClaimNext claim = 7;
 //	  bool late = 8;             // also of a task that waits again since this claim
 //	}
-func (c Complete) code(f fields) (Command, []byte, error) {
+func (c Complete) code(f fields) (Command, fields) {
 	c.fields(&f)
 	return done(c, &f)
 }
@@ -60,7 +60,7 @@ func (c *Complete) fields(f *fields) {
 	c.Hold.fields(f)
 	f.Bytes(4, &c.Result)
 	f.Bytes(5, &c.ResultPayload)
-	f.NewTasks(6, &c.Submit)
+	f.NewTasks(6, &c.Submit, &f.before.taskType)
 	if m, ok := f.Message(7, c.Claim != nil); ok {
 		if c.Claim == nil {
 			c.Claim = f.scratch.newClaim()

@@ -16,7 +16,7 @@ func (Tick) about() About { return About{} }
 // code goes through the fields of
 //
 //	message Tick {}
-func (c Tick) code(f fields) (Command, []byte, error) {
+func (c Tick) code(f fields) (Command, fields) {
 	return done(c, &f)
 }
 
@@ -51,7 +51,7 @@ type Lease struct {
 //	  uint64 token = 2;
 //	  uint32 seq = 3;  // grows with every extend, from 1
 //	}
-func (c Expire) code(f fields) (Command, []byte, error) {
+func (c Expire) code(f fields) (Command, fields) {
 	for e := record.Each(); record.Next(&e, &f.Fields, 1, &c.Items, math.MaxInt); {
 		l := &c.Items[e.At]
 		f.ID(1, &l.TaskID)
@@ -75,7 +75,7 @@ func (Evict) about() About { return About{} }
 //	message Evict {
 //	  int64 bytes = 1;  // what ended tasks may take
 //	}
-func (c Evict) code(f fields) (Command, []byte, error) {
+func (c Evict) code(f fields) (Command, fields) {
 	f.Int(1, &c.Bytes)
 	return done(c, &f)
 }
@@ -94,7 +94,7 @@ func (Forget) about() About { return About{} }
 //	message Forget {
 //	  int64 bytes = 1;  // what is remembered of removed tasks and of claim requests may take
 //	}
-func (c Forget) code(f fields) (Command, []byte, error) {
+func (c Forget) code(f fields) (Command, fields) {
 	f.Int(1, &c.Bytes)
 	return done(c, &f)
 }
@@ -110,6 +110,6 @@ func (Checkpoint) about() About { return About{} }
 // code goes through the fields of
 //
 //	message Checkpoint {}
-func (c Checkpoint) code(f fields) (Command, []byte, error) {
+func (c Checkpoint) code(f fields) (Command, fields) {
 	return done(c, &f)
 }

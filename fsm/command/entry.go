@@ -40,12 +40,13 @@ func AppendEntryHeader(b []byte, s record.Stamp, count int) []byte {
 // byte slices.
 func AppendCommand(b []byte, c Command) []byte {
 	b, start := record.BeginLength(append(b, byte(c.kind())))
-	return record.EndLength(appendBody(b, c), start)
+	return record.EndLength(appendBody(b, c, &names{}), start)
 }
 
-// appendBody appends the command's body: the message of the same name in fsm.proto.
-func appendBody(b []byte, c Command) []byte {
-	f := fields{Fields: record.To(b)}
+// appendBody appends the command's body: the message of the same name in fsm.proto. before has
+// the names of the ops before it in a batch, and then also those of c.
+func appendBody(b []byte, c Command, before *names) []byte {
+	f := fields{Fields: record.To(b), before: *before}
 	switch c := c.(type) { // the most frequent ones, without a copy on the heap
 	case Submit:
 		c.fields(&f)
@@ -54,9 +55,9 @@ func appendBody(b []byte, c Command) []byte {
 	case Complete:
 		c.fields(&f)
 	default:
-		_, b, _ = c.code(f)
-		return b
+		_, f = c.code(f)
 	}
+	*before = f.before
 	return f.Out
 }
 
@@ -153,24 +154,25 @@ func decodeCommand(b []byte, s *Scratch) (c Command, size int, err error) {
 	}
 	size = 1 + n + int(length)
 	k, body := Kind(b[0]), b[1+n:size]
-	c, err = decodeBody(k, body, s)
+	c, err = decodeBody(k, body, s, &names{})
 	return c, size, err
 }
 
 // decodeBody decodes the body of a command of kind k, into s unless that is nil. The
-// command shares no memory with body.
-func decodeBody(k Kind, body []byte, s *Scratch) (Command, error) {
+// command shares no memory with body. before is as in appendBody.
+func decodeBody(k Kind, body []byte, s *Scratch, before *names) (Command, error) {
 	row := k.Row()
 	if row == nil {
 		return nil, fmt.Errorf("%w: type %d", record.ErrUnknown, k)
 	}
 	if s != nil {
-		if c, ok, err := s.decode(k, body); ok {
+		if c, ok, err := s.decode(k, body, before); ok {
 			return decoded(k, c, err)
 		}
 	}
-	c, _, err := row.of.code(fields{Fields: record.From(body, nil)})
-	return decoded(k, c, err)
+	c, f := row.of.code(fields{Fields: record.From(body, nil), before: *before})
+	*before = f.before
+	return decoded(k, c, f.Err)
 }
 
 // decoded returns the command, or the error of its kind.

@@ -57,7 +57,7 @@ func (c Finalize) about() About { return About{Known: true, ID: c.ID, Changes: 1
 //	  string processor_id = 2;
 //	  int64 timeout_ms = 3;
 //	}
-func (c ClaimFinalization) code(f fields) (Command, []byte, error) {
+func (c ClaimFinalization) code(f fields) (Command, fields) {
 	f.ID(1, &c.ID)
 	f.Text(2, &c.ProcessorID)
 	f.Int(3, &c.TimeoutMS)
@@ -71,7 +71,7 @@ func (c ClaimFinalization) code(f fields) (Command, []byte, error) {
 //	  string processor_id = 2;
 //	  int64 timeout_ms = 3;  // 0 the claim's own
 //	}
-func (c ExtendFinalization) code(f fields) (Command, []byte, error) {
+func (c ExtendFinalization) code(f fields) (Command, fields) {
 	f.ID(1, &c.ID)
 	f.Text(2, &c.ProcessorID)
 	f.Int(3, &c.TimeoutMS)
@@ -84,7 +84,7 @@ func (c ExtendFinalization) code(f fields) (Command, []byte, error) {
 //	  uint64 id = 1;
 //	  string processor_id = 2;
 //	}
-func (c ReleaseFinalization) code(f fields) (Command, []byte, error) {
+func (c ReleaseFinalization) code(f fields) (Command, fields) {
 	f.ID(1, &c.ID)
 	f.Text(2, &c.ProcessorID)
 	return done(c, &f)
@@ -100,7 +100,7 @@ func (c ReleaseFinalization) code(f fields) (Command, []byte, error) {
 //	  bytes result = 5;   // JSON as given
 //	  string error = 6;
 //	}
-func (c Finalize) code(f fields) (Command, []byte, error) {
+func (c Finalize) code(f fields) (Command, fields) {
 	f.ID(1, &c.ID)
 	f.Text(2, &c.ProcessorID)
 	f.ID(3, &c.Token)

@@ -42,7 +42,7 @@ func (SetLevel) about() About { return About{} }
 //	message SetNode {
 //	  NodeRecord node = 1;
 //	}
-func (c SetNode) code(f fields) (Command, []byte, error) {
+func (c SetNode) code(f fields) (Command, fields) {
 	if m, ok := f.Message(1, true); ok {
 		c.Node.Code(&f.Fields)
 		f.EndMessage(m)
@@ -55,7 +55,7 @@ func (c SetNode) code(f fields) (Command, []byte, error) {
 //	message RemoveNode {
 //	  string uuid = 1;
 //	}
-func (c RemoveNode) code(f fields) (Command, []byte, error) {
+func (c RemoveNode) code(f fields) (Command, fields) {
 	f.Text(1, &c.UUID)
 	return done(c, &f)
 }
@@ -68,7 +68,7 @@ func (c RemoveNode) code(f fields) (Command, []byte, error) {
 //	  TypeSettings defaults = 3;  // the server's, if there is no level yet; without pause and limits
 //	  uint64 place = 4;           // the least of the trail's places from then on
 //	}
-func (c SetLevel) code(f fields) (Command, []byte, error) {
+func (c SetLevel) code(f fields) (Command, fields) {
 	f.Uint32(1, &c.Level)
 	if f.Reading && c.Level > record.FeatureLevel { // beyond it the log may hold what this node cannot apply
 		f.Refuse(fmt.Errorf("%w: feature level %d, this one knows %d", record.ErrUnknown, c.Level, record.FeatureLevel))
@@ -123,7 +123,7 @@ func (UseJoinToken) about() About { return About{} }
 //	  sint32 uses = 3;    // nodes that may come by it
 //	  string by = 4;      // name of the operator's key
 //	}
-func (c SetJoinToken) code(f fields) (Command, []byte, error) {
+func (c SetJoinToken) code(f fields) (Command, fields) {
 	f.Bytes(1, &c.Hash)
 	f.Int(2, &c.LifeMS)
 	f.Sint(3, &c.Uses)
@@ -137,7 +137,7 @@ func (c SetJoinToken) code(f fields) (Command, []byte, error) {
 //	  string id = 1;  // the first 12 digits of the hash in hex
 //	  string by = 2;
 //	}
-func (c DeleteJoinToken) code(f fields) (Command, []byte, error) {
+func (c DeleteJoinToken) code(f fields) (Command, fields) {
 	f.Text(1, &c.ID)
 	f.Text(2, &c.By)
 	return done(c, &f)
@@ -150,7 +150,7 @@ func (c DeleteJoinToken) code(f fields) (Command, []byte, error) {
 //	  string uuid = 2;     // of the node that comes by it
 //	  string node_id = 3;
 //	}
-func (c UseJoinToken) code(f fields) (Command, []byte, error) {
+func (c UseJoinToken) code(f fields) (Command, fields) {
 	f.Bytes(1, &c.Hash)
 	f.Text(2, &c.UUID)
 	f.Text(3, &c.NodeID)
@@ -175,7 +175,7 @@ const PageSecretBytes = 32
 //	message SetPageSecret {
 //	  bytes secret = 1;  // 32 random bytes
 //	}
-func (c SetPageSecret) code(f fields) (Command, []byte, error) {
+func (c SetPageSecret) code(f fields) (Command, fields) {
 	f.Bytes(1, &c.Secret)
 	return done(c, &f)
 }

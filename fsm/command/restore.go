@@ -40,7 +40,7 @@ func (RestoreEnd) about() About { return About{} }
 //	message RestoreBegin {
 //	  uint64 bytes = 1;  // of the whole snapshot
 //	}
-func (c RestoreBegin) code(f fields) (Command, []byte, error) {
+func (c RestoreBegin) code(f fields) (Command, fields) {
 	f.Uint(1, &c.Bytes)
 	return done(c, &f)
 }
@@ -52,7 +52,7 @@ func (c RestoreBegin) code(f fields) (Command, []byte, error) {
 //	  uint64 offset = 2;  // of data in the snapshot
 //	  bytes data = 3;
 //	}
-func (c RestoreChunk) code(f fields) (Command, []byte, error) {
+func (c RestoreChunk) code(f fields) (Command, fields) {
 	f.Uint(1, &c.Begin)
 	f.Uint(2, &c.Offset)
 	f.Bytes(3, &c.Data)
@@ -64,7 +64,7 @@ func (c RestoreChunk) code(f fields) (Command, []byte, error) {
 //	message RestoreEnd {
 //	  uint64 begin = 1;  // index of the entry of the RestoreBegin
 //	}
-func (c RestoreEnd) code(f fields) (Command, []byte, error) {
+func (c RestoreEnd) code(f fields) (Command, fields) {
 	f.Uint(1, &c.Begin)
 	return done(c, &f)
 }

@@ -65,7 +65,7 @@ type ScheduleRun struct {
 //	  Schedule schedule = 1;
 //	  string by = 2;             // name of the operator's key
 //	}
-func (c SetSchedule) code(f fields) (Command, []byte, error) {
+func (c SetSchedule) code(f fields) (Command, fields) {
 	c.Schedule.Code(&f.Fields, 1)
 	f.Text(2, &c.By)
 	return done(c, &f)
@@ -77,7 +77,7 @@ func (c SetSchedule) code(f fields) (Command, []byte, error) {
 //	  string name = 1;
 //	  string by = 2;             // name of the operator's key
 //	}
-func (c DeleteSchedule) code(f fields) (Command, []byte, error) {
+func (c DeleteSchedule) code(f fields) (Command, fields) {
 	f.Text(1, &c.Name)
 	f.Text(2, &c.By)
 	return done(c, &f)
@@ -99,7 +99,7 @@ func (c DeleteSchedule) code(f fields) (Command, []byte, error) {
 //	  int64 next_wall = 7;  // what the clocks show then, as if in UTC
 //	  bool move = 8;        // the slot is at next, by newer data of the zone
 //	}
-func (c RunSchedules) code(f fields) (Command, []byte, error) {
+func (c RunSchedules) code(f fields) (Command, fields) {
 	for e := record.Each(); record.Next(&e, &f.Fields, 1, &c.Items, math.MaxInt); {
 		run := &c.Items[e.At]
 		f.Text(1, &run.Name)

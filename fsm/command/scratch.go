@@ -49,13 +49,14 @@ func (s *Scratch) resetOp() {
 	s.used, s.list = 0, nil
 }
 
-// decode decodes the body of a frequent command into s. ok is false for any other.
-func (s *Scratch) decode(k Kind, body []byte) (c Command, ok bool, err error) {
+// decode decodes the body of a frequent command into s. ok is false for any other. before is
+// as in appendBody.
+func (s *Scratch) decode(k Kind, body []byte, before *names) (c Command, ok bool, err error) {
 	f := &s.fields
 	switch k {
 	case KindSubmit, KindClaimNext, KindComplete:
 		s.resetOp() // the fields must be zero
-		*f = fields{Fields: s.room.From(body), scratch: s}
+		*f = fields{Fields: s.room.From(body), before: *before, scratch: s}
 		s.used = k
 	case KindBatch:
 		s.batch = PackedBatch{}
@@ -75,6 +76,7 @@ func (s *Scratch) decode(k Kind, body []byte) (c Command, ok bool, err error) {
 		s.complete.fields(f)
 		c = &s.complete
 	}
+	*before = f.before
 	return c, true, f.End()
 }
 
@@ -89,15 +91,25 @@ func (s *Scratch) newClaim() *ClaimNext {
 // fields reads or writes the fields of a command.
 type fields struct {
 	record.Fields
+	before  names
 	scratch *Scratch // memory to read into; nil allocates
 }
 
-// done returns the bytes written, or c as the command that was read.
-func done[C Command](c C, f *fields) (Command, []byte, error) {
+// names are those that came last in a command, in its ops or the lists in them. One that comes
+// again is not written, because the ops of one client are mostly of one worker and one type.
+type names struct {
+	worker, taskType string
+	types            []string
+	list             *TypeList // of types, if they are in Scratch.lists
+}
+
+// done ends the reading, and returns c if it was read.
+func done[C Command](c C, f *fields) (Command, fields) {
 	if !f.Reading { // converting c to a Command would allocate
-		return nil, f.Out, nil
+		return nil, *f
 	}
-	return c, nil, f.End()
+	_ = f.End() // it is f.Err
+	return c, *f
 }
 
 // typeFields reads or writes field num, a set of bits out of known; what names it in

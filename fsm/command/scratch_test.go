@@ -107,6 +107,28 @@ func TestTypeLists(t *testing.T) { // not parallel: it counts allocations
 			t.Errorf("a list of %d bytes is kept", n)
 		}
 	}
+	var ops []Command
+	for i, list := range lists {
+		ops = append(ops, ClaimNext{Types: list, Limit: 1}, ClaimNext{Types: list, Limit: 2}, ClaimNext{Types: []string{fmt.Sprint(i)}, Limit: 3})
+		if i%7 == 0 {
+			ops = append(ops, ClaimNext{Limit: 4})
+		}
+	}
+	c, _, err := decodeCommand(AppendCommand(nil, Batch{Ops: ops}), &s)
+	if err == nil {
+		err = c.(*PackedBatch).Each(func(i int, op Command) error {
+			if got := *op.(*ClaimNext); !reflect.DeepEqual(got, ops[i]) {
+				t.Errorf("op %d became %+v", i, got)
+			}
+			if list := op.(*ClaimNext).Types; len(list) > 0 && len(list) < 100 && s.ListOf(list) == nil {
+				t.Errorf("op %d: the list is not cached", i)
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	known := AppendCommand(nil, ClaimNext{Types: lists[len(lists)-5]})
 	if got := testing.AllocsPerRun(10, func() { decodeCommand(known, &s) }); got != 0 {
 		t.Errorf("a known list allocates %v times", got)

@@ -57,7 +57,7 @@ func (Release) kind() Kind { return KindRelease }
 // fields reads or writes the fields that all commands of a claim's worker begin with.
 func (h *Hold) fields(f *fields) {
 	f.ID(1, &h.ID)
-	f.Name(2, &h.WorkerID)
+	f.NameAfter(2, &h.WorkerID, &f.before.worker)
 	f.ID(3, &h.Token)
 }
 
@@ -72,7 +72,7 @@ func (h *Hold) fields(f *fields) {
 //	  int64 retry_in_ms = 6;  // in place of the backoff
 //	  bool permanent = 7;
 //	}
-func (c Fail) code(f fields) (Command, []byte, error) {
+func (c Fail) code(f fields) (Command, fields) {
 	c.fields(&f)
 	f.Text(4, &c.Error)
 	f.Bool(5, &c.RetryIn)
@@ -91,7 +91,7 @@ func (c Fail) code(f fields) (Command, []byte, error) {
 //	  bytes progress = 5;  // JSON as given
 //	  bool exact = 6;      // the lease may end earlier than before
 //	}
-func (c Extend) code(f fields) (Command, []byte, error) {
+func (c Extend) code(f fields) (Command, fields) {
 	c.fields(&f)
 	f.Int(4, &c.LeaseMS)
 	f.Bytes(5, &c.Progress)
@@ -108,7 +108,7 @@ func (c Extend) code(f fields) (Command, []byte, error) {
 //	  int64 delay_ms = 4;
 //	  uint32 answer = 5;  // the claim stays if there was another answer since
 //	}
-func (c Release) code(f fields) (Command, []byte, error) {
+func (c Release) code(f fields) (Command, fields) {
 	c.fields(&f)
 	f.Int(4, &c.DelayMS)
 	f.Uint32(5, &c.Answer)

@@ -23,9 +23,9 @@ func (c Submit) about() About {
 //	message Submit {
 //	  repeated NewTask tasks = 1;
 //	}
-func (c Submit) code(f fields) (Command, []byte, error) {
+func (c Submit) code(f fields) (Command, fields) {
 	c.fields(&f)
 	return done(c, &f)
 }
 
-func (c *Submit) fields(f *fields) { f.NewTasks(1, &c.Tasks) }
+func (c *Submit) fields(f *fields) { f.NewTasks(1, &c.Tasks, &f.before.taskType) }

@@ -16,9 +16,9 @@ type Command interface {
 	// command's own.
 	about() About
 	// code reads or writes the fields of the command's body: the message of the same name
-	// in fsm.proto. It returns the bytes written or the command read, which shares no
-	// memory with the body.
-	code(f fields) (Command, []byte, error)
+	// in fsm.proto. It returns the command read, which shares no memory with the body, and f
+	// after that.
+	code(f fields) (Command, fields)
 }
 
 // later is a command with fields that are newer than the command.

@@ -37,7 +37,7 @@ func (c SetType) about() About {
 //	  bool if_queue = 5;  // refused unless the type's queue is the next field
 //	  string queue = 6;
 //	}
-func (c SetType) code(f fields) (Command, []byte, error) {
+func (c SetType) code(f fields) (Command, fields) {
 	f.Text(1, &c.Type)
 	f.typeFields(2, &c.Set, record.TypeFieldsAll, "setting of a type")
 	c.Settings.Code(&f.Fields, 3)
@@ -69,7 +69,7 @@ const DefaultFields = record.TypeLease | record.TypeMaxAttempts | record.TypeBac
 //	  TypeSettings defaults = 2;   // of them
 //	  string by = 3;               // name of the operator's key
 //	}
-func (c SetDefaults) code(f fields) (Command, []byte, error) {
+func (c SetDefaults) code(f fields) (Command, fields) {
 	f.typeFields(1, &c.Set, DefaultFields, "default")
 	c.Defaults.Code(&f.Fields, 2)
 	f.Text(3, &c.By)

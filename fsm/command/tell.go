@@ -33,7 +33,7 @@ func (Tell) about() About { return About{} }
 //	  int64 bytes = 1;
 //	  int64 age_ms = 2;
 //	}
-func (c SetTrail) code(f fields) (Command, []byte, error) {
+func (c SetTrail) code(f fields) (Command, fields) {
 	f.Int(1, &c.Bytes)
 	f.Int(2, &c.AgeMS)
 	return done(c, &f)
@@ -46,7 +46,7 @@ func (c SetTrail) code(f fields) (Command, []byte, error) {
 //	  string by = 2;    // name of the operator's key
 //	  string what = 3;
 //	}
-func (c Tell) code(f fields) (Command, []byte, error) {
+func (c Tell) code(f fields) (Command, fields) {
 	if c.Kind > event.Last { // another value would make an entry that no node can read
 		c.Kind = 0
 	}

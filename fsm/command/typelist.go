@@ -2,6 +2,8 @@ package command
 
 import (
 	"bytes"
+	"fmt"
+	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -40,29 +42,62 @@ func (l *TypeList) isAt(rest []byte, tag byte) bool {
 	return n > 0 && bytes.HasPrefix(rest, l.encoded) && (len(rest) == n || rest[n] != tag)
 }
 
-// types reads or writes field num, a list of types.
+// types reads or writes field num, a list of types. One that is the same as the list before
+// it in the command is not written.
 func (f *fields) types(num protowire.Number, types *[]string) {
-	if f.scratch == nil || f.Num != num || !f.HasLength() || len(f.Rest) == 0 {
+	before := &f.before
+	switch {
+	case f.Num == num:
+		read, list := f.readTypes(num)
+		switch {
+		case len(before.types) > 0 && slices.Equal(read, anyType):
+			read, list = nil, nil
+		case slices.Equal(read, before.types):
+			f.Refuse(fmt.Errorf("%w: field %d: a list that is the one before is not written", record.ErrCorrupt, num))
+		}
+		*types, before.list = read, list
+	case f.Reading:
+		*types = before.types
+	case slices.Equal(*types, before.types):
+	case len(*types) == 0:
+		f.Strings(num, &anyType)
+	default:
 		f.Strings(num, types)
-		return
 	}
-	list := f.scratch.lists.place(f.Rest)
+	before.types = *types
+	if f.scratch != nil {
+		f.scratch.list = before.list
+	}
+}
+
+// anyType is written for no types where the list before has some.
+var anyType = []string{""}
+
+// readTypes reads the list of types that is the current field, and returns where it is cached,
+// if it is.
+func (f *fields) readTypes(num protowire.Number) (types []string, list *TypeList) {
+	if f.scratch == nil || !f.HasLength() || len(f.Rest) == 0 {
+		f.Strings(num, &types)
+		return types, nil
+	}
+	list = f.scratch.lists.place(f.Rest)
 	if tag := byte(protowire.EncodeTag(num, protowire.BytesType)); list.isAt(f.Rest, tag) {
-		*types = list.names
-		f.scratch.list = list
 		f.Skip(len(list.encoded))
-		return
+		return list.names, list
+	}
+	if list == f.before.list {
+		list.names = nil // they are still in use
 	}
 	before := f.Rest
-	names := f.ReadStrings(list.names[:0])
-	*types = names
+	types = f.ReadStrings(list.names[:0])
 	if encoded := before[:len(before)-len(f.Rest)]; f.Err != nil || len(encoded) > typeListMax {
 		*list = TypeList{}
+		list = nil
 	} else {
-		*list = TypeList{encoded: append(list.encoded[:0], encoded...), names: names, Slots: list.Slots[:0]}
-		f.scratch.list = list
+		*list = TypeList{encoded: append(list.encoded[:0], encoded...), names: types, Slots: list.Slots[:0]}
 	}
 	f.Skip(0)
+	return types, list
 }
 
 // ListOf returns the cached list of the command being applied that has these types, or nil.

@@ -83,26 +83,28 @@ func CountTasks(tasks []NewTask) int {
 	return n
 }
 
-// NewTasks is the repeated field num.
-func (f *Fields) NewTasks(num protowire.Number, tasks *[]NewTask) {
+// NewTasks is the repeated field num. Before is the type of the last task before them in the
+// command, "" = none, and then that of the last of them: one that repeats is not written.
+func (f *Fields) NewTasks(num protowire.Number, tasks *[]NewTask, before *string) {
 	if f.Num == num {
 		*tasks = f.room.take(f.Run())
 	}
 	for e := Each(); Next(&e, f, num, tasks, math.MaxInt); {
-		(*tasks)[e.At].code(f, true)
+		(*tasks)[e.At].code(f, before, true)
 	}
 }
 
 // plain is field num, a task without steps. Steps are not read, so messages do not nest.
 func (t *NewTask) plain(f *Fields, num protowire.Number) {
 	if m, ok := f.Message(num, true); ok {
-		t.code(f, false)
+		var none string
+		t.code(f, &none, false)
 		f.EndMessage(m)
 	}
 }
 
-func (t *NewTask) code(f *Fields, steps bool) {
-	f.Name(1, &t.Type)
+func (t *NewTask) code(f *Fields, before *string, steps bool) {
+	f.NameAfter(1, &t.Type, before)
 	f.Bytes(2, &t.Params)
 	f.Bytes(3, &t.Payload)
 	f.Sint(4, &t.Priority)

@@ -35,10 +35,10 @@ func TestNewTask_optionsAreKept(t *testing.T) {
 		to.Set(valueOf(t, field.Type))
 
 		written := To(nil)
-		written.NewTasks(1, &[]NewTask{n})
+		written.NewTasks(1, &[]NewTask{n}, new(string))
 		var back []NewTask
 		read := From(written.Out, nil)
-		if read.NewTasks(1, &back); read.End() != nil || len(back) != 1 || !reflect.DeepEqual(back[0], n) {
+		if read.NewTasks(1, &back, new(string)); read.End() != nil || len(back) != 1 || !reflect.DeepEqual(back[0], n) {
 			t.Errorf("%s: a command comes back as %+v, %v; want %+v", field.Name, back, read.Err, n)
 		}
 

@@ -21,7 +21,7 @@ var (
 // Format is the version of log entries, snapshots, backups and data folders. Until 0.1.0 is
 // released it rises with each change of what feature level 1 means, so that what an earlier
 // development build wrote is refused by name, and never taken for damaged.
-const Format = 11
+const Format = 12
 
 // CheckFormat returns ErrDevelopment or ErrUnknown if what, an entry for example, has another
 // version than Format.
@@ -303,6 +303,25 @@ func (f *Fields) Name(num protowire.Number, v *string) {
 	if *v != "" || f.Num == num {
 		f.text(num, v, f.cache)
 	}
+}
+
+// NameAfter is Name in a list: a name that is the same as *before, the one before it, is
+// not written. So an empty one is, unless *before is empty. It sets *before to the name.
+func (f *Fields) NameAfter(num protowire.Number, v, before *string) {
+	switch {
+	case f.Num == num:
+		raw := f.raw()
+		if string(raw) == *before {
+			f.Fail("a name that is the one before is not written")
+		}
+		*v = f.nameOf(raw)
+		f.next()
+	case f.Reading:
+		*v = *before
+	case *v != *before:
+		f.Out = protowire.AppendString(appendTag(f.Out, num, protowire.BytesType), *v)
+	}
+	*before = *v
 }
 
 func (f *Fields) text(num protowire.Number, v *string, names *NameCache) {
