@@ -27,8 +27,8 @@ const diskSize = "256m"
 // files, a small disk in memory for its data, and one service, claimq. They share one
 // network namespace, from which nothing leads outside.
 //
-// systemctl, journalctl and scp are stand-ins for those of a real machine. /etc/claimq and
-// /var/lib/claimq in commands refer to the machine's folder.
+// systemctl, journalctl and scp are stand-ins for those of a real machine. /etc/claimq,
+// /var/lib/claimq and /srv in commands and configurations refer to the machine's folder.
 type lab struct {
 	dir      string
 	bin      string // folder of the binary
@@ -59,7 +59,7 @@ func newLab(t *testing.T) *lab {
 		}
 		m := &machine{name: name, dir: filepath.Join(l.dir, "m"+name)}
 		setup += fmt.Sprintf("mount -t tmpfs -o size=%s tmpfs %s/var/lib/claimq; ", diskSize, m.dir)
-		for _, folder := range []string{"etc/claimq", "var/lib/claimq"} {
+		for _, folder := range []string{"etc/claimq", "var/lib/claimq", "srv"} {
 			if err := os.MkdirAll(filepath.Join(m.dir, folder), 0o755); err != nil {
 				t.Fatal(err)
 			}
@@ -118,11 +118,12 @@ func (l *lab) run(ctx context.Context, name, command string) (string, error) {
 	case "journalctl":
 		return l.shell(ctx, m, strings.Replace(command, "journalctl -u claimq", "tail journal", 1))
 	case "scp":
+		if name, file, ok := strings.Cut(words[1], ":"); ok {
+			return l.copyFrom(name, file)
+		}
 		return l.copyTo(words[1:])
 	case "die": // like a machine that loses power
-		m.signal(syscall.SIGKILL)
-		m.wait()
-		return "", nil
+		return l.systemctl(ctx, m, "kill", false)
 	}
 	return l.shell(ctx, m, command)
 }
@@ -138,7 +139,7 @@ func (l *lab) shell(ctx context.Context, m *machine, command string) (string, er
 }
 
 func (m *machine) real(text string) string {
-	return strings.NewReplacer("/etc/claimq", m.dir+"/etc/claimq", "/var/lib/claimq", m.dir+"/var/lib/claimq").Replace(text)
+	return strings.NewReplacer("/etc/claimq", m.dir+"/etc/claimq", "/var/lib/claimq", m.dir+"/var/lib/claimq", "/srv/", m.dir+"/srv/").Replace(text)
 }
 
 func (m *machine) shown(text string) string { return strings.ReplaceAll(text, m.dir+"/", "/") }
@@ -171,6 +172,28 @@ func (l *lab) copyTo(args []string) (string, error) {
 	return "", nil
 }
 
+// copyFrom does scp MACHINE:FILE . to the operator's machine.
+func (l *lab) copyFrom(name, pattern string) (string, error) {
+	from, ok := l.machines[name]
+	if !ok {
+		return "", fmt.Errorf("no machine is called %q", name)
+	}
+	files, err := filepath.Glob(from.real(pattern))
+	if err != nil || len(files) == 0 {
+		return "", fmt.Errorf("scp %s:%s: no such file", name, pattern)
+	}
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return "", err
+		}
+		if err := os.WriteFile(filepath.Join(l.machines[""].dir, filepath.Base(file)), b, 0o600); err != nil {
+			return "", err
+		}
+	}
+	return "", nil
+}
+
 // startTimeout is the time after which a node tells systemd that it has started, even if it
 // has not caught up.
 const startTimeout = 30 * time.Second
@@ -188,6 +211,10 @@ func (l *lab) systemctl(ctx context.Context, m *machine, verb string, wait bool)
 		m.signal(syscall.SIGTERM)
 		m.wait()
 		return l.start(ctx, m, wait)
+	case "kill": // always with --signal KILL
+		m.signal(syscall.SIGKILL)
+		m.wait()
+		return "", nil
 	case "reload":
 		m.signal(syscall.SIGHUP)
 		return "", nil

@@ -76,6 +76,7 @@ var vary = []struct {
 	{regexp.MustCompile(`\b\d+-\d+-\d{10,}\b`), "SNAPSHOT"},
 	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "UUID"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?`), "TIME"},
+	{regexp.MustCompile(`\d{8}T\d{6}Z-\d+`), "TIME-INDEX"}, // of a regular backup
 	{regexp.MustCompile(`\b[0-9a-f]{16,}\b`), "HEX"},
 	{regexp.MustCompile(`(?m)(^|\btoken )[0-9a-f]{12}\b`), "${1}TOKEN"},
 	{regexp.MustCompile(`short buffer|checksum mismatch`), "DAMAGE"}, // depends on where in an entry a byte is flipped

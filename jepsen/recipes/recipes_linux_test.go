@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write what the commands print into the 
 
 // looks are commands that only read: they are repeated until they print what the page
 // shows, because a cluster takes a moment to apply changes.
-var looks = regexp.MustCompile(`^(CLAIMQ_API_KEY=\$\([^)]*\) )?(claimq (cluster (status|hash)|get|list|stats|types|workers|events|why|steps|config|doctor)|curl |journalctl |systemctl is-active)`)
+var looks = regexp.MustCompile(`^(CLAIMQ_API_KEY=\$\([^)]*\) )?(claimq (cluster (status|hash)|get|list|stats|types|workers|events|why|steps|config|doctor)|curl |ls |journalctl |systemctl is-active)`)
 
 const (
 	// lookTimeout bounds the time until a look shows what the page shows.
