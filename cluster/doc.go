@@ -18,7 +18,6 @@
 //	lease     when a lease has run out
 //	nodekey   a node's key, from which its UUID is derived
 //	peer      the port at which nodes talk to each other
-//	replica   this node's copy of the state
-//	space     the memory and disk that are left
+//	replica   this node's copy of the state, and the memory and disk that it leaves
 //	storage   what a node keeps on disk
 package cluster
