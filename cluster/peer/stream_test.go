@@ -8,11 +8,14 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/internal/simnet"
 )
 
 // A side that hears nothing gives up the connection after streamSilenceMax, even in the middle
@@ -91,39 +94,47 @@ func TestPort_streamFrames(t *testing.T) {
 	waitUntil(t, "no stream is left", func() bool { return leader.streams.Load() == 0 })
 }
 
-// A port that is closed answers the requests that wait, as long as they take, and leaves
-// nothing behind.
+// A port that is closed lets the requests that wait be answered, for streamsEndTimeout, and leaves
+// nothing behind: the bubble's goroutines all end.
 func TestPort_CloseStreams(t *testing.T) {
-	leavesNothing(t)
-	const requests = 100
-	came := make(chan struct{}, requests)
-	ended, end := context.WithCancel(t.Context())
-	follower, leader := openTestPort(t, "n1"), openTestPort(t, "n2")
-	leader.SetForwardHandler(func(ctx *fasthttp.RequestCtx) {
-		came <- struct{}{}
-		<-ended.Done()
-		ctx.Response.SetBodyString("in time")
-	})
-	var asking sync.WaitGroup
-	for range requests {
-		asking.Go(func() {
-			if resp, err := forward(t.Context(), follower, leader.Addr(), "x"); err != nil || string(resp.Body()) != "in time" {
-				t.Errorf("%q, %v", resp.Body(), err)
-			}
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const requests = 100
+		network := simnet.New(1, simnet.Weather{})
+		at := func(addr string) func(*Config) {
+			host := network.Host(addr)
+			return func(c *Config) { c.Listen, c.Dial = host.Listen, host.Dial }
+		}
+		// The only addresses that the certificate of a run over TLS is for.
+		follower, leader := openTestPort(t, "n1", at("127.0.0.1:1")), openTestPort(t, "n2", at("127.0.0.1:2"))
+		var came atomic.Int64
+		ended, end := context.WithCancel(t.Context())
+		leader.SetForwardHandler(func(ctx *fasthttp.RequestCtx) {
+			came.Add(1)
+			<-ended.Done()
+			ctx.Response.SetBodyString("in time")
 		})
-	}
-	for range requests {
-		<-came
-	}
-	var closing sync.WaitGroup
-	closing.Go(func() { _ = leader.Close() })
-	waitUntil(t, "the port closes", func() bool { leader.mu.Lock(); defer leader.mu.Unlock(); return leader.closed })
-	end()
-	asking.Wait()
-	closing.Wait()
-	if err := follower.Close(); err != nil {
-		t.Error(err)
-	}
+		var asking sync.WaitGroup
+		for range requests {
+			asking.Go(func() {
+				if resp, err := forward(t.Context(), follower, leader.Addr(), "x"); err != nil || string(resp.Body()) != "in time" {
+					t.Errorf("%q, %v", resp.Body(), err)
+				}
+			})
+		}
+		synctest.Wait()
+		if n := came.Load(); n != requests {
+			t.Fatalf("%d requests wait, want %d", n, requests)
+		}
+		time.AfterFunc(streamsEndTimeout-1, end)
+		if err := leader.Close(); err != nil {
+			t.Error(err)
+		}
+		asking.Wait()
+		if err := follower.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // dialStream opens a connection for streams and shakes hands.
