@@ -7,11 +7,14 @@ import (
 	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
+
+	"github.com/claimq/claimq/internal/testwait"
 )
 
 // A worker that was stopped past the visibility timeout of its message deletes it once it goes on. By then another has
@@ -46,6 +49,7 @@ func TestClients_stopped(t *testing.T) {
 			}()
 			await := func(what string, is func(l line) bool) {
 				t.Helper()
+				deadline := time.After(testwait.Patience)
 				for {
 					select {
 					case l := <-said:
@@ -54,7 +58,7 @@ func TestClients_stopped(t *testing.T) {
 						}
 					case <-p.ended:
 						t.Fatalf("it ended before it %s: %v\n%s", what, p.err, p.errors.Bytes())
-					case <-ctx.Done():
+					case <-deadline:
 						t.Fatalf("it never %s", what)
 					}
 				}
