@@ -3,7 +3,6 @@ package plants
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"regexp"
 	"strconv"
@@ -136,8 +135,8 @@ func (p Plant) test(ctx context.Context, dir string, pattern *regexp.Regexp, fol
 		return nil, fmt.Errorf("plant %s: %w", p.Name, err)
 	}
 	module, pkg := procs.ModuleOf(root, folder)
-	test := exec.CommandContext(ctx, "go", append([]string{"test", "-buildvcs=false", "-overlay", overlay, pkg}, args...)...)
-	test.Dir, test.Env = module, append(os.Environ(), proof.Env+"=1")
+	test := exec.CommandContext(ctx, "go", append([]string{"test", "-overlay", overlay, pkg}, args...)...)
+	test.Dir, test.Env = module, append(procs.Environ(), proof.Env+"=1")
 	out, err := test.CombinedOutput()
 	for _, match := range pattern.FindAllSubmatch(out, -1) {
 		found = append(found, string(match[1]))
