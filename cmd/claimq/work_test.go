@@ -253,6 +253,52 @@ esac`, "--worker", "shell", "--concurrency", "4", "--timeout", "15s")
 	}
 }
 
+// The command of a step is told its parent, its name, and in a file the results of the steps that it depends on.
+func TestWork_step(t *testing.T) {
+	t.Parallel()
+	l := newWorkLab(t)
+	var parent client.Task
+	parent.AddStep("none", client.Task{TaskType: "job", Payload: []byte("none")})
+	parent.AddStep("json", client.Task{TaskType: "job", Payload: []byte("json")})
+	parent.AddStep("bytes", client.Task{TaskType: "job", Payload: []byte("bytes")})
+	parent.AddStep("all", client.Task{TaskType: "job", Payload: []byte("all")}, "none", "json", "bytes")
+	var large []string
+	for i := range 5 { // more than 4 MiB together
+		large = append(large, fmt.Sprintf("large%d", i))
+		parent.AddStep(large[i], client.Task{TaskType: "job", Payload: []byte("large")})
+	}
+	parent.AddStep("too-large", client.Task{TaskType: "job", Payload: []byte("unset")}, large...)
+	id, err := l.c.Submit(t.Context(), parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := l.work(t, "job", `read what
+case $what in
+none) ;;
+json) echo '{"a":1}' ;;
+bytes) printf 'no json' ;;
+large) head -c 1000000 /dev/zero ;;
+all) echo "$CLAIMQ_PARENT_ID $CLAIMQ_STEP $(stat -c %a "$CLAIMQ_DEPENDENCIES") $(cat "$CLAIMQ_DEPENDENCIES")"; echo "$CLAIMQ_DEPENDENCIES" >all ;;
+unset) echo "$CLAIMQ_STEP ${CLAIMQ_DEPENDENCIES-none}" ;;
+esac`, "--concurrency", "4")
+	l.ended(t, id)
+	steps, err := l.c.Dependencies(t.Context(), &client.Task{ParentID: id, DependsOn: []string{"all", "too-large"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := id + ` all 600 {"bytes":{"result_payload":"bm8ganNvbg=="},"json":{"result":{"a":1}},"none":{}}` + "\n"
+	if got := string(steps["all"].Result); got != want {
+		t.Errorf("the step was told %q, want %q (%s)", got, want, steps["all"].Error)
+	}
+	if got := string(steps["too-large"].Result); got != "too-large none\n" {
+		t.Errorf("a step with too many results was told %q (%s)", got, steps["too-large"].Error)
+	}
+	p.stop(t)
+	if _, err := os.Stat(l.appears(t, "all")); !os.IsNotExist(err) {
+		t.Errorf("its file is still there (%v)", err)
+	}
+}
+
 // giveBack stops workers whose commands do not finish. They give the tasks back, with a second signal at once. Under
 // nohup the worker would inherit an ignored SIGHUP, so the test handles it first.
 func (l *workLab) giveBack(t *testing.T) {

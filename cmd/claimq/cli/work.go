@@ -67,7 +67,8 @@ shell command give sh -c 'LINE'.
 
 COMMAND gets the environment of this process without CLAIMQ_API_KEY and
 CLAIMQ_API_KEY_FILE, and CLAIMQ_TASK_ID, _TASK_TYPE, _ATTEMPT, _CLAIM_TOKEN, _WORKER
-and _ENDPOINTS.
+and _ENDPOINTS; for a step also CLAIMQ_PARENT_ID, _STEP, and in _DEPENDENCIES the path
+of a JSON file with the results of the steps that it depends on.
 
 If COMMAND exceeds its timeout, the task is cancelled or the claim is lost, COMMAND
 and its process group get SIGTERM, and SIGKILL 5 s later (250 ms later if the claim
@@ -200,7 +201,7 @@ func work(ctx context.Context, s session.Talk, o *workOptions, path string, args
 	defer endMeter()
 	ctx, end := watchSignals(ctx, w.StopNow)
 	defer end()
-	r := &runner{path: path, args: args, out: out, environ: commandEnviron(s.App.Environ, o.Endpoints, w.ID()), stopping: ctx.Done()}
+	r := &runner{c: s.Client, path: path, args: args, out: out, environ: commandEnviron(s.App.Environ, o.Endpoints, w.ID()), stopping: ctx.Done()}
 	adopting, endAdopting := context.WithCancel(context.Background())
 	defer endAdopting()
 	go r.children.Adopt(adopting)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"runtime"
 	"slices"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/cmd/claimq/child"
+	"github.com/claimq/claimq/cmd/claimq/serve"
 	"github.com/claimq/claimq/cmd/claimq/term"
 	"github.com/claimq/claimq/internal/bytesize"
 	"github.com/claimq/claimq/internal/pause"
@@ -32,8 +34,16 @@ const (
 	startPause = time.Second
 )
 
+// Variables of a task that is a step. The last one names a file.
+const (
+	parentVariable       = "CLAIMQ_PARENT_ID"
+	stepVariable         = "CLAIMQ_STEP"
+	dependenciesVariable = "CLAIMQ_DEPENDENCIES"
+)
+
 // runner runs the command of claimq work for tasks. Concurrent calls are safe.
 type runner struct {
+	c       *client.Client
 	path    string   // path of the executable
 	args    []string // the first is the command's name
 	environ []string // without the variables of one task
@@ -51,7 +61,8 @@ func commandEnviron(environ, endpoints []string, worker string) []string {
 	for _, e := range environ {
 		name, _, _ := strings.Cut(e, "=")
 		switch name {
-		case "CLAIMQ_API_KEY", "CLAIMQ_API_KEY_FILE", "CLAIMQ_TOKEN", "CLAIMQ_PARAMS", "CLAIMQ_PAYLOAD":
+		case "CLAIMQ_API_KEY", "CLAIMQ_API_KEY_FILE", "CLAIMQ_TOKEN", "CLAIMQ_PARAMS", "CLAIMQ_PAYLOAD",
+			parentVariable, stepVariable, dependenciesVariable:
 		default:
 			kept = append(kept, e)
 		}
@@ -95,10 +106,15 @@ func (r *runner) handle(ctx context.Context, job *client.Job[[]byte]) error {
 
 // run runs the command and returns its output, or an error if that does not count.
 func (r *runner) run(ctx context.Context, job *client.Job[[]byte]) ([]byte, error) {
+	environ, clean, err := r.environOf(ctx, job)
+	if err != nil {
+		return nil, err
+	}
+	defer clean()
 	var result boundedBuffer
 	stderr := child.NewLines(func() string { return "task " + job.Task.ID + ": " }, r.out)
 	cmd := &exec.Cmd{
-		Path: r.path, Args: r.args, Env: r.environOf(job), SysProcAttr: child.Attr(),
+		Path: r.path, Args: r.args, Env: environ, SysProcAttr: child.Attr(),
 		Stdin: bytes.NewReader(job.Params), Stdout: &result, Stderr: stderr, WaitDelay: child.PipeGrace,
 	}
 	// child.Attr may tie the command's life to the thread that starts it.
@@ -123,10 +139,49 @@ func (r *runner) run(ctx context.Context, job *client.Job[[]byte]) ([]byte, erro
 	return resultOf(result.kept), nil
 }
 
-func (r *runner) environOf(job *client.Job[[]byte]) []string {
-	return append(slices.Clone(r.environ),
+// environOf returns the environment of the command for the task. The caller must call clean once
+// the command has ended. Errors: errNotStarted; client.ErrTaskNotFound and client.ErrForbidden if
+// the results of a step's dependencies cannot be read.
+func (r *runner) environOf(ctx context.Context, job *client.Job[[]byte]) (environ []string, clean func(), err error) {
+	environ = append(slices.Clone(r.environ),
 		"CLAIMQ_TASK_ID="+job.Task.ID, "CLAIMQ_TASK_TYPE="+job.Task.TaskType,
 		"CLAIMQ_ATTEMPT="+strconv.Itoa(job.Attempt), "CLAIMQ_CLAIM_TOKEN="+strconv.FormatInt(job.Token, 10))
+	clean = func() {}
+	if job.Task.ParentID == "" {
+		return environ, clean, nil
+	}
+	environ = append(environ, parentVariable+"="+job.Task.ParentID, stepVariable+"="+job.Task.StepName)
+	results, tooLarge, err := serve.Dependencies(ctx, r.c, job.Task)
+	switch {
+	case errors.Is(err, client.ErrTaskNotFound), errors.Is(err, client.ErrForbidden):
+		return nil, nil, err
+	case err != nil:
+		return nil, nil, fmt.Errorf("%w: %w", errNotStarted, err)
+	case tooLarge:
+		return environ, clean, nil
+	}
+	path, err := writeResults(results)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", errNotStarted, err)
+	}
+	return append(environ, dependenciesVariable+"="+path), func() { _ = os.Remove(path) }, nil
+}
+
+// writeResults writes the results into a file that only this user can read, and returns its path.
+func writeResults(results map[string]serve.Result) (path string, err error) {
+	text, err := json.Marshal(results)
+	if err != nil {
+		return "", err
+	}
+	f, err := os.CreateTemp("", "claimq-dependencies-*.json")
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(f.Name()))
+	}
+	return f.Name(), nil
 }
 
 // await waits for the command. It returns how the command ended, and why it was stopped if it was. After that no

@@ -152,7 +152,7 @@ func (p *pool) lineOf(ctx context.Context, job *client.Job[[]byte], timeout time
 }
 
 func (p *pool) dependencies(ctx context.Context, t *client.Task, m *taskMessage) error {
-	steps, err := p.c.Dependencies(ctx, t)
+	results, tooLarge, err := Dependencies(ctx, p.c, t)
 	if errors.Is(err, client.ErrTaskNotFound) || errors.Is(err, client.ErrForbidden) {
 		return err // such as a key that may not read them, which would be the same again
 	}
@@ -160,19 +160,7 @@ func (p *pool) dependencies(ctx context.Context, t *client.Task, m *taskMessage)
 		p.log("task %s (%s): given back for %v: %s", t.ID, t.TaskType, roomWait, err)
 		return client.Snooze(roomWait)
 	}
-	size := 0
-	m.Dependencies = make(map[string]value, len(steps))
-	for name, step := range steps {
-		size += len(step.Result)
-		if step.ResultBinary {
-			m.Dependencies[name] = value{ResultPayload: step.Result}
-		} else {
-			m.Dependencies[name] = value{Result: step.Result}
-		}
-	}
-	if size > dependenciesMax {
-		m.Dependencies, m.DependenciesLeftOut = nil, true
-	}
+	m.Dependencies, m.DependenciesLeftOut = results, tooLarge
 	return nil
 }
 

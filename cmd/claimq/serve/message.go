@@ -18,8 +18,6 @@ const (
 	// lineBytesMax bounds a line in both directions. It is also the API's bound on a complete. If
 	// the cluster's bound is lower, it holds for what programs send.
 	lineBytesMax = 8 << 20
-	// dependenciesMax bounds the results of dependencies in a task's message.
-	dependenciesMax = 4 << 20
 	// The largest bounds a cluster can have for results, errors and follow-ups. Its own may be
 	// lower.
 	valueBytesMax = 1 << 20
@@ -118,14 +116,8 @@ type taskMessage struct {
 	TimeoutMS           int64             `json:"timeout_ms"`
 	ParentID            json.RawMessage   `json:"parent_id,omitempty"`
 	Step                string            `json:"step,omitempty"`
-	Dependencies        map[string]value  `json:"dependencies,omitempty"`
+	Dependencies        map[string]Result `json:"dependencies,omitempty"`
 	DependenciesLeftOut bool              `json:"dependencies_left_out,omitempty"`
-}
-
-// value is the result of a dependency.
-type value struct {
-	Result        json.RawMessage `json:"result,omitempty"`
-	ResultPayload []byte          `json:"result_payload,omitempty"`
 }
 
 type cancelMessage struct {

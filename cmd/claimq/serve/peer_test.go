@@ -363,7 +363,7 @@ func TestPool_bytes(t *testing.T) {
 			}
 			answer(s, second, kindDone, `,"result":1`)
 			last := g.task(s)
-			want := map[string]value{"bytes": {ResultPayload: []byte(payload)}, "json": {Result: json.RawMessage("1")}}
+			want := map[string]Result{"bytes": {ResultPayload: []byte(payload)}, "json": {Result: json.RawMessage("1")}}
 			if diff := cmp.Diff(want, last.Dependencies); diff != "" {
 				g.t.Errorf("dependencies (-want +got):\n%s", diff)
 			}
