@@ -178,7 +178,7 @@ func (r *request) giveSurplus(n int) {
 
 // dataBytes is the size of a task with its users' own data in an answer.
 func dataBytes(t *fsm.Task, params, result bool) int {
-	n := taskRoom + len(t.Error) + len(t.Progress) + len(t.Key) + len(t.Opts().Group)
+	n := taskRoom + len(t.Error) + len(t.Opts().Progress) + len(t.Key) + len(t.Opts().Group)
 	for _, l := range t.Opts().Labels {
 		n += len(l.Name) + len(l.Value) + len(`"":"",`)
 	}

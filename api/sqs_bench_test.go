@@ -20,7 +20,6 @@ import (
 func BenchmarkSQS(b *testing.B) {
 	task := benchTask()
 	task.Params, task.Payload = nil, []byte(strings.Repeat("x", 256))
-	task.Log = []fsm.Attempt{{WorkerID: "sqs", Token: task.Token, ClaimedAt: task.ClaimedAt}}
 	done := task
 	done.Status = fsm.StatusCompleted
 	var sent, claimed, completed fsm.Result

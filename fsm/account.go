@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/claimq/claimq/fsm/record"
 )
@@ -239,8 +240,10 @@ func (m *Machine) indexTask(id uint64, t *record.Task) (problem string) {
 		return "it has no known status"
 	case t.Token >= m.header.NextToken:
 		return "its token was never given out"
-	case t.Status == record.StatusClaimed && (t.Token == 0 || len(t.Log) == 0):
-		return "it is claimed without a token or an attempt"
+	case t.Status == record.StatusClaimed && t.Token == 0:
+		return "it is claimed without a token"
+	case slices.ContainsFunc(t.Log, func(a record.Attempt) bool { return a.Outcome == record.OutcomeNone }):
+		return "its log has a claim that has not ended"
 	}
 	if problem := attachSteps(m, t); problem != "" {
 		return problem

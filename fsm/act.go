@@ -236,8 +236,8 @@ func retryAnew(m *Machine, t *record.Task, c command.Retry) Result {
 // it: the task is claimed again, or the retry cancelled it because that had been requested.
 // A task that was cancelled later may be retried.
 func endedByRetry(t *record.Task, token uint64) bool {
-	last := record.LastEnded(t.Log)
-	if last == nil || last.Token != token {
+	last := t.LastEnded()
+	if last.Token != token {
 		return false
 	}
 	switch last.Outcome {

@@ -454,7 +454,7 @@ func TestMachine_RebuildRefusesContradictions(t *testing.T) {
 		"two tasks with a key":            func(m *Machine) { m.tasks.Edit(2).Key = "k1" },
 		"two tasks with a token":          func(m *Machine) { m.tasks.Edit(4).Token = m.tasks.Get(3).Token },
 		"a claim without a token":         func(m *Machine) { m.tasks.Edit(3).Token = 0 },
-		"a claim without an attempt":      func(m *Machine) { m.tasks.Edit(3).Log = nil },
+		"a claim in the log not ended":    func(m *Machine) { m.tasks.Edit(3).Log = []record.Attempt{{Token: 1}} },
 		"a token not given out":           func(m *Machine) { m.tasks.Edit(3).Token = 99 },
 		"an id not given out":             func(m *Machine) { m.header.NextID = 4 },
 		"a task in the wrong place":       func(m *Machine) { m.tasks.Edit(2).ID = 1 },

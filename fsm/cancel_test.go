@@ -88,7 +88,7 @@ func TestMachine_CancelsClaimedTasks(t *testing.T) {
 			end := c.end(s, h)
 			s.must(end)
 			got := s.status(h.ID, c.want)
-			if got.Log[0].Outcome != c.outcome || got.Token != h.Token || (got.WorkerID == "") != (c.want == record.StatusCancelled) || got.Error == leaseExpired {
+			if got.Claims()[0].Outcome != c.outcome || got.Token != h.Token || (got.WorkerID == "") != (c.want == record.StatusCancelled) || got.Error == leaseExpired {
 				t.Errorf("ended as %+v", got)
 			}
 			if _, expiry := end.(command.Expire); expiry {

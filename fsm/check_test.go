@@ -43,12 +43,13 @@ func (m *Machine) checkTasks() error {
 		if problem := m.problemOf(t); problem != "" {
 			return fmt.Errorf("task %d %s: %+v", id, problem, *t)
 		}
-		for i, a := range t.Log {
+		claims := t.Claims()
+		for i, a := range claims {
 			open := a.Outcome == record.OutcomeNone
-			if open != (t.Status == record.StatusClaimed && i == len(t.Log)-1) || open != (a.EndedAt == 0) {
-				return fmt.Errorf("task %d is %v, its log %+v", id, t.Status, t.Log)
+			if open != (t.Status == record.StatusClaimed && i == len(claims)-1) || open != (a.EndedAt == 0) {
+				return fmt.Errorf("task %d is %v, its claims %+v", id, t.Status, claims)
 			}
-			if other, taken := tokens[a.Token]; taken || a.Token >= m.header.NextToken || i > 0 && a.Token <= t.Log[i-1].Token {
+			if other, taken := tokens[a.Token]; taken || a.Token >= m.header.NextToken || i > 0 && a.Token <= claims[i-1].Token {
 				return fmt.Errorf("task %d has token %d in its log, task %d too", id, a.Token, other)
 			}
 			tokens[a.Token] = id
@@ -79,7 +80,7 @@ func (m *Machine) problemOf(t *record.Task) string {
 		return "has a lease without a claim, or a claim without"
 	case waits && (t.Token != 0 || t.WorkerID != "" || t.CancelRequested):
 		return "waits with traces of a claim"
-	case !waits && !parent && t.Token != lastToken(t.Log):
+	case !waits && !parent && t.Token != lastToken(t.Claims()):
 		return "has not its last claim's token"
 	case (t.Status == record.StatusClaimed || t.Status == record.StatusCompleted && !parent) && (t.Token == 0 || t.WorkerID == ""):
 		return "is claimed or completed by nobody"
@@ -99,7 +100,7 @@ func (m *Machine) problemOf(t *record.Task) string {
 		return "waits without attempts left"
 	case len(t.Log) > record.AttemptsLogMax:
 		return "remembers too many attempts"
-	case t.Options != nil && o.ExpiresAt == 0 && o.Backoff == nil && o.RetentionMS == 0 && len(o.Labels) == 0 && o.Group == "" && !o.UniqueActive && !o.KeyOfType && o.Traceparent == "" && o.Attributes == nil && o.Origin == nil && !parent && o.Step == nil:
+	case t.Options != nil && o.ExpiresAt == 0 && o.Backoff == nil && o.RetentionMS == 0 && len(o.Labels) == 0 && o.Group == "" && !o.UniqueActive && !o.KeyOfType && o.Traceparent == "" && o.Attributes == nil && o.Progress == nil && o.Origin == nil && !parent && o.Step == nil:
 		return "has empty options"
 	}
 	return ""

@@ -50,9 +50,8 @@ func complete(m *Machine, c *command.Complete) Result {
 
 // endLate completes the waiting task that is being edited, as the end of its last claim.
 func endLate(m *Machine, t *record.Task) {
-	last := t.Log[len(t.Log)-1]
-	t.WorkerID, t.Token = last.WorkerID, last.Token
-	t.Log = logEnded(t.Log, m.Stamp().T, record.OutcomeCompleted, "")
+	last := t.LastEnded()
+	t.WorkerID, t.Token, t.Log = last.WorkerID, last.Token, t.Log[:len(t.Log)-1]
 	claim := claimEventOf(0, t)
 	endTask(m, t, record.StatusCompleted)
 	m.tellEnd(&claim, t, record.OutcomeCompleted, "")

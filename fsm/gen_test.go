@@ -600,10 +600,11 @@ func (g *generator) hold(m *Machine) command.Hold {
 	if x := m.gone.table.Get(h.ID); x != nil && x.WorkerID != "" && g.dice(6) > 0 {
 		h.WorkerID, h.Token = x.WorkerID, x.Token
 	}
-	if t := m.Get(h.ID); t != nil && len(t.Log) > 0 && g.dice(6) > 0 {
-		last := t.Log[len(t.Log)-1]
+	if t := m.Get(h.ID); t != nil && len(t.Claims()) > 0 && g.dice(6) > 0 {
+		claims := t.Claims()
+		last := claims[len(claims)-1]
 		if g.dice(4) == 0 {
-			last = t.Log[g.dice(len(t.Log))]
+			last = claims[g.dice(len(claims))]
 		}
 		h.WorkerID, h.Token = last.WorkerID, last.Token
 	}

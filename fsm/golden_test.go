@@ -366,13 +366,13 @@ func TestGolden_Snapshots(t *testing.T) {
 			"snapshot.bin", 62,
 			[...]int64{record.StatusPending: 8, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 6, record.StatusRunning: 2, record.StatusCompleted: 6, record.StatusFailed: 4, record.StatusCancelled: 2},
 			4, 3, 2, 2, 4,
-			"f1e5dabb9cd3ebbf1199cbd36d4a8627",
+			"69460e6949049ca82ec83140c5eeed27",
 		},
 		{
 			"snapshot-restored.bin", 7,
 			[...]int64{record.StatusPending: 8, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 6, record.StatusRunning: 2, record.StatusCompleted: 6, record.StatusFailed: 4, record.StatusCancelled: 2},
 			4, 3, 2, 2, 4,
-			"61eb7563fc0d14d9bc83bec4ded85635",
+			"d94ba911a83dc5c2d9b22432377cbd35",
 		},
 	} {
 		golden, err := os.ReadFile(filepath.Join(goldenDir, want.name))

@@ -3,7 +3,6 @@ package fsm
 import (
 	"cmp"
 	"math"
-	"slices"
 	"strconv"
 
 	"github.com/claimq/claimq/fsm/command"
@@ -107,7 +106,6 @@ func beginClaim(m *Machine, t *record.Task, workerID string, leaseMS int64, requ
 	t.ClaimLeaseMS = leaseMS
 	t.LeaseEndU = m.Stamp().U + leaseMS
 	t.ClaimedAt = m.Stamp().T
-	t.Log = logBegun(t.Log, record.Attempt{WorkerID: workerID, Token: t.Token, ClaimedAt: t.ClaimedAt})
 	m.edited(t)
 
 	m.claims.hold(t, &ts.held, request)
@@ -115,9 +113,9 @@ func beginClaim(m *Machine, t *record.Task, workerID string, leaseMS int64, requ
 	m.tellClaim(event.Claimed, t)
 }
 
-// logBegun returns a copy of the attempts log with one more attempt. A full log drops its
+// logWith returns a copy of the attempts log with one more attempt. A full log drops its
 // oldest.
-func logBegun(log []record.Attempt, a record.Attempt) []record.Attempt {
+func logWith(log []record.Attempt, a record.Attempt) []record.Attempt {
 	if len(log) >= record.AttemptsLogMax {
 		log = log[len(log)-record.AttemptsLogMax+1:]
 	}
@@ -204,7 +202,11 @@ func endClaim(m *Machine, t *record.Task, outcome record.Outcome, failure string
 	if request != 0 {
 		m.requests.claimEnded(request, m.Stamp().U)
 	}
-	t.Log = logEnded(t.Log, m.Stamp().T, outcome, failure)
+	if to != record.StatusCompleted { // else the task's own fields have it
+		t.Log = logWith(t.Log, record.Attempt{
+			WorkerID: t.WorkerID, Token: t.Token, ClaimedAt: t.ClaimedAt, EndedAt: m.Stamp().T, Outcome: outcome, Error: failure,
+		})
+	}
 	t.LeaseSeq, t.ClaimLeaseMS, t.LeaseEndU = 0, 0, 0
 	if to.Ended() {
 		endTask(m, t, to)
@@ -214,14 +216,6 @@ func endClaim(m *Machine, t *record.Task, outcome record.Outcome, failure string
 		m.requeued++
 	}
 	m.tellEnd(&claim, t, outcome, failure)
-}
-
-// logEnded returns the attempts log with its last attempt ended.
-func logEnded(log []record.Attempt, at int64, outcome record.Outcome, failure string) []record.Attempt {
-	log = slices.Clone(log)
-	last := &log[len(log)-1]
-	last.EndedAt, last.Outcome, last.Error = at, outcome, failure
-	return log
 }
 
 // attemptsLeft reports whether the task may be claimed again.
@@ -268,8 +262,8 @@ func endTask(m *Machine, t *record.Task, to record.Status) {
 // endUnclaimed is endTask for a task that is not claimed: it was cancelled, or not started
 // in time. From then on it has the token of its last claim, if any.
 func endUnclaimed(m *Machine, t *record.Task, to record.Status) {
-	if n := len(t.Log); n > 0 {
-		t.Token = t.Log[n-1].Token
+	if last := t.LastEnded(); last.Outcome != record.OutcomeNone {
+		t.Token = last.Token
 	}
 	endTask(m, t, to)
 	if to == record.StatusCancelled {

@@ -303,10 +303,6 @@ func (s *model) beginClaim(t *record.Task, worker string, lease int64) {
 	t.Status, t.WorkerID, t.Token, t.ClaimedAt, t.UpdatedAt = record.StatusClaimed, worker, s.tokens, s.t, s.t
 	t.LeaseSeq, t.ClaimLeaseMS, t.LeaseEndU = 1, lease, s.u+lease
 	t.Attempts++
-	t.Log = append(t.Log, record.Attempt{WorkerID: worker, Token: t.Token, ClaimedAt: s.t})
-	if len(t.Log) > 20 {
-		t.Log = t.Log[1:]
-	}
 	if x := s.typeRecord(t.Type); x != nil && x.RateLimit != 0 {
 		x.fill(s.t)
 		x.bucket.Sub(x.bucket, big.NewInt(oneClaim9))

@@ -16,7 +16,7 @@ import (
 // lastClaimEnded returns the last attempt of the task that has ended.
 func lastClaimEnded(t *record.Task) record.Attempt {
 	var last record.Attempt
-	for _, a := range t.Log {
+	for _, a := range t.Claims() {
 		if a.EndedAt != 0 {
 			last = a
 		}
@@ -161,11 +161,11 @@ func (s *model) claimAgain(h command.Hold) (undo func()) {
 	if last.Token != h.Token || last.WorkerID != h.WorkerID || last.Outcome != record.OutcomeExpired && last.Outcome != record.OutcomeFailed {
 		return func() {}
 	}
-	status, outcome := t.Status, last.Outcome
-	t.Status, t.WorkerID, t.Token, last.Outcome = record.StatusClaimed, h.WorkerID, h.Token, record.OutcomeNone
+	status, log := t.Status, t.Log
+	t.Status, t.WorkerID, t.Token, t.Log = record.StatusClaimed, h.WorkerID, h.Token, slices.Clone(log[:len(log)-1])
 	return func() {
 		if t.Status == record.StatusClaimed {
-			t.Status, t.WorkerID, t.Token, last.Outcome = status, "", 0, outcome
+			t.Status, t.WorkerID, t.Token, t.Log = status, "", 0, log
 		}
 	}
 }
@@ -288,8 +288,12 @@ func (s *model) mayTryAgain(t *record.Task) bool {
 
 // endClaim ends the claim of a claimed task.
 func (s *model) endClaim(t *record.Task, to record.Status, how record.Outcome, why string) {
-	last := &t.Log[len(t.Log)-1]
-	last.EndedAt, last.Outcome, last.Error = s.t, how, why
+	if to != record.StatusCompleted {
+		t.Log = append(t.Log, record.Attempt{WorkerID: t.WorkerID, Token: t.Token, ClaimedAt: t.ClaimedAt, EndedAt: s.t, Outcome: how, Error: why})
+	}
+	if len(t.Log) > 20 {
+		t.Log = t.Log[1:]
+	}
 	t.LeaseSeq, t.ClaimLeaseMS, t.LeaseEndU, t.UpdatedAt, t.Status = 0, 0, 0, s.t, to
 	if to == record.StatusPending {
 		t.WorkerID, t.Token = "", 0

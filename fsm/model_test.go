@@ -172,7 +172,9 @@ func (s *model) change(c command.Command, seen *Result) Result {
 				s.begun = append(s.begun, command.Lease{TaskID: t.ID, Token: t.Token, Seq: t.LeaseSeq, EndU: t.LeaseEndU})
 			}
 			if c.Progress != nil {
-				t.Progress = c.Progress
+				o := *t.Opts()
+				o.Progress = c.Progress
+				t.SetOptions(o)
 			}
 		})
 	case command.Release:

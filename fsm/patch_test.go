@@ -101,16 +101,17 @@ func TestMachine_KeepsProgress(t *testing.T) {
 	t.Parallel()
 	s := newStory(t)
 	h := s.claim(s.submit(record.NewTask{}))
+	s.must(command.Extend{Hold: h, Progress: []byte(`{}`)})
 	before := s.m.Bytes()
 	s.must(command.Extend{Hold: h, Progress: []byte(`{"done":1}`)})
-	if got := s.m.Bytes() - before; got != int64(len(`{"done":1}`)) {
+	if got := s.m.Bytes() - before; got != int64(len(`{"done":1}`)-len(`{}`)) {
 		t.Errorf("progress takes %d bytes", got)
 	}
 	s.must(command.Extend{Hold: h})
 	s.must(command.Fail{Hold: h})
 	s.claim(h.ID)
 	s.refuse(command.Extend{Hold: h, Progress: []byte(`2`)}, CodeStaleClaim)
-	if got := string(s.m.Get(h.ID).Progress); got != `{"done":1}` {
+	if got := string(s.m.Get(h.ID).Opts().Progress); got != `{"done":1}` {
 		t.Errorf("progress is %s", got)
 	}
 }

@@ -187,12 +187,12 @@ var (
 			{WorkerID: "worker-2", Token: 75, ClaimedAt: 3, EndedAt: 4, Outcome: record.OutcomeCancelled, Error: "mailbox full"},
 			{WorkerID: "worker-1", Token: 76, ClaimedAt: 1_780_000_000_001, EndedAt: 1, Outcome: record.OutcomeCompleted, Error: "e"},
 		},
-		RunAt: 1_780_000_000_004, RemoveAt: 1_780_086_400_003, CancelRequested: true, Progress: []byte(`{"done":7}`),
+		RunAt: 1_780_000_000_004, RemoveAt: 1_780_086_400_003, CancelRequested: true,
 		Options: &record.Options{
 			ExpiresAt: 1_780_000_000_005, Backoff: &fullBackoff, RetentionMS: record.KeepNone,
 			Labels: []record.Label{{Name: "customer", Value: "ann"}, {Name: "region", Value: "eu"}}, Group: "ann", UniqueActive: true, KeyOfType: true,
 			Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", Attributes: []byte(`{"a":1}`),
-			Origin: &record.Source{Type: "mail", ID: 1<<53 - 1},
+			Origin: &record.Source{Type: "mail", ID: 1<<53 - 1}, Progress: []byte(`{"done":7}`),
 			Parent: fullParent(), Step: &record.Step{ParentID: 1<<53 - 2}, // no task is both
 		},
 		Then: &fullThen,

@@ -154,7 +154,7 @@ func goneOf(t *record.Task, u int64) *record.Gone {
 	if record.HoldsKey(t) {
 		g.Key, g.KeyOfType, g.Same = t.Key, t.Opts().KeyOfType, sameHash(t.Type, t.Params, t.Payload)
 	}
-	if last := record.LastEnded(t.Log); last != nil {
+	if last := t.LastEnded(); last.Outcome != record.OutcomeNone {
 		g.Token, g.Outcome = last.Token, last.Outcome
 		if record.EndedByClaim(t) {
 			g.WorkerID = last.WorkerID

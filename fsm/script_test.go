@@ -352,8 +352,8 @@ func describe(t *record.Task) string {
 	if t.Error != "" {
 		fmt.Fprintf(&b, ", error %q", t.Error)
 	}
-	if t.Progress != nil {
-		fmt.Fprintf(&b, ", progress %s", t.Progress)
+	if progress := t.Opts().Progress; progress != nil {
+		fmt.Fprintf(&b, ", progress %s", progress)
 	}
 	return b.String()
 }
@@ -400,7 +400,7 @@ func (s *script) read(a *args) {
 			s.show(s.m.ByKey(key))
 		}
 	case "log":
-		for _, x := range s.m.Get(a.id()).Log {
+		for _, x := range s.m.Get(a.id()).Claims() {
 			s.printf("%s token %d at %d to %d %s %q", x.WorkerID, x.Token, x.ClaimedAt-scriptEpoch, max(x.EndedAt-scriptEpoch, 0), cmp.Or(x.Outcome.String(), "open"), x.Error)
 		}
 	case "list":

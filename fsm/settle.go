@@ -66,7 +66,9 @@ func extend(m *Machine, c command.Extend) Result {
 		m.begun = append(m.begun, leaseOf(t)) // the timer that there is would come too late
 	}
 	if c.Progress != nil {
-		t.Progress = c.Progress
+		o := *t.Opts()
+		o.Progress = c.Progress
+		t.SetOptions(o)
 	}
 	m.edited(t)
 	return Result{Task: m.copyOf(t)}
@@ -105,10 +107,10 @@ func holdOf(m *Machine, h command.Hold, outcome record.Outcome) (result Result, 
 // waitsAgain reports whether the task waits for its next claim since the lease of h's claim,
 // the last one, ended or its worker failed.
 func waitsAgain(t *record.Task, h command.Hold) bool {
-	if t == nil || t.Status != record.StatusPending && t.Status != record.StatusScheduled || len(t.Log) == 0 || h.Token == 0 {
+	if t == nil || t.Status != record.StatusPending && t.Status != record.StatusScheduled || h.Token == 0 {
 		return false
 	}
-	last := &t.Log[len(t.Log)-1]
+	last := t.LastEnded()
 	return last.Token == h.Token && last.WorkerID == h.WorkerID && (last.Outcome == record.OutcomeExpired || last.Outcome == record.OutcomeFailed)
 }
 
@@ -118,8 +120,8 @@ func repeats(t *record.Task, h command.Hold, outcome record.Outcome) bool {
 	if outcome == record.OutcomeNone {
 		return false
 	}
-	last := record.LastEnded(t.Log)
-	if last == nil || last.Outcome != outcome {
+	last := t.LastEnded()
+	if last.Outcome != outcome {
 		return false
 	}
 	if h.Token != 0 {

@@ -297,7 +297,7 @@ func TestReadSnapshot_NamesANewerVersion(t *testing.T) {
 	saved := snapshotOf(t, New())
 	saved[len(snapshot.Magic)]++
 	_, err := ReadSnapshot(bytes.NewReader(saved))
-	if !errors.Is(err, ErrUnknownCommand) || !strings.Contains(err.Error(), "newer version") || !strings.Contains(err.Error(), "a snapshot of format 13") {
+	if !errors.Is(err, ErrUnknownCommand) || !strings.Contains(err.Error(), "newer version") || !strings.Contains(err.Error(), "a snapshot of format 14") {
 		t.Fatalf("error %v, want ErrUnknownCommand that names the version", err)
 	}
 }

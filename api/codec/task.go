@@ -93,13 +93,13 @@ func appendTaskBody(b []byte, t *fsm.Task, token uint64, leased bool, v View) []
 	if t.Status == fsm.StatusFailed && t.Then != nil {
 		b = jsonout.UintField(b, `,"moved_to_id":`, t.Then.Submitted[0].ID)
 	}
-	b = jsonout.Raw(b, `,"progress":`, t.Progress)
+	b = jsonout.Raw(b, `,"progress":`, t.Opts().Progress)
 	b = jsonout.BoolField(b, `,"cancel_requested":`, t.CancelRequested)
 	if v.InForce != nil {
 		b = appendInForce(b, t, v.InForce)
 	}
 	if v.Log {
-		b = appendLog(b, t.Log)
+		b = appendLog(b, t.Claims())
 	}
 	if t.Options != nil && (t.Options.Parent != nil || t.Options.Step != nil) {
 		b = appendFamily(b, t, v.Steps)

@@ -55,7 +55,7 @@ func wireTask(task *fsm.Task, now fsm.Stamp) wire.Task {
 		MaxAttempts: task.MaxAttempts, Attempts: task.Attempts, IdempotencyKey: task.Key, LeaseMS: task.LeaseMS,
 		Status: task.Status.String(), ClaimedAt: at(task.ClaimedAt), CreatedAt: *at(task.CreatedAt), UpdatedAt: *at(task.UpdatedAt),
 		CompletedAt: at(task.CompletedAt), Result: task.Result, ResultPayload: task.ResultPayload, Error: task.Error,
-		RunAt: at(task.RunAt), Progress: task.Progress, CancelRequested: task.CancelRequested,
+		RunAt: at(task.RunAt), Progress: task.Opts().Progress, CancelRequested: task.CancelRequested,
 	}
 	if task.Options != nil {
 		wireOptions(&w, task.Options)
@@ -72,7 +72,7 @@ func wireTask(task *fsm.Task, now fsm.Stamp) wire.Task {
 		w.LeaseExpiresAt = at(now.T + task.LeaseEndU - now.U)
 	}
 	w.AttemptsLog = []wire.Attempt{}
-	for _, a := range task.Log {
+	for _, a := range task.Claims() {
 		attempt := wire.Attempt{WorkerID: a.WorkerID, ClaimToken: a.Token, ClaimedAt: *at(a.ClaimedAt), EndedAt: at(a.EndedAt), Error: a.Error}
 		if name := a.Outcome.String(); name != "" {
 			attempt.Outcome = &name
@@ -172,13 +172,21 @@ func drawOptions(t *rapid.T) *fsm.Options {
 	for _, name := range rapid.SliceOfNDistinct(rapid.String(), 0, 3, rapid.ID[string]).Draw(t, "labels") {
 		o.Labels = append(o.Labels, fsm.Label{Name: name, Value: rapid.String().Draw(t, "value")})
 	}
+	o.Progress = drawRaw(t)
 	return &o
+}
+
+// drawRaw draws JSON, or nil.
+func drawRaw(t *rapid.T) []byte {
+	if s := rapid.SampledFrom([]string{"", "1", `{"a":[1,2]}`, `"x"`, "[ ]", "false"}).Draw(t, "raw"); s != "" {
+		return []byte(s)
+	}
+	return nil
 }
 
 func drawTask(t *rapid.T) fsm.Task {
 	ms := rapid.Int64Range(1, 253_402_300_799_999)
 	maybeMS := rapid.OneOf(rapid.Just(int64(0)), ms)
-	raw := rapid.SampledFrom([]string{"", "1", `{"a":[1,2]}`, `"x"`, "[ ]", "false"})
 	text := rapid.String()
 	worker := rapid.SampledFrom([]string{"", "w", "w-1_A"})
 	task := fsm.Task{
@@ -191,6 +199,9 @@ func drawTask(t *rapid.T) fsm.Task {
 		CreatedAt: ms.Draw(t, "created"), UpdatedAt: ms.Draw(t, "updated"), CompletedAt: maybeMS.Draw(t, "completed"),
 		Error: text.Draw(t, "error"), RunAt: maybeMS.Draw(t, "run"), CancelRequested: rapid.Bool().Draw(t, "cancel"),
 	}
+	if task.Status == fsm.StatusClaimed || task.Status == fsm.StatusCompleted {
+		task.ClaimedAt = ms.Draw(t, "claimed since")
+	}
 	if rapid.Bool().Draw(t, "has options") {
 		task.Options = drawOptions(t)
 		switch plan := drawPlan(t); rapid.IntRange(0, 2).Draw(t, "family") {
@@ -202,10 +213,8 @@ func drawTask(t *rapid.T) fsm.Task {
 			task.Options.Step = &fsm.Step{ParentID: task.ID - 1 - uint64(place), Plan: plan}
 		}
 	}
-	for _, p := range []*[]byte{&task.Params, &task.Result, &task.Progress} {
-		if s := raw.Draw(t, "raw"); s != "" {
-			*p = []byte(s)
-		}
+	for _, p := range []*[]byte{&task.Params, &task.Result} {
+		*p = drawRaw(t)
 	}
 	for _, p := range []*[]byte{&task.Payload, &task.ResultPayload} {
 		if b := rapid.SliceOfN(rapid.Byte(), 0, 10).Draw(t, "bytes"); len(b) > 0 {

@@ -224,7 +224,7 @@ func (o op) systemAttribute(t *fsm.Task, name string) string {
 			return o.ARN(of.Type)
 		}
 	case firstReceived:
-		return strconv.FormatInt(t.Log[0].ClaimedAt, 10) // the first of the last 20 receives
+		return strconv.FormatInt(t.Claims()[0].ClaimedAt, 10) // the first of the last 20 receives
 	case receiveCount:
 		return strconv.Itoa(int(t.Attempts))
 	case sentAt:

@@ -7,17 +7,17 @@ import "math"
 type Gone struct {
 	// Key is the task's idempotency key, which stays taken as long as the record exists. It
 	// is "" if the key was freed when the task ended.
-	Key string
+	Key  string
+	Type string // "" if it was removed by an older version
 	// KeyOfType says that the key is taken only among the tasks of the type.
 	KeyOfType bool
-	Type      string // "" if it was removed by an older version
 	Status    Status // completed, failed or cancelled
 	// Token and Outcome are from the last claim, or zero. WorkerID had that claim, but is
 	// "" if the task ended otherwise. A parent has no Outcome; its WorkerID and Token are
 	// from the processor that ended it.
+	Outcome  Outcome
 	WorkerID string
 	Token    uint64
-	Outcome  Outcome
 	Same     uint64 // hash of type and parameters; 0 without a key
 	Then     *Then
 	ForgetU  int64 // when it is forgotten, by the lease clock

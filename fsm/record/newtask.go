@@ -139,6 +139,7 @@ type Options struct {
 	KeyOfType    bool
 	Traceparent  string
 	Attributes   []byte
+	Progress     []byte  // of an extend, JSON as given, or nil
 	Origin       *Source // nil: it was submitted
 	Parent       *Parent // nil: no steps
 	Step         *Step   // nil: no parent
@@ -169,7 +170,7 @@ func (t *NewTask) Options() Options {
 // SetOptions sets the task's options, to nil if all have their defaults.
 func (t *Task) SetOptions(o Options) {
 	if o.ExpiresAt == 0 && o.Backoff == nil && o.RetentionMS == 0 && len(o.Labels) == 0 && o.Group == "" && !o.UniqueActive &&
-		!o.KeyOfType && o.Traceparent == "" && o.Attributes == nil && o.Origin == nil && o.Parent == nil && o.Step == nil {
+		!o.KeyOfType && o.Traceparent == "" && o.Attributes == nil && o.Progress == nil && o.Origin == nil && o.Parent == nil && o.Step == nil {
 		t.Options = nil
 		return
 	}
@@ -194,6 +195,7 @@ func (o *Options) textBytes() int { return len(o.Group) + len(o.Traceparent) }
 // before and after read or write the fields of the options in a task's record that stand
 // before and after its Then.
 func (o *Options) before(f *Fields) {
+	f.Bytes(27, &o.Progress)
 	f.Int(28, &o.ExpiresAt)
 	f.backoff(29, &o.Backoff)
 	f.Sint64(30, &o.RetentionMS)

@@ -154,7 +154,6 @@ func (f *Fields) task(t *Task) {
 	f.Int(24, &t.RunAt)
 	f.Int(25, &t.RemoveAt)
 	f.Bool(26, &t.CancelRequested)
-	f.Bytes(27, &t.Progress)
 	if o := f.options(t); o != nil {
 		o.before(f)
 	}

@@ -95,7 +95,7 @@ func bytesOfThen(then *Then) int {
 
 // workBytes returns the size of the user's own data in the task.
 func workBytes(t *Task) int {
-	return len(t.Params) + len(t.Payload) + len(t.Result) + len(t.ResultPayload) + len(t.Progress) + len(t.Opts().Attributes)
+	return len(t.Params) + len(t.Payload) + len(t.Result) + len(t.ResultPayload) + len(t.Opts().Progress) + len(t.Opts().Attributes)
 }
 
 // AnswerBytes returns what the task's own data adds to an answer, including the names of
@@ -114,11 +114,10 @@ func AnswerBytes(t *Task) int {
 // Bare removes what AnswerBytes counts, except for the step names. These are the fields
 // that the API leaves out.
 func (t *Task) Bare() {
-	t.Params, t.Payload, t.Result, t.ResultPayload, t.Progress = nil, nil, nil, nil, nil
+	t.Params, t.Payload, t.Result, t.ResultPayload = nil, nil, nil, nil
 	t.Error = ""
-	if t.Opts().Attributes != nil {
-		o := *t.Options
-		o.Attributes = nil
+	if o := *t.Opts(); o.Attributes != nil || o.Progress != nil {
+		o.Attributes, o.Progress = nil, nil
 		t.SetOptions(o)
 	}
 }

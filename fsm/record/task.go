@@ -1,5 +1,7 @@
 package record
 
+import "slices"
+
 // Status is where a task is in its life.
 type Status uint8
 
@@ -59,9 +61,13 @@ type Task struct {
 	Priority    int32
 	MaxAttempts int32 // 0 = no limit
 	Attempts    int32 // counted claims
-	Key         string
-	LeaseMS     int64 // as submitted; 0 = the type's, else the server's
-	Status      Status
+	// LeaseSeq counts the answers about the current claim from 1: extends and, once, a repeat
+	// of the complete that began it. 0 if not claimed.
+	LeaseSeq        uint32
+	Key             string
+	LeaseMS         int64 // as submitted; 0 = the type's, else the server's
+	Status          Status
+	CancelRequested bool
 	// Options are the less common fields, nil if all have their defaults. They are never
 	// changed in place.
 	Options *Options
@@ -75,9 +81,6 @@ type Task struct {
 	// while pending; in a running parent it is from the end that it was retried from.
 	// Invariant: Status == StatusClaimed implies Token > 0.
 	Token uint64
-	// LeaseSeq counts the answers about the current claim from 1: extends and, once, a repeat
-	// of the complete that began it. 0 if not claimed.
-	LeaseSeq uint32
 	// ClaimLeaseMS is the length of the current claim's lease; 0 if not claimed.
 	ClaimLeaseMS int64
 	// LeaseEndU is when the current lease ends; 0 if not claimed.
@@ -89,9 +92,6 @@ type Task struct {
 	CompletedAt int64 // when it ended, with any status
 	RemoveAt    int64 // when it is removed after its end; 0 = never, or not ended
 
-	CancelRequested bool
-	Progress        []byte // JSON as given, or nil
-
 	Result        []byte // JSON as given, or nil
 	ResultPayload []byte // opaque bytes, or nil
 	Error         string // of the last failure; kept after a later success
@@ -99,9 +99,31 @@ type Task struct {
 	// Then has the further effects of its completion, or nil. It is never changed in place.
 	Then *Then
 
-	// Log has the last 20 claims, oldest first. Its elements are never changed in place: a
-	// change makes a new slice.
+	// Log has the last 20 claims that have ended, oldest first, but not the one that completed
+	// the task: see Claims. Its elements are never changed in place: a change makes a new slice.
 	Log []Attempt
+}
+
+// Claims returns the last 20 claims of the task, oldest first.
+func (t *Task) Claims() []Attempt {
+	last, ok := t.ownClaim()
+	if !ok {
+		return t.Log
+	}
+	all := append(slices.Clip(t.Log), last)
+	return all[max(0, len(all)-AttemptsLogMax):]
+}
+
+// ownClaim returns the claim that is in the task's own fields alone: the one under way, or the
+// one that completed it.
+func (t *Task) ownClaim() (a Attempt, ok bool) {
+	switch {
+	case t.Status == StatusClaimed:
+		return Attempt{WorkerID: t.WorkerID, Token: t.Token, ClaimedAt: t.ClaimedAt}, true
+	case t.Status == StatusCompleted && t.Parent() == nil:
+		return Attempt{WorkerID: t.WorkerID, Token: t.Token, ClaimedAt: t.ClaimedAt, EndedAt: t.CompletedAt, Outcome: OutcomeCompleted}, true
+	}
+	return Attempt{}, false
 }
 
 // Then has the further effects of completing a task, so that a repeat gets the same answer.
@@ -143,7 +165,7 @@ func (o Outcome) String() string {
 	return outcomeNames[o]
 }
 
-// Attempt is one claim of a task in its attempts log.
+// Attempt is one claim of a task.
 type Attempt struct {
 	WorkerID  string
 	Token     uint64
@@ -174,14 +196,15 @@ func EndedByClaim(t *Task) bool {
 	return t.Status.Ended() && (t.WorkerID != "" || t.CancelRequested)
 }
 
-// LastEnded returns the newest attempt that has ended, or nil.
-func LastEnded(log []Attempt) *Attempt {
-	for i := len(log) - 1; i >= 0; i-- {
-		if log[i].Outcome != OutcomeNone {
-			return &log[i]
-		}
+// LastEnded returns the task's last claim that has ended, or one without an outcome.
+func (t *Task) LastEnded() Attempt {
+	if own, _ := t.ownClaim(); own.Outcome != OutcomeNone {
+		return own
 	}
-	return nil
+	if n := len(t.Log); n > 0 {
+		return t.Log[n-1]
+	}
+	return Attempt{}
 }
 
 // KeyName returns the name of the key in the indexes.
