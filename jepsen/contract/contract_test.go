@@ -47,7 +47,15 @@ func TestContract(t *testing.T) {
 		return open
 	}
 	for _, r := range rows {
-		if r.alone {
+		switch {
+		case r.goesDown(): // on separate nodes, because it may take a minute
+			t.Run(r.test(), func(t *testing.T) {
+				t.Parallel()
+				c := newCluster(t)
+				c.run(t, r)
+				c.nothingLeft(t)
+			})
+		case r.alone:
 			t.Run(r.test(), func(t *testing.T) {
 				of(r).run(t, r)
 				of(r).nothingLeft(t)

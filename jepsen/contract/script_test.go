@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +23,11 @@ type row struct {
 
 // test is the row's name as a subtest of TestContract.
 func (r row) test() string { return r.section + "/" + strings.ReplaceAll(r.name, " ", "_") }
+
+// goesDown reports whether the row ends all nodes.
+func (r row) goesDown() bool {
+	return slices.ContainsFunc(r.steps, func(s step) bool { return s.down > 0 })
+}
 
 // step is one request or answer.
 type step struct {
