@@ -98,14 +98,18 @@ func TestPort_streamFrames(t *testing.T) {
 // nothing behind: the bubble's goroutines all end.
 func TestPort_CloseStreams(t *testing.T) {
 	t.Parallel()
+	overTLS := certificateOfAll(t) != nil // made before the bubble, for the other tests
 	synctest.Test(t, func(t *testing.T) {
 		const requests = 100
+		var certificate Certificate
+		if overTLS {
+			certificate = issueToAll(t)
+		}
 		network := simnet.New(1, simnet.Weather{})
 		at := func(addr string) func(*Config) {
 			host := network.Host(addr)
-			return func(c *Config) { c.Listen, c.Dial = host.Listen, host.Dial }
+			return func(c *Config) { c.Listen, c.Dial, c.Certificate = host.Listen, host.Dial, certificate }
 		}
-		// The only addresses that the certificate of a run over TLS is for.
 		follower, leader := openTestPort(t, "n1", at("127.0.0.1:1")), openTestPort(t, "n2", at("127.0.0.1:2"))
 		var came atomic.Int64
 		ended, end := context.WithCancel(t.Context())

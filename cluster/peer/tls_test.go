@@ -53,11 +53,15 @@ func certificateOfAll(t *testing.T) Certificate {
 	if os.Getenv(peersOverTLS) == "" {
 		return nil
 	}
-	everyone.once.Do(func() {
-		a := certstest.NewAuthority(t, "everyone's")
-		everyone.certificate = peertest.Certificate(t, a, a.Issue([]string{"127.0.0.1"}))
-	})
+	everyone.once.Do(func() { everyone.certificate = issueToAll(t) })
 	return everyone.certificate
+}
+
+// issueToAll makes a certificate for all ports, valid at the time of the test's bubble.
+func issueToAll(t *testing.T) Certificate {
+	t.Helper()
+	a := certstest.NewAuthority(t, "everyone's")
+	return peertest.Certificate(t, a, a.Issue([]string{"127.0.0.1"}))
 }
 
 // secureFake adds TLS to a connection that no port made, in a run over TLS.
