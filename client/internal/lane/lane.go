@@ -42,6 +42,7 @@ type Send[R any] func(ctx context.Context, calls []*Call[R]) (tooMuch bool)
 type Lane[R any] struct {
 	send  Send[R]
 	begin func(func()) // starts a goroutine that is waited for elsewhere
+	ring  func()       // expire, for the clock; made once, because each mention of a method allocates
 
 	mu      sync.Mutex // guards the fields below, and the groups
 	alone   int        // calls under way by themselves
@@ -61,7 +62,9 @@ type Lane[R any] struct {
 
 // New returns a lane. begin starts a goroutine; only Share calls it.
 func New[R any](send Send[R], begin func(func())) *Lane[R] {
-	return &Lane[R]{send: send, begin: begin, most: CallsMax}
+	l := &Lane[R]{send: send, begin: begin, most: CallsMax}
+	l.ring = l.expire
+	return l
 }
 
 // Alone reports whether the caller should make its call by itself. If so, it must call Left afterwards.
@@ -134,7 +137,7 @@ func (l *Lane[R]) join(ctx context.Context, c *Call[R]) error {
 		c.context = done
 	}
 	l.queue = append(l.queue, c)
-	l.clock.Set(c.alarmAt, l.expire)
+	l.clock.Set(c.alarmAt, l.ring)
 	l.start()
 	return nil
 }
@@ -196,7 +199,7 @@ func (l *Lane[R]) expire() {
 		if c.isOver(now) {
 			return true
 		}
-		l.clock.Set(c.alarmAt, l.expire)
+		l.clock.Set(c.alarmAt, l.ring)
 		return false
 	})
 }
