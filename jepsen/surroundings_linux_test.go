@@ -19,6 +19,7 @@ import (
 // Bad surroundings that are made by mounting file systems.
 
 func TestSurroundings_readOnlyFolder(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 1)
 	u := newUser(t, c)
 	u.submit(3, 10)
@@ -65,6 +66,7 @@ const (
 )
 
 func TestSurroundings_fullDisk(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	c := notStarted(t, 3)
 	n := c.Nodes[2]
@@ -167,6 +169,7 @@ const (
 // the node refuses submits, but still accepts claims and settles, with its log and its snapshots,
 // and starts again. With free inodes it accepts submits.
 func TestSurroundings_noInode(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	c := notStarted(t, 1, "--snapshot-log-bytes", oftenSnapshots)
 	n := c.Nodes[0]

@@ -166,6 +166,7 @@ func stop(t *testing.T, n *procs.Node) {
 }
 
 func TestSurroundings_secondProcessOnTheFolder(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 1)
 	u := newUser(t, c)
 	u.submit(3, 10)
@@ -186,6 +187,7 @@ func TestSurroundings_secondProcessOnTheFolder(t *testing.T) {
 }
 
 func TestSurroundings_fileInPlaceOfTheFolder(t *testing.T) {
+	t.Parallel()
 	c := notStarted(t, 1)
 	n := c.Nodes[0]
 	if err := os.WriteFile(n.DataDir, []byte("mine"), 0o600); err != nil {
@@ -198,6 +200,7 @@ func TestSurroundings_fileInPlaceOfTheFolder(t *testing.T) {
 }
 
 func TestSurroundings_portInUse(t *testing.T) {
+	t.Parallel()
 	for _, flag := range []string{"--http-addr", "--peer-addr"} {
 		t.Run(flag, func(t *testing.T) {
 			c := notStarted(t, 1)
@@ -220,6 +223,7 @@ func TestSurroundings_portInUse(t *testing.T) {
 }
 
 func TestSurroundings_flippedBitInTheLog(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3)
 	u := newUser(t, c)
 	u.submit(40, 100)
@@ -241,6 +245,7 @@ const (
 )
 
 func TestSurroundings_corruptSnapshot(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, "--snapshot-log-bytes", "1048576")
 	u := newUser(t, c)
 	n := c.Nodes[1]
@@ -274,6 +279,7 @@ func hasSnapshot(t *testing.T, dir string) bool {
 }
 
 func TestSurroundings_wipedFolder(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3)
 	u := newUser(t, c)
 	u.submit(20, 100)

@@ -29,6 +29,7 @@ const (
 // in order while leaders are killed and started again; and the audit file of each node has
 // the same events.
 func TestTrail_sameEverywhere(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	c, err := procs.New(procs.Config{Binary: binary(), Dir: dir, Nodes: 3})
 	if err != nil {
@@ -89,6 +90,7 @@ func TestTrail_sameEverywhere(t *testing.T) {
 // The client and the command line read the whole trail, whose newest entry has more events
 // than fit in a page, and see the same as the node shows.
 func TestTrail_walkedToTheEndOfItsNewestEntry(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 1)
 	node := c.Nodes[0].URL()
 	walker, err := client.New(client.Config{Endpoints: []string{node}})
@@ -140,6 +142,7 @@ const stepsMax = 1000
 
 // An audit file that was moved away is continued in a new one on SIGHUP.
 func TestTrail_auditFileIsOpenedAnew(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit")
 	c := newCluster(t, 1, "--audit-file", path)
 	user := newUser(t, c)
