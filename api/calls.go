@@ -50,7 +50,7 @@ func (s *Server) calls() []call {
 		{name: "follow_events", pattern: "GET /api/events", roles: door.EveryRole, is: readsMuch, answer: s.streams.answer, here: wantsStream},
 		{name: "list_task_events", pattern: "GET /api/tasks/{id}/events", roles: door.EveryRole, is: noParams | readsMuch, answer: listTaskEvents},
 		{name: "list_workers", pattern: "GET /api/workers", roles: door.EveryRole, is: noParams | needsAllTypes | readsMuch, answer: listWorkers},
-		{name: "get_history", pattern: "GET /api/history", roles: door.EveryRole, is: answeredHere | readsMuch, answer: s.showHistory},
+		{name: "get_history", pattern: "GET /api/history", roles: door.EveryRole, is: readsMuch, answer: showHistory},
 		{name: "get_stats", pattern: "GET /api/stats", roles: door.EveryRole, is: noParams | readsMuch, answer: getStats},
 
 		{name: "get_cluster", pattern: "GET /api/cluster", roles: door.Operators, is: noParams | needsAllTypes | withoutLeader | readsMuch, answer: getCluster},

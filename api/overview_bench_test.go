@@ -156,16 +156,16 @@ func BenchmarkFailures(b *testing.B) {
 
 // BenchmarkHistory measures the answer of GET /api/history for an hour, which the overview also requests.
 func BenchmarkHistory(b *testing.B) {
-	v := historyView{Since: time.UnixMilli(nodetest.Start), From: time.UnixMilli(nodetest.Start), Kept: true}
-	for i := range historyMinutes * historyPointsInMinute {
+	v := fsm.HistoryView{Since: nodetest.Start, From: nodetest.Start, To: nodetest.Start + historyMinutes*60_000, Kept: true}
+	for i := range historyMinutes {
 		n := uint32(i * 1000)
-		v.Points = append(v.Points, historyPoint{
-			Submitted: n, Completed: n, Failed: n, Pending: n, Claimed: n, Known: true, OldestPendingAgeMS: int64(n),
-			Waited: percentiles{P50: 10, P99: 20}, Ran: percentiles{P50: 10, P99: 20},
+		v.Minutes = append(v.Minutes, fsm.Minute{
+			Submitted: n, Completed: n, Failed: n, Pending: n, Claimed: n, OldestAt: nodetest.Start,
+			Times: [2]fsm.Quantiles{{P50: 10, P99: 20}, {P50: 10, P99: 20}},
 		})
 	}
 	var answer []byte
 	for b.Loop() {
-		answer = appendHistory(answer[:0], "n1", "", &v)
+		answer = appendHistory(answer[:0], "", &v)
 	}
 }

@@ -90,9 +90,6 @@ type Config struct {
 	// AnswersBytes bounds the memory for answers that are not written yet, except those of up to 32 KiB. Further
 	// requests are answered overloaded; an answer about something that was done waits instead. 0: 256 MiB.
 	AnswersBytes int64
-	// HistoryBytes bounds, approximately, the memory for the history that GET /api/history shows. 0: no history is
-	// kept.
-	HistoryBytes int64
 }
 
 const (
@@ -135,9 +132,6 @@ func (c *Config) validate() error {
 	if c.WaitsPerKey < 1 {
 		return fmt.Errorf("api: Config.WaitsPerKey is %d", c.WaitsPerKey)
 	}
-	if c.HistoryBytes < 0 {
-		return fmt.Errorf("api: Config.HistoryBytes is %d", c.HistoryBytes)
-	}
 	if c.AnswersBytes < 0 {
 		return fmt.Errorf("api: Config.AnswersBytes is %d", c.AnswersBytes)
 	}
@@ -169,7 +163,6 @@ type Server struct {
 	streams *streams
 	feed    *trail.Feed // the end of the trail, for streams
 	tries   *door.Tries // attempts to log in
-	history *history
 
 	reloading sync.Mutex // held while the keys change
 	readings  readings   // of the keys
@@ -192,7 +185,6 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.core = h
 	s.shut, s.endServe = context.WithCancel(context.Background())
-	s.history = newHistory(cfg.Node, cfg.HistoryBytes)
 	if err := s.loadKeys(); err != nil {
 		h.stop()
 		return nil, err
@@ -293,7 +285,6 @@ func (s *Server) Serve(ln net.Listener) error {
 	// Shutdown closes only what http has begun to serve.
 	end := context.AfterFunc(s.shut, func() { ln.Close() }) //nolint:errcheck // it is closed for http then
 	defer end()
-	defer s.remember()()
 	err := s.http.Serve(s.core.port.Listen(ln))
 	if s.core.draining.Load() && (err == nil || errors.Is(err, net.ErrClosed)) {
 		return nil
@@ -302,23 +293,6 @@ func (s *Server) Serve(ln net.Listener) error {
 		return fmt.Errorf("serve http: %w", err)
 	}
 	return nil
-}
-
-// remember records the history until the server drains, or end is called, which waits.
-func (s *Server) remember() (end func()) {
-	if s.cfg.HistoryBytes == 0 {
-		return func() {}
-	}
-	ctx, cancel := context.WithCancel(s.core.serving)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		s.history.Run(ctx)
-	}()
-	return func() {
-		cancel()
-		<-done
-	}
 }
 
 // Leave makes readiness fail and closes each connection after its answer, so that clients move to other nodes before

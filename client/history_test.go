@@ -12,13 +12,13 @@ import (
 
 func TestClient_History(t *testing.T) {
 	t.Parallel()
-	s, c := talk(t, says(200, `{"success":true,"node_id":"n2","task_type":"mail","interval_ms":10000,"since":"2026-01-01T00:00:00.000Z","from":"2026-01-01T01:00:00.000Z","kept":true,`+
-		`"submitted":[120,null,7],"completed":[118,null,6],"failed":[2,null,5],"pending":[40,null,4],"claimed":[12,null,3],"oldest_pending_age_ms":[1200,null,0],`+
+	s, c := talk(t, says(200, `{"success":true,"task_type":"mail","interval_ms":60000,"since":"2026-01-01T00:00:00.000Z","from":"2026-01-01T01:00:00.000Z","to":"2026-01-01T01:02:30.000Z","kept":true,`+
+		`"submitted":[120,0,7],"completed":[118,0,6],"failed":[2,0,5],"pending":[40,41,4],"claimed":[12,0,3],"oldest_pending_age_ms":[1200,61200,0],`+
 		`"waited_p50_ms":[40,null,null],"waited_p99_ms":[960,null,null],"ran_p50_ms":[207,null,8],"ran_p99_ms":[832,null,9]}`),
-		says(200, `{"success":true,"node_id":"n2","task_type":null,"interval_ms":10000,"since":null,"from":null,"kept":true,"submitted":[],"completed":[],"failed":[],"pending":[],"claimed":[],`+
+		says(200, `{"success":true,"task_type":null,"interval_ms":60000,"since":null,"from":null,"to":null,"kept":true,"submitted":[],"completed":[],"failed":[],"pending":[],"claimed":[],`+
 			`"oldest_pending_age_ms":[],"waited_p50_ms":[],"waited_p99_ms":[],"ran_p50_ms":[],"ran_p99_ms":[]}`),
-		says(200, `{"success":true,"interval_ms":10000,"from":"2026-01-01T01:00:00.000Z","submitted":[1,2],"completed":[1]}`),
-		says(200, `{"success":true,"interval_ms":10000,"from":null,"submitted":[1],"completed":[1],"failed":[1],"pending":[1],"claimed":[1],"oldest_pending_age_ms":[1],`+
+		says(200, `{"success":true,"interval_ms":60000,"from":"2026-01-01T01:00:00.000Z","submitted":[1,2],"completed":[1]}`),
+		says(200, `{"success":true,"interval_ms":60000,"from":null,"submitted":[1],"completed":[1],"failed":[1],"pending":[1],"claimed":[1],"oldest_pending_age_ms":[1],`+
 			`"waited_p50_ms":[1],"waited_p99_ms":[1],"ran_p50_ms":[1],"ran_p99_ms":[1]}`),
 		refuses(wire.CodeForbidden))
 	got, err := c.History(t.Context(), HistoryQuery{TaskType: "mail", Last: 2 * time.Hour})
@@ -27,14 +27,14 @@ func TestClient_History(t *testing.T) {
 	}
 	begun := time.Date(2026, 1, 1, 1, 0, 0, 0, time.UTC)
 	want := &History{
-		NodeID: "n2", Interval: 10 * time.Second, Since: begun.Add(-time.Hour), Kept: true, Points: []HistoryPoint{
+		Interval: time.Minute, Since: begun.Add(-time.Hour), To: begun.Add(150 * time.Second), Kept: true, Points: []HistoryPoint{
 			{
-				From: begun, Known: true, Submitted: 120, Completed: 118, Failed: 2, Pending: 40, Claimed: 12, OldestPendingAge: 1200 * time.Millisecond,
+				From: begun, Submitted: 120, Completed: 118, Failed: 2, Pending: 40, Claimed: 12, OldestPendingAge: 1200 * time.Millisecond,
 				Waited: &Quantiles{40 * time.Millisecond, 960 * time.Millisecond}, Ran: &Quantiles{207 * time.Millisecond, 832 * time.Millisecond},
 			},
-			{From: begun.Add(10 * time.Second)},
+			{From: begun.Add(time.Minute), Pending: 41, OldestPendingAge: 61200 * time.Millisecond},
 			{
-				From: begun.Add(20 * time.Second), Known: true, Submitted: 7, Completed: 6, Failed: 5, Pending: 4, Claimed: 3,
+				From: begun.Add(2 * time.Minute), Submitted: 7, Completed: 6, Failed: 5, Pending: 4, Claimed: 3,
 				Ran: &Quantiles{8 * time.Millisecond, 9 * time.Millisecond},
 			},
 		},

@@ -323,19 +323,18 @@ type HistoryQuery struct {
 	Last     time.Duration // in whole minutes up to 6 h; 0: an hour
 }
 
-// History holds numbers of the last hours as one node has seen them. Each node keeps its own, in memory.
+// History holds numbers of the last hours. They are the cluster's, the same whichever node answers.
 type History struct {
-	NodeID   string
 	Interval time.Duration
-	Since    time.Time // when the node began to record; zero: it has not
-	Kept     bool      // false: the node has no numbers of the type
+	Since    time.Time // the beginning of the first interval ever; zero: nothing was submitted yet
+	To       time.Time // the end of the last interval, which is under way
+	Kept     bool      // false: the type has no history
 	Points   []HistoryPoint
 }
 
 // HistoryPoint covers one interval.
 type HistoryPoint struct {
-	From  time.Time
-	Known bool // false: the node did not see the whole interval, and the numbers are 0
+	From time.Time
 	// Submitted, Completed and Failed count tasks during the interval; Pending and Claimed are the numbers at its
 	// end.
 	Submitted, Completed, Failed int64
@@ -349,7 +348,7 @@ type HistoryPoint struct {
 // Quantiles are the median and the 99th percentile, accurate to about an eighth.
 type Quantiles struct{ P50, P99 time.Duration }
 
-// History returns what the node that answers has recorded of the last hours.
+// History returns what the last hours brought, up to the minute under way.
 func (c *Client) History(ctx context.Context, q HistoryQuery) (*History, error) {
 	values := url.Values{}
 	if q.TaskType != "" {
@@ -360,22 +359,22 @@ func (c *Client) History(ctx context.Context, q HistoryQuery) (*History, error) 
 	}
 	var w wire.History
 	err := c.get(ctx, withQuery("/api/history", values), &w)
-	if err == nil && (!w.Even() || w.From == nil && len(w.Submitted) > 0) {
+	if err == nil && (!w.Even() || (w.From == nil || w.To == nil) && len(w.Submitted) > 0) {
 		err = errors.New("the answer's arrays are not of the same intervals")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("get history: %w", err)
 	}
-	h := &History{NodeID: w.NodeID, Interval: time.Duration(w.IntervalMS) * time.Millisecond, Kept: w.Kept, Points: make([]HistoryPoint, len(w.Submitted))}
+	h := &History{Interval: time.Duration(w.IntervalMS) * time.Millisecond, Kept: w.Kept, Points: make([]HistoryPoint, len(w.Submitted))}
 	if w.Since != nil {
 		h.Since = *w.Since
+	}
+	if w.To != nil {
+		h.To = *w.To
 	}
 	for i := range h.Points {
 		p := &h.Points[i]
 		p.From = w.From.Add(time.Duration(i) * h.Interval)
-		if p.Known = w.Submitted[i] != nil; !p.Known {
-			continue
-		}
 		p.Submitted, p.Completed, p.Failed = orZero(w.Submitted[i]), orZero(w.Completed[i]), orZero(w.Failed[i])
 		p.Pending, p.Claimed = orZero(w.Pending[i]), orZero(w.Claimed[i])
 		p.OldestPendingAge = time.Duration(orZero(w.OldestPendingAgeMS[i])) * time.Millisecond

@@ -16,7 +16,7 @@ func bytesOfGaps(tasks *record.Table[record.Task]) int64 {
 
 // Bytes estimates the memory that the state holds.
 func (m *Machine) Bytes() int64 {
-	return m.bytes + m.RememberedBytes() + m.schedules.bytes + m.types.Bytes() + m.trail.Bytes() + bytesOfGaps(&m.tasks)
+	return m.bytes + m.RememberedBytes() + m.schedules.bytes + m.types.Bytes() + m.trail.Bytes() + m.histories.bytes + bytesOfGaps(&m.tasks)
 }
 
 // RememberedBytes estimates the memory of remembered removed tasks and claim requests.
@@ -132,7 +132,7 @@ func (m *Machine) typeOf(name string) *typeState {
 			ts = &typeState{}
 		}
 		m.types.Begin(&ts.Type, name, ts)
-		m.types.follow(ts)
+		ts.history = m.histories.of(name)
 	}
 	return ts
 }
@@ -144,10 +144,9 @@ func (m *Machine) dropType(ts *typeState) {
 		return
 	}
 	if m.undo != nil {
-		m.undo.dropped = append(m.undo.dropped, droppedType{ts, ts.latencies})
+		m.undo.dropped = append(m.undo.dropped, ts)
 	}
 	m.types.Forget(&ts.Type)
-	m.types.followed.Delete(ts.Name())
 	if !ts.rates.none(m.Stamp().T) {
 		m.types.went.add(ts)
 	}
@@ -157,34 +156,83 @@ func (m *Machine) dropType(ts *typeState) {
 func takeBack(m *Machine, c counted) {
 	c.rates.takeBack(c.kind)
 	m.rates.takeBack(c.kind)
+	*counterOf(m.histories.total(), c.kind)--
+	if c.of != nil {
+		*counterOf(c.of, c.kind)--
+	}
 }
 
 // count counts an event of a task of the type.
 func (m *Machine) count(ts *typeState, kind rateKind) {
 	ts.rates.add(kind, m.Stamp().T)
 	m.rates.add(kind, m.Stamp().T)
+	*counterOf(m.histories.total(), kind)++
+	if ts.history == nil && ts.Name() != "" {
+		ts.history = m.histories.begin(ts.Name())
+	}
+	if ts.history != nil {
+		*counterOf(ts.history, kind)++
+	}
 	if m.undo != nil {
-		m.undo.counted = append(m.undo.counted, counted{&ts.rates, kind})
+		m.undo.counted = append(m.undo.counted, counted{&ts.rates, ts.history, kind})
 	}
 }
 
 // takeBackTime undoes the count of t in the same entry.
 func takeBackTime(m *Machine, t timed) {
-	m.latencies[t.span].Remove(t.ms)
+	timesOf(m.histories.total(), t.span).Remove(t.ms)
 	if t.of != nil {
-		t.of[t.span].Remove(t.ms)
+		timesOf(t.of, t.span).Remove(t.ms)
 	}
 }
 
 // time counts a duration of a task of the type.
 func (m *Machine) time(ts *typeState, span Span, ms int64) {
-	m.latencies[span].Add(ms)
-	if ts.latencies != nil {
-		ts.latencies[span].Add(ms)
+	timesOf(m.histories.total(), span).Add(ms)
+	if ts.history != nil {
+		timesOf(ts.history, span).Add(ms)
 	}
 	if m.undo != nil {
-		m.undo.timed = append(m.undo.timed, timed{ts.latencies, span, ms})
+		m.undo.timed = append(m.undo.timed, timed{ts.history, span, ms})
 	}
+}
+
+// endOf returns the minute under way of a history, with what holds now at its end.
+func endOf(m *Machine, s *record.History) record.Minute {
+	counts, oldest := &m.counts, m.types.Oldest()
+	if s.Type != "" {
+		counts, oldest = &[record.StatusCancelled + 1]int64{}, 0
+		if ts := m.types.named(s.Type); ts != nil {
+			counts, oldest = &ts.counts, ts.Oldest()
+		}
+	}
+	at := int64(0)
+	if oldest != 0 {
+		at = m.Get(oldest).CreatedAt
+	}
+	return endedMinute(s, counts, at)
+}
+
+// passMinutes ends the minute under way of all histories if the calendar has left it, before the entry changes anything.
+// A type's history ends with its last minute that changed something, once it has neither tasks nor settings.
+func passMinutes(m *Machine) {
+	h, now := &m.histories, m.Stamp().T/record.MSInMinute
+	if now <= h.minute {
+		return
+	}
+	h.minute, h.bytes = now, 0
+	kept := h.all[:0]
+	for _, s := range h.all {
+		passMinute(s, endOf(m, s), now)
+		if s.Type != "" && m.types.named(s.Type) == nil && lastMinute(s).At <= now-record.HistoryMinutes {
+			delete(h.byType, s.Type)
+			continue
+		}
+		kept = append(kept, s)
+		h.bytes += record.BytesOfHistory(s)
+	}
+	clear(h.all[len(kept):])
+	h.all = kept
 }
 
 // rebuildRest does the part of rebuild that follows the tasks.
@@ -207,6 +255,9 @@ func (m *Machine) rebuildRest() error {
 	}
 	if problem := m.trail.Index(trailLimits(m)); problem != "" {
 		return fmt.Errorf("trail: %s: %w", problem, ErrCorrupt)
+	}
+	for ts := range m.types.from("") {
+		ts.history = m.histories.of(ts.Name())
 	}
 	m.types.TakeNoted() // no claim waited for what was there
 	return nil

@@ -73,6 +73,7 @@ func (m *Machine) beginEntry(index uint64, stamp record.Stamp, count int) Applie
 	m.header.Index = index
 	m.header.Stamp.U = max(m.header.Stamp.U, stamp.U)
 	m.header.Stamp.T = max(m.header.Stamp.T, stamp.T)
+	passMinutes(m)
 	m.types.OpenDue(m.header.Stamp.T)
 	m.types.went.forget(m.header.Stamp.T)
 	m.told = 0

@@ -120,7 +120,7 @@ func TestReadBackup_Refuses(t *testing.T) {
 		{"something else", []byte("PK\x03\x04 a zip, or what else it may be"), ErrCorrupt, "not a backup of claimq"},
 		{"a node's snapshot", snapshotOf(t, m), ErrCorrupt, "snapshot save"},
 		{"a folder's snapshot", []byte("cqsnap1\n and so on, and so on"), ErrCorrupt, "snapshot save"},
-		{"a newer format", newer, ErrUnknownCommand, "format 14"},
+		{"a newer format", newer, ErrUnknownCommand, "format 15"},
 		{"a development build's", older, ErrDevelopment, "format 1"},
 		{"a newer feature level", withInfo(func(i *snapshot.BackupInfo) { i.Level = record.FeatureLevel + 1 }), ErrUnknownCommand, "feature level"},
 		{"another index than its state", withInfo(func(i *snapshot.BackupInfo) { i.Index++ }), ErrCorrupt, "another state"},

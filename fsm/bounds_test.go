@@ -441,7 +441,10 @@ func TestMachine_ForgetsTypes(t *testing.T) {
 	}
 	h.stamp.U, h.stamp.T = h.stamp.U+goneMS, h.stamp.T+goneMS
 	h.do(command.Tick{})
-	if n, bytes := h.m.types.Len()+h.m.keys.Len()+h.m.tasks.Len(), h.m.Bytes()-h.m.trail.Bytes(); n != 0 || bytes != 0 {
+	h.stamp.T += record.HistoryMinutes * record.MSInMinute
+	h.do(command.Tick{})
+	total := record.BytesOfHistory(h.m.histories.all[0])
+	if n, bytes := h.m.types.Len()+h.m.keys.Len()+h.m.tasks.Len()+len(h.m.histories.all)-1, h.m.Bytes()-h.m.trail.Bytes()-total; n != 0 || bytes != 0 {
 		t.Errorf("%d things and %d bytes left", n, bytes)
 	}
 }

@@ -151,12 +151,17 @@ func (m *Machine) checkCounts() error {
 		if ts == nil || ts.counts != *counts {
 			return fmt.Errorf("counts of type %q are not %v", name, counts)
 		}
-		if followed, ok := m.types.followed.Get(name); ok != (ts.latencies != nil) || ok && followed != ts {
-			return fmt.Errorf("latencies of type %q are counted if it is not followed, or not if it is", name)
+		if ts.history != m.histories.of(name) {
+			return fmt.Errorf("type %q counts in another history than its own", name)
 		}
 	}
-	if n := m.types.followed.Len(); n > min(len(types), FollowedMax) {
-		return fmt.Errorf("%d of %d types are followed", n, len(types))
+	if n := len(m.histories.all); n > record.HistoriesMax || n != len(m.histories.byType) {
+		return fmt.Errorf("%d histories, %d by type", n, len(m.histories.byType))
+	}
+	for i, s := range m.histories.all {
+		if problem := s.Problem(); problem != "" || (s.Type == "") != (i == 0) || s.Open.At != m.histories.minute || len(s.Minutes) > record.HistoryMinutes+1 {
+			return fmt.Errorf("history %d, of type %q: %s; %d minutes, under way %d, not %d", i, s.Type, problem, len(s.Minutes), s.Open.At, m.histories.minute)
+		}
 	}
 	return m.checkWent()
 }
@@ -356,7 +361,11 @@ func (m *Machine) checkBytes() error {
 	for _, v := range m.schedules.all {
 		want += record.BytesOfSchedule(v)
 	}
-	if m.bytes+m.RememberedBytes()+m.schedules.bytes+m.types.Bytes() != want || m.Bytes() != want+m.trail.Bytes()+bytesOfGaps(&m.tasks) {
+	histories := int64(0)
+	for _, s := range m.histories.all {
+		histories += record.BytesOfHistory(s)
+	}
+	if m.bytes+m.RememberedBytes()+m.schedules.bytes+m.types.Bytes() != want || m.Bytes() != want+histories+m.trail.Bytes()+bytesOfGaps(&m.tasks) {
 		return fmt.Errorf("%d bytes are held, want %d", m.bytes+m.RememberedBytes()+m.schedules.bytes+m.types.Bytes(), want)
 	}
 	return nil

@@ -435,7 +435,7 @@ func TestDecodeEntry_Refuses(t *testing.T) {
 		names string // what the message must name
 	}{
 		{"no bytes", nil, ErrCorrupt, "empty"},
-		{"a version of the future", []byte{record.Format + 1, 0, 0, 0}, ErrUnknownCommand, "format 14"},
+		{"a version of the future", []byte{record.Format + 1, 0, 0, 0}, ErrUnknownCommand, "format 15"},
 		{"a version never used", []byte{0, 0, 0, 0}, ErrUnknownCommand, "format 0"},
 		{"a development build's", []byte{1, 0, 0, 0}, ErrDevelopment, "format 1"},
 		{"a header cut off", []byte{record.Format, 0, 0}, ErrCorrupt, "header"},

@@ -342,6 +342,8 @@ func goldenDeadLetters() [][]command.Command {
 		command.Submit{Tasks: []record.NewTask{{Type: "fragile", Params: []byte("31"), AtOnce: true}}},
 		command.ClaimTask{ID: 31, WorkerID: "worker-1"},
 		command.Fail{Hold: command.Hold{ID: 31, WorkerID: "worker-1"}, Error: "no route"},
+		command.ClaimTask{ID: 32, WorkerID: "worker-1"},
+		command.Complete{Hold: command.Hold{ID: 32, WorkerID: "worker-1"}},
 	}}
 }
 
@@ -364,15 +366,15 @@ func TestGolden_Snapshots(t *testing.T) {
 	}{
 		{
 			"snapshot.bin", 62,
-			[...]int64{record.StatusPending: 8, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 6, record.StatusRunning: 2, record.StatusCompleted: 6, record.StatusFailed: 4, record.StatusCancelled: 2},
+			[...]int64{record.StatusPending: 7, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 6, record.StatusRunning: 2, record.StatusCompleted: 7, record.StatusFailed: 4, record.StatusCancelled: 2},
 			4, 3, 2, 2, 4,
-			"69460e6949049ca82ec83140c5eeed27",
+			"7a09bf11aa902ff7dfeb6699e3adea2f",
 		},
 		{
 			"snapshot-restored.bin", 7,
-			[...]int64{record.StatusPending: 8, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 6, record.StatusRunning: 2, record.StatusCompleted: 6, record.StatusFailed: 4, record.StatusCancelled: 2},
+			[...]int64{record.StatusPending: 7, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 6, record.StatusRunning: 2, record.StatusCompleted: 7, record.StatusFailed: 4, record.StatusCancelled: 2},
 			4, 3, 2, 2, 4,
-			"d94ba911a83dc5c2d9b22432377cbd35",
+			"1a7e28092016b71038efade77098678f",
 		},
 	} {
 		golden, err := os.ReadFile(filepath.Join(goldenDir, want.name))

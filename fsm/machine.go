@@ -35,9 +35,8 @@ type Machine struct {
 	requests    requests
 	schedules   schedules
 
-	// These count the tasks of all types, also of types that are gone. They are not saved.
-	rates     typeRates
-	latencies Latencies
+	histories histories
+	rates     typeRates // of all types, also of types that are gone; not saved
 
 	effects // what the current entry did so far
 
@@ -87,14 +86,15 @@ type effects struct {
 // data of the changed records is removed and then rebuilt from the restored records by the
 // code that loads snapshots, so that it comes out as if there had been no batch.
 type undo struct {
-	header   record.Header
-	tasks    record.Journal[record.Task]
-	requests record.Journal[record.Request]
-	gone     record.Journal[record.Gone]
-	types    []formerType
-	counted  []counted // newest last
-	timed    []timed
-	dropped  []droppedType // a type's first drop comes first
+	header    record.Header
+	tasks     record.Journal[record.Task]
+	requests  record.Journal[record.Request]
+	gone      record.Journal[record.Gone]
+	types     []formerType
+	counted   []counted // newest last
+	timed     []timed
+	dropped   []*typeState // a type's first drop comes first
+	histories int          // how many there were
 
 	// What the entry had done so far, to report to its caller.
 	begun    []command.Lease
@@ -104,12 +104,6 @@ type undo struct {
 	ended    []uint64
 	trail    event.Mark
 	told     uint32
-}
-
-// droppedType is a type that lost its last task, with its latencies.
-type droppedType struct {
-	was       *typeState
-	latencies *Latencies
 }
 
 // formerType is a type's record before a change.
@@ -131,9 +125,10 @@ type partial struct {
 // New returns the empty state: index 0, both clocks 0.
 func New() *Machine {
 	m := &Machine{
-		header:  record.Header{NextID: 1, NextToken: 1, NextRequest: 1},
-		trail:   event.NewLog(),
-		answers: newAnswers(slabKept, 0),
+		header:    record.Header{NextID: 1, NextToken: 1, NextRequest: 1},
+		trail:     event.NewLog(),
+		answers:   newAnswers(slabKept, 0),
+		histories: newHistories(),
 	}
 	m.tasks = record.NewTable[record.Task](record.EncodedTasks{Names: &m.types}, record.BusyPages)
 	m.requests, m.gone = newRequests(), newGoneTasks()

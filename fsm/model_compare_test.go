@@ -258,6 +258,7 @@ func compareReads(t rapid.TB, g *generator, m *Machine, s *model) {
 	compareFound(t, g, m, record.Stamp{U: s.u, T: s.t})
 	compareSchedules(t, g, m, s)
 	compareTrail(t, g, m, s)
+	compareHistory(t, m, s)
 	compareClaimable(t, g, m, s)
 	compareWhy(t, g, m, s)
 	compareOpenings(t, g, m, s)

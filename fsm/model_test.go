@@ -31,7 +31,8 @@ type model struct {
 	nodes     []record.NodeRecord
 	schedules []record.ScheduleView
 	trail     modelTrail
-	submitter string // what is said of the tasks that are submitted
+	ends      []modelEnd // of the minutes in which there were entries, ascending
+	submitter string     // what is said of the tasks that are submitted
 	begun     []command.Lease
 	leaving   []*record.Task // ended by the command, and not to be kept after it
 	endedNow  []uint64       // by the entry, and those that it removed
@@ -96,6 +97,7 @@ func (s *model) copy() *model {
 	c.schedules = slices.Clone(s.schedules)
 	c.gone, c.nodes, c.begun = slices.Clone(s.gone), slices.Clone(s.nodes), slices.Clone(s.begun)
 	c.leaving, c.endedNow, c.counted = nil, slices.Clone(s.endedNow), slices.Clone(s.counted)
+	c.ends = slices.Clone(s.ends)
 	c.trail = s.trail.copy()
 	return &c
 }
@@ -118,6 +120,7 @@ func (s *model) apply(e testEntry, seen Applied) Applied {
 	}
 	a.Leases, a.Ended, a.Requeued, a.Removed = s.begun, s.endedNow, s.requeued, s.removed
 	a.Events, a.Tally = s.trail.sub > 0, s.tally
+	s.noteEnd()
 	return a
 }
 

@@ -34,6 +34,8 @@ type (
 	TypeFields          = record.TypeFields
 	TypeSettings        = record.TypeSettings
 	Defaults            = record.Defaults
+	Minute              = record.Minute
+	Quantiles           = record.Quantiles
 	NodeRecord          = record.NodeRecord
 	JoinToken           = record.JoinToken
 	Stamp               = record.Stamp
@@ -90,6 +92,7 @@ const (
 	KeepNone         = record.KeepNone
 	JoinTokenUsesMax = record.JoinTokenUsesMax
 	JoinTokenLifeMax = record.JoinTokenLifeMax
+	HistoryMinutes   = record.HistoryMinutes
 )
 
 // ParseStatus is the inverse of Status.String. ok is false for any other name.

@@ -171,7 +171,7 @@ var (
 		Bounds: event.Bounds{Bytes: 64 << 20, AgeMS: 86_400_000}, Newest: event.Pos{Index: 1000, Sub: math.MaxUint32},
 		Gone: event.Pos{Index: 500, Sub: 1}, End: math.MaxUint64,
 	}
-	fullCounts = record.Counts{Tasks: 1, Requests: 2, Nodes: 3, Types: 4, Gone: 5, Trail: 6, Schedules: 7}
+	fullCounts = record.Counts{Tasks: 1, Requests: 2, Nodes: 3, Types: 4, Gone: 5, Trail: 6, Schedules: 7, Histories: 8}
 	fullThen   = record.Then{
 		Submitted: []record.FollowUp{{ID: 1<<53 - 3, Created: true}, {ID: 1, Created: true}},
 		Claims:    []record.ClaimRef{{TaskID: 2, Token: 78}, {TaskID: 3, Token: 79}},
@@ -227,6 +227,14 @@ var (
 		Schedule: zonesCommands()[0].(command.SetSchedule).Schedule, Version: math.MaxUint64, LastTaskID: 1<<53 - 1,
 		LastRunAt: 1_780_000_000_001, Skipped: math.MaxUint64, CreatedAt: 1_780_000_000_002, UpdatedAt: 1_780_000_000_003,
 	}
+	fullHistory = record.History{
+		Type: "mail", Since: 29_000_000, Open: record.Minute{At: 29_000_002, Submitted: 1, Completed: 2, Failed: 3},
+		Minutes: []record.Minute{{
+			At: 29_000_001, Submitted: math.MaxUint32, Completed: 1, Failed: 2, Pending: math.MaxUint32, Claimed: 3, OldestAt: 1_740_000_060_000,
+			Times: [record.HistorySpans]record.Quantiles{{P50: 1, P99: 120}, {P50: 2, P99: 3}},
+		}},
+		Times: [record.HistorySpans][record.HistoryBuckets]uint64{{1, 0, 3}, {119: math.MaxUint64}},
+	}
 	fullHash = [16]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
 )
 
@@ -241,13 +249,14 @@ func fullRecords() map[record.Kind][]byte {
 		record.KindGone:     record.AppendGone(nil, 1<<53-1, &fullGone),
 		record.KindTrail:    event.AppendRecord(nil, &fullTrail),
 		record.KindSchedule: record.AppendSchedule(nil, &fullSchedule),
+		record.KindHistory:  record.AppendHistory(nil, &fullHistory),
 		record.KindEnd:      record.AppendEnd(nil, fullCounts, fullHash),
 	}
 }
 
 var recordNames = map[record.Kind]string{
 	record.KindHeader: "HeaderRecord", record.KindTask: "TaskRecord", record.KindRequest: "RequestRecord",
-	record.KindNode: "NodeRecord", record.KindType: "TypeRecord", record.KindGone: "GoneRecord", record.KindTrail: "TrailRecord", record.KindSchedule: "ScheduleRecord", record.KindEnd: "EndRecord",
+	record.KindNode: "NodeRecord", record.KindType: "TypeRecord", record.KindGone: "GoneRecord", record.KindTrail: "TrailRecord", record.KindSchedule: "ScheduleRecord", record.KindHistory: "HistoryRecord", record.KindEnd: "EndRecord",
 }
 
 // The part of fsm.proto that is about commands begins and ends with these lines.
@@ -381,7 +390,7 @@ func TestProto_EnumsAreTheConstants(t *testing.T) {
 // field that is added cannot be left out of the formats.
 func TestFullValues_HaveNoZeroField(t *testing.T) {
 	t.Parallel()
-	values := []any{fullStamp, fullHeader, fullTrailHeader, fullCounts, fullTask, fullRequest, fullNode, fullType, fullGone, fullTrail, fullSchedule, fullHash}
+	values := []any{fullStamp, fullHeader, fullTrailHeader, fullCounts, fullTask, fullRequest, fullNode, fullType, fullGone, fullTrail, fullSchedule, fullHistory, fullHash}
 	kindsSeen := map[command.Kind]bool{}
 	for _, c := range fullCommands() {
 		values = append(values, c)
@@ -403,6 +412,8 @@ var mayBeZero = []string{
 	".Task.Parent",      // steps and tasks of schedules have no steps
 	".Step.Plan",        // the parent's, known when all records are read
 	".Steps.DependsOn",  // of a step that is among the first
+	// The minute under way has no end.
+	"History.Open.Times", "History.Open.Pending", "History.Open.Claimed", "History.Open.OldestAt",
 }
 
 func noZero(t *testing.T, path string, v reflect.Value) {
@@ -465,6 +476,7 @@ func TestRecords_RoundTrip(t *testing.T) {
 		return c.Saved
 	})
 	check(record.KindSchedule, &fullSchedule, func(r *record.Fields) any { return record.ReadSchedule(r) })
+	check(record.KindHistory, &fullHistory, func(r *record.Fields) any { return record.ReadHistory(r) })
 	check(record.KindEnd, []any{fullCounts, fullHash}, func(r *record.Fields) any {
 		n, hash := record.ReadEnd(r)
 		return []any{n, hash}

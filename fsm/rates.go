@@ -83,15 +83,9 @@ func (r *typeRates) takeBack(kind rateKind) {
 // counted is an event that was counted, so that an atomic batch can take it back.
 type counted struct {
 	rates *typeRates
+	of    *record.History // nil: counted only in that of all tasks
 	kind  rateKind
 }
-
-// FollowedMax bounds the types with tasks or settings whose latencies are counted. A new type takes
-// a place that another type has left.
-const FollowedMax = 100
-
-// Latencies are histograms of durations, in milliseconds by T.
-type Latencies [spans]latency.Histogram
 
 // Span is a duration that is measured.
 type Span uint8
@@ -102,12 +96,124 @@ const (
 	Waited Span = iota
 	// Ran is the time from a claim to the completion by it.
 	Ran
-	spans
 )
+
+// histories keeps what each of the last minutes brought to all tasks, and to the types that came first.
+type histories struct {
+	all    []*record.History // saved; that of all tasks, then those of types in the order in which they began
+	byType map[string]*record.History
+	minute int64 // the one under way, by T
+	bytes  int64
+}
+
+func newHistories() histories { return histories{byType: map[string]*record.History{}} }
+
+// of returns the history of a type, or nil.
+func (h *histories) of(name string) *record.History {
+	if name == "" {
+		return nil // that of all tasks is no type's
+	}
+	return h.byType[name]
+}
+
+// begin begins a history in the minute under way, if there is room.
+func (h *histories) begin(name string) *record.History {
+	if len(h.all) == record.HistoriesMax {
+		return nil
+	}
+	s := &record.History{Type: name, Since: h.minute, Open: record.Minute{At: h.minute}}
+	h.add(s)
+	return s
+}
+
+func (h *histories) add(s *record.History) {
+	h.all = append(h.all, s)
+	h.byType[s.Type] = s
+	h.bytes += record.BytesOfHistory(s)
+}
+
+// total returns the history of all tasks. Nothing was counted before.
+func (h *histories) total() *record.History {
+	if len(h.all) == 0 {
+		return h.begin("")
+	}
+	return h.all[0]
+}
+
+// load adds the saved histories. It returns the first that is there twice, or nil.
+func (h *histories) load(all []*record.History) (twice *record.History) {
+	for _, s := range all {
+		if h.byType[s.Type] != nil {
+			return s
+		}
+		h.minute = s.Open.At
+		h.add(s)
+	}
+	return nil
+}
+
+// view copies the histories for a snapshot. Their minutes are shared, because they never change.
+func (h *histories) view() []record.History {
+	all := make([]record.History, len(h.all))
+	for i, s := range h.all {
+		all[i] = *s
+	}
+	return all
+}
+
+// counterOf returns the counter of the kind in the minute under way.
+func counterOf(s *record.History, kind rateKind) *uint32 {
+	return [rateKinds]*uint32{&s.Open.Submitted, &s.Open.Completed, &s.Open.Failed}[kind]
+}
+
+// timesOf returns the durations of the minute under way.
+func timesOf(s *record.History, span Span) *latency.Histogram {
+	return (*latency.Histogram)(&s.Times[span])
+}
+
+// endedMinute returns the minute under way, with what holds at its end.
+func endedMinute(s *record.History, counts *[record.StatusCancelled + 1]int64, oldestAt int64) record.Minute {
+	m := s.Open
+	m.Pending, m.Claimed, m.OldestAt = uint32(counts[record.StatusPending]), uint32(counts[record.StatusClaimed]), oldestAt
+	for span := range m.Times {
+		of := timesOf(s, Span(span))
+		m.Times[span] = record.Quantiles{P50: uint8(of.Quantile(500)), P99: uint8(of.Quantile(990))}
+	}
+	return m
+}
+
+// lastMinute returns the last minute that has ended and changed something.
+func lastMinute(s *record.History) (m record.Minute) {
+	if n := len(s.Minutes); n > 0 {
+		m = s.Minutes[n-1]
+	}
+	return m
+}
+
+// passMinute moves the history to the minute now; m is the one that was under way.
+func passMinute(s *record.History, m record.Minute, now int64) {
+	if before := lastMinute(s); m != before.Unchanged(m.At) {
+		s.Minutes = append(s.Minutes, m)
+	}
+	for len(s.Minutes) > 1 && s.Minutes[1].At <= now-record.HistoryMinutes {
+		s.Minutes = s.Minutes[1:]
+	}
+	s.Open, s.Times = record.Minute{At: now}, [record.HistorySpans][record.HistoryBuckets]uint64{}
+}
+
+// HistoryView is the part of a history that was asked for. All times are by T.
+type HistoryView struct {
+	Since int64 // the beginning of the first minute that was seen; 0: none
+	From  int64 // the beginning of Minutes
+	To    int64 // the end of the last one, which is under way
+	Kept  bool  // false: the type has no history
+	// Minutes are one for each minute, the oldest first.
+	Minutes []record.Minute
+}
 
 // timed is a duration that was counted, so that an atomic batch can take it back.
 type timed struct {
-	of   *Latencies // nil: counted only in the total of all types
+	of   *record.History // nil: counted only in that of all tasks
 	span Span
 	ms   int64
 }

@@ -92,15 +92,6 @@ func TestRates(t *testing.T) {
 	h.submit(1, record.NewTask{Type: "scan"})
 	h.do(command.Cancel{ID: 62})
 	h.do(command.Delete{ID: 62}) // and the type goes
-	mail := Activity{Submitted: 60, Completed: 6, Failed: 3, Pending: 51}
-	got, _ := h.m.TypeActivity("mail", h.stamp)
-	if got.Latencies = (Latencies{}); got != mail {
-		t.Errorf("the type: %+v, want %+v", got, mail)
-	}
-	all := h.m.Activity(h.stamp)
-	if all.Latencies, mail.Submitted = (Latencies{}), 62; all != mail {
-		t.Errorf("with those of the type that went: %+v, want %+v", all, mail)
-	}
 	h.stamp.T += 30_000
 	want("half a minute later", 1_000_000, 100_000, 50_000)
 	h.stamp.T += 32_500

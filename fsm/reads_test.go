@@ -74,7 +74,8 @@ func readEach(m *Machine, e testEntry) {
 		m.ReachOf(c)
 	}
 	m.Workers("", 10)
-	m.Activity(now)
+	m.History("", 1, now)
+	m.History("mail", record.HistoryMinutes, now)
 	m.DefaultsInForce()
 	m.Events(event.Query{})
 	for id := range m.header.NextID {

@@ -62,6 +62,9 @@ func (b *stateBuilder) Trail(c *event.Chunk) { b.m.trail.Load(c) }
 // Finish indexes everything that is not indexed yet.
 func (b *stateBuilder) Finish(few snapshot.Few) error {
 	b.m.nodes, b.m.types.settings, b.m.schedules.all = few.Nodes, few.Types, few.Schedules
+	if twice := b.m.histories.load(few.Histories); twice != nil {
+		return fmt.Errorf("%w: a second history of type %q", ErrCorrupt, twice.Type)
+	}
 	b.m.tasks.Loaded()
 	for _, id := range b.steps {
 		if problem := b.m.indexTask(id, b.m.tasks.Get(id)); problem != "" {
@@ -83,6 +86,7 @@ func (m *Machine) Snapshot() *snapshot.Snapshot {
 		Gone:      m.gone.table.View(),
 		Trail:     m.trail.View(),
 		Schedules: m.schedules.all,
+		Histories: m.histories.view(),
 	})
 }
 

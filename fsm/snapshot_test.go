@@ -84,6 +84,8 @@ func seal(chunks []rawChunk) []rawChunk {
 			n.Trail += uint64(len(c.records))
 		case record.KindSchedule:
 			n.Schedules += uint64(len(c.records))
+		case record.KindHistory:
+			n.Histories += uint64(len(c.records))
 		}
 	}
 	for i, c := range chunks {
@@ -203,6 +205,13 @@ func TestReadSnapshot_Refuses(t *testing.T) {
 	schedule := func(name string) []byte {
 		return record.AppendSchedule(nil, &record.ScheduleView{Schedule: record.Schedule{Name: name}, Version: 1})
 	}
+	history := func(name string, open, since int64, minutes ...int64) []byte {
+		h := record.History{Type: name, Since: since, Open: record.Minute{At: open}}
+		for _, at := range minutes {
+			h.Minutes = append(h.Minutes, record.Minute{At: at})
+		}
+		return record.AppendHistory(nil, &h)
+	}
 	request := func(seq uint64) []byte { // each with its own claim, at one place of one id
 		claim := record.RequestClaim{ClaimRef: record.ClaimRef{TaskID: 1, Token: seq}, Asked: 1, Place: 7}
 		return record.AppendRequest(nil, seq, &record.Request{ID: "a", ForgetU: 5, Claims: []record.RequestClaim{claim}})
@@ -257,6 +266,16 @@ func TestReadSnapshot_Refuses(t *testing.T) {
 		{"schedules out of order", with(record.KindSchedule, schedule("b"), schedule("a")), ErrCorrupt, `"a" behind "b"`},
 		{"a schedule whose task was never given out", with(record.KindSchedule, record.AppendSchedule(nil, &record.ScheduleView{Schedule: record.Schedule{Name: "a"}, LastTaskID: 10})), ErrCorrupt, "task 10"},
 		{"a paused schedule that waits", with(record.KindSchedule, record.AppendSchedule(nil, &record.ScheduleView{Schedule: record.Schedule{Name: "a", Paused: true, NextRunAt: 7}})), ErrCorrupt, "waits for 7"},
+		{"a history of a type without that of all", with(record.KindHistory, history("a", 5, 5)), ErrCorrupt, "that of all tasks is the first"},
+		{"a second history of all", with(record.KindHistory, history("", 5, 5), history("", 5, 5)), ErrCorrupt, "that of all tasks is the first"},
+		{"two histories of a type", with(record.KindHistory, history("", 5, 5), history("a", 5, 5), history("a", 5, 5)), ErrCorrupt, `second history of type "a"`},
+		{"histories of two minutes", with(record.KindHistory, history("", 5, 5), history("a", 6, 5)), ErrCorrupt, "minute 6 is under way, in others 5"},
+		{"a history that begins late", with(record.KindHistory, history("", 5, 6)), ErrCorrupt, "begins after the minute under way"},
+		{"a minute twice", with(record.KindHistory, history("", 5, 2, 3, 3)), ErrCorrupt, "minute 3 is out of order"},
+		{"a minute that is under way", with(record.KindHistory, history("", 5, 2, 3, 5)), ErrCorrupt, "minute 5 is out of order"},
+		{"a minute before the first", with(record.KindHistory, history("", 5, 2, 1)), ErrCorrupt, "minute 1 is out of order"},
+		{"an end of the minute under way", with(record.KindHistory, record.AppendHistory(nil, &record.History{Open: record.Minute{Pending: 1}})), ErrCorrupt, "has an end"},
+		{"no such bucket", with(record.KindHistory, record.AppendHistory(nil, &record.History{Minutes: []record.Minute{{Times: [2]record.Quantiles{{P50: 121}}}}})), ErrCorrupt, "121 is no bucket"},
 		{"schedules before task types", []rawChunk{head(), one(record.KindSchedule, schedule("a")), one(record.KindType, typ("a")), end()}, ErrCorrupt, "out of order"},
 		{"an empty backoff written out", tasks(append(task(same), 0xea, 1, 0)), ErrCorrupt, "empty"},
 		{"an empty follow-up list written out", tasks(append(task(same), 0x92, 2, 0)), ErrCorrupt, "empty"},
@@ -297,7 +316,7 @@ func TestReadSnapshot_NamesANewerVersion(t *testing.T) {
 	saved := snapshotOf(t, New())
 	saved[len(snapshot.Magic)]++
 	_, err := ReadSnapshot(bytes.NewReader(saved))
-	if !errors.Is(err, ErrUnknownCommand) || !strings.Contains(err.Error(), "newer version") || !strings.Contains(err.Error(), "a snapshot of format 14") {
+	if !errors.Is(err, ErrUnknownCommand) || !strings.Contains(err.Error(), "newer version") || !strings.Contains(err.Error(), "a snapshot of format 15") {
 		t.Fatalf("error %v, want ErrUnknownCommand that names the version", err)
 	}
 }

@@ -327,58 +327,37 @@ func (w *waitsLong) has(id uint64) bool {
 	return false
 }
 
-// Activity has counts of tasks submitted and ended, and their latencies. These counters are not part
-// of the state: they only grow, but restart from 0 when the state is restored, and those of a type
-// when it had neither tasks, settings nor rates.
-type Activity struct {
-	Submitted, Completed, Failed uint64
-	Pending, Claimed             int64
-	OldestPendingAgeMS           int64     // 0 if no task is pending
-	Latencies                    Latencies // empty for a type that is not followed
-}
-
-// Activity returns the activity of all tasks, including types that are gone.
-func (m *Machine) Activity(now record.Stamp) Activity {
-	return activityOf(m, now, &m.rates, &m.counts, m.types.Oldest(), &m.latencies)
-}
-
-// TypeActivity returns the activity of the type; ok is false if it has neither tasks, settings nor
-// rates.
-func (m *Machine) TypeActivity(name string, now record.Stamp) (a Activity, ok bool) {
-	ts := m.types.shown(name, ratesAt(m, now))
-	if ts == nil {
-		return Activity{}, false
+// History returns the last minutes of the type, or of all tasks if name is "", up to the one under way at now.
+func (m *Machine) History(name string, minutes int, now record.Stamp) HistoryView {
+	s := m.histories.byType[name]
+	if s == nil {
+		return HistoryView{Kept: name == ""}
 	}
-	return activityOf(m, now, &ts.rates, &ts.counts, ts.Oldest(), ts.latencies), true
-}
-
-func activityOf(m *Machine, now record.Stamp, rates *typeRates, counts *[record.StatusCancelled + 1]int64, oldest uint64, l *Latencies) Activity {
-	a := Activity{
-		Submitted: rates.ever[rateSubmitted], Completed: rates.ever[rateCompleted], Failed: rates.ever[rateFailed],
-		Pending: counts[record.StatusPending], Claimed: counts[record.StatusClaimed],
-		OldestPendingAgeMS: ageOf(m, oldest, now),
+	to := ratesAt(m, now)
+	nowAt, open := to/record.MSInMinute, endOf(m, s)
+	first := max(nowAt-int64(min(minutes, record.HistoryMinutes))+1, s.Since)
+	v := HistoryView{Since: s.Since * record.MSInMinute, From: first * record.MSInMinute, To: to, Kept: true}
+	i, _ := slices.BinarySearchFunc(s.Minutes, first, func(m record.Minute, at int64) int { return cmp.Compare(m.At, at) })
+	var before record.Minute
+	switch {
+	case open.At < first:
+		before = open
+	case i > 0:
+		before = s.Minutes[i-1]
 	}
-	if l != nil {
-		a.Latencies = *l
-	}
-	return a
-}
-
-// FollowedTypes returns the types whose latencies are counted: first those with tasks or settings,
-// then those that are gone but still have rates, each part sorted.
-func (m *Machine) FollowedTypes(now record.Stamp) []string {
-	names := m.types.followed.Keys()
-	for _, ts := range m.types.went.from("", ratesAt(m, now)) {
-		if ts.latencies != nil {
-			names = append(names, ts.Name())
+	for at := first; at <= nowAt; at++ {
+		minute := before.Unchanged(at)
+		switch {
+		case i < len(s.Minutes) && s.Minutes[i].At == at:
+			minute = s.Minutes[i]
+			i++
+		case at == open.At:
+			minute = open
 		}
+		v.Minutes = append(v.Minutes, minute)
+		before = minute
 	}
-	return names
-}
-
-// TypeCount returns the number of types with tasks, settings or rates.
-func (m *Machine) TypeCount(now record.Stamp) int {
-	return m.types.Len() + len(m.types.went.from("", ratesAt(m, now)))
+	return v
 }
 
 // ratesAt returns the time for which rates are computed.

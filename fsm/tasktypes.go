@@ -13,27 +13,26 @@ import (
 // index.Type.Of is a typeState.
 type taskTypes struct {
 	index.Types
-	settings []*record.TaskType            // sorted by name, at most record.TaskTypesMax; a snapshot has copies
-	followed index.Map[string, *typeState] // types whose latencies are counted
+	settings []*record.TaskType // sorted by name, at most record.TaskTypesMax; a snapshot has copies
 	went     wentTypes
 }
 
 // reset empties what is derived.
 func (y *taskTypes) reset() {
 	y.Reset()
-	y.followed, y.went = index.NewMap[string, *typeState](), newWentTypes()
+	y.went = newWentTypes()
 }
 
 // typeState holds what is derived of a task type while it has tasks or settings, or still has
 // rates.
 type typeState struct {
 	index.Type
-	tasks     int64                             // of any status
-	counts    [record.StatusCancelled + 1]int64 // by Status
-	held      index.Claims                      // its claims
-	rates     typeRates
-	latencies *Latencies // nil if not counted
-	went      uint64     // its number in wentTypes, while it is there
+	tasks   int64                             // of any status
+	counts  [record.StatusCancelled + 1]int64 // by Status
+	held    index.Claims                      // its claims
+	rates   typeRates
+	history *record.History // nil if there is no room for it
+	went    uint64          // its number in wentTypes, while it is there
 }
 
 // named returns the type, or nil if it has neither tasks nor settings.
@@ -101,18 +100,6 @@ func (y *taskTypes) find(name string) (at int, known bool) {
 	return slices.BinarySearchFunc(y.settings, name, func(r *record.TaskType, name string) int {
 		return strings.Compare(r.Name, name)
 	})
-}
-
-// follow starts counting the latencies of a new type, if there is room.
-func (y *taskTypes) follow(ts *typeState) {
-	if y.followed.Len() == FollowedMax {
-		ts.latencies = nil
-		return
-	}
-	if ts.latencies == nil {
-		ts.latencies = &Latencies{}
-	}
-	y.followed.Set(ts.Name(), ts)
 }
 
 // NameOfType returns the name as a string. If the type exists, it is the one that its tasks

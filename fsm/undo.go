@@ -11,7 +11,7 @@ import (
 func beginUndo(m *Machine) {
 	u := &undo{
 		header: m.header, begun: m.begun, noted: m.types.Noted(), requeued: m.requeued, tally: m.tally,
-		ended: m.ended, trail: m.trail.Mark(), told: m.told,
+		ended: m.ended, trail: m.trail.Mark(), told: m.told, histories: len(m.histories.all),
 	}
 	m.undo = u
 	m.tasks.SetJournal(&u.tasks)
@@ -47,6 +47,7 @@ func undoAll(m *Machine) error {
 	for _, t := range u.timed {
 		takeBackTime(m, t)
 	}
+	dropHistories(m, u.histories)
 	m.undo = u // to record types that are dropped
 	holders := takeOff(m, tasks, requests, removed)
 	m.undo = nil
@@ -65,11 +66,8 @@ func undoAll(m *Machine) error {
 		return fmt.Errorf("undo a batch: %w", err)
 	}
 	for _, gone := range slices.Backward(u.dropped) {
-		if ts := m.types.named(gone.was.Name()); ts != nil {
-			ts.rates = gone.was.rates
-			if ts.latencies != nil && gone.latencies != nil {
-				*ts.latencies = *gone.latencies
-			}
+		if ts := m.types.named(gone.Name()); ts != nil {
+			ts.rates = gone.rates
 		}
 	}
 	for _, f := range u.types {
@@ -79,6 +77,20 @@ func undoAll(m *Machine) error {
 	m.begun, m.ended, m.requeued, m.tally = u.begun, u.ended, u.requeued, u.tally
 	m.ends.leaving = nil
 	return nil
+}
+
+// dropHistories drops those that began after there were count.
+func dropHistories(m *Machine, count int) {
+	h := &m.histories
+	for _, s := range h.all[count:] {
+		delete(h.byType, s.Type)
+		h.bytes -= record.BytesOfHistory(s)
+		if ts := m.types.named(s.Type); ts != nil {
+			ts.history = nil
+		}
+	}
+	clear(h.all[count:])
+	h.all = h.all[:count]
 }
 
 // takeOff removes the records, in their current form, from everything derived.

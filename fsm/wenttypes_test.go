@@ -43,9 +43,8 @@ func TestWentTypes(t *testing.T) {
 	if v, ok := h.m.Type("mail", h.stamp); !ok || v != mail {
 		t.Errorf("the type: %+v, want %+v", v, mail)
 	}
-	a, ok := h.m.TypeActivity("mail", h.stamp)
-	if !ok || a.Submitted != 3 || a.Completed != 3 || a.Latencies[Ran].Quantile(500) != latency.Of(100) {
-		t.Errorf("its activity: %+v", a)
+	if now := h.now("mail"); now.Submitted != 3 || now.Completed != 3 || now.Times[Ran].P50 != uint8(latency.Of(100)) {
+		t.Errorf("its history: %+v", now)
 	}
 	if all := h.m.Types("", 0, h.stamp); namesOf(all) != "ads mail set zip" || all[1] != mail {
 		t.Errorf("all types: %+v", all)
@@ -64,18 +63,18 @@ func TestWentTypes(t *testing.T) {
 	}
 	// It comes again, and goes on.
 	h.through("mail", 100)
-	if a, _ := h.m.TypeActivity("mail", h.stamp); a.Submitted != 4 || a.Completed != 4 {
-		t.Errorf("once it came again: %+v", a)
+	if now := h.now("mail"); now.Submitted != 4 || now.Completed != 4 {
+		t.Errorf("once it came again: %+v", now)
 	}
 	mustCheck(t, h.m)
-	// A minute later there is nothing to tell, and what comes then starts from 0.
+	// A minute later it has no rates, and what comes then starts from 0.
 	h.stamp.T += rateWindowMS + rateSlotMS
-	if all := h.m.Types("", 0, h.stamp); namesOf(all) != "set" || h.m.TypeCount(h.stamp) != 1 {
+	if all := h.m.Types("", 0, h.stamp); namesOf(all) != "set" {
 		t.Errorf("a minute later: %+v", all)
 	}
 	h.through("mail", 0)
-	if a, _ := h.m.TypeActivity("mail", h.stamp); a.Submitted != 1 || h.m.types.went.byName.Len() != 1 {
-		t.Errorf("from 0: %+v; %d went", a, h.m.types.went.byName.Len())
+	if v, _ := h.m.Type("mail", h.stamp); v.SubmittedPerS != 1_000_000/60 || h.m.types.went.byName.Len() != 1 {
+		t.Errorf("from 0: %+v; %d went", v, h.m.types.went.byName.Len())
 	}
 	mustCheck(t, h.m)
 }
@@ -87,9 +86,17 @@ func TestWentTypes_Undone(t *testing.T) {
 	h.through("mail", 100)
 	h.submit(1, record.NewTask{Type: "live"})
 	live := h.m.header.NextID - 1
-	want := map[string]Activity{}
+	type told struct {
+		TypeView
+		record.Minute
+	}
+	want := map[string]told{}
+	tell := func(name string) told {
+		v, _ := h.m.Type(name, h.stamp)
+		return told{v, h.now(name)}
+	}
 	for _, name := range []string{"mail", "live"} {
-		want[name], _ = h.m.TypeActivity(name, h.stamp)
+		want[name] = tell(name)
 	}
 	submit := func(name string) command.Command { return command.Submit{Tasks: []record.NewTask{{Type: name}}} }
 	cancel := func(id uint64) command.Command { return command.Cancel{ID: id} }
@@ -105,11 +112,11 @@ func TestWentTypes_Undone(t *testing.T) {
 	} {
 		h.wantCode(command.Batch{Atomic: true, Ops: append(ops, remove(999))}, CodeTaskNotFound)
 		for name, want := range want {
-			if got, ok := h.m.TypeActivity(name, h.stamp); !ok || got != want {
+			if got := tell(name); got != want {
 				t.Errorf("%+v undone: of %s %+v, want %+v", ops, name, got, want)
 			}
 		}
-		if v, ok := h.m.Type("new", h.stamp); ok {
+		if v, ok := h.m.Type("new", h.stamp); ok || h.m.History("new", 1, h.stamp).Kept {
 			t.Errorf("%+v undone: %+v", ops, v)
 		}
 	}

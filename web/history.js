@@ -1,11 +1,13 @@
-// A node's history of the last hour, as charts with equivalent sentences.
+// The history of the last hour, as charts with equivalent sentences.
 import { dur, num, plural, rate } from "./text.js";
 
 /** @import { ChartProps, History } from "./types/model" */
 
-/** @typedef {(number|null)[]} Values null: the node did not see the interval whole */
+/** @typedef {(number|null)[]} Values null: there was none in the interval */
 
-const minute = 6, decades = (/** @type {number} */ from) => Array.from({ length: 36 }, (_, i) => from * [1, 2, 5][i % 3] * 10 ** Math.floor(i / 3));
+/** An interval that has been under way for less has no rate yet. */
+const leastMs = 10000;
+const decades = (/** @type {number} */ from) => Array.from({ length: 36 }, (_, i) => from * [1, 2, 5][i % 3] * 10 ** Math.floor(i / 3));
 
 /** The format of each measure, the marks of its axis, and its minimum range. */
 const measures = {
@@ -22,7 +24,7 @@ const most = (values) => Math.max(0, ...values.map((value) => value ?? 0));
 /** The last minute against the mean of all before. @param {string} what @param {Values} values */
 export function rateSentence(what, values) {
 	const known = values.filter((value) => value !== null), mean = (/** @type {Values} */ some) => sum(some) / (some.length || 1);
-	const now = mean(known.slice(-minute)), before = mean(known.slice(0, -minute)), change = before ? Math.round((now / before - 1) * 100) : 0;
+	const now = mean(known.slice(-1)), before = mean(known.slice(0, -1)), change = before ? Math.round((now / before - 1) * 100) : 0;
 	return `${what} ${rate(now)}${change ? `, ${num(Math.abs(change))} % ${change < 0 ? "less" : "more"} than before` : ""}.`;
 }
 
@@ -36,9 +38,11 @@ function latency(title, at, half, all) {
 }
 
 /** Null while there is too little to draw. @param {History} seen @returns {ChartProps[]|null} */
-export function charts({ from, interval_ms: interval, submitted, completed, failed, pending, claimed, oldest_pending_age_ms: oldest, ...times }) {
-	if (pending.filter((value) => value !== null).length < 2) return null;
-	const at = pending.map((_, i) => (Date.parse(from ?? "") + (i + 1) * interval) / 1000), rates = (/** @type {Values} */ values) => values.map((value) => value && (value * 1000) / interval);
+export function charts({ from, to, interval_ms: interval, submitted, completed, failed, pending, claimed, oldest_pending_age_ms: oldest, ...times }) {
+	if (pending.length < 2) return null;
+	const begin = Date.parse(from ?? ""), end = Date.parse(to ?? ""), at = pending.map((_, i) => Math.min(begin + (i + 1) * interval, end) / 1000);
+	const open = end - begin - (pending.length - 1) * interval;
+	const rates = (/** @type {number[]} */ values) => values.map((value, i) => (i < values.length - 1 ? (value * 1000) / interval : open < leastMs ? null : (value * 1000) / open));
 	const done = rates(completed), longest = most(oldest);
 	return [
 		{ title: "Rates", at, ...measures.rate, sentence: rateSentence("Completed", done), lines: [{ name: "Submitted", values: rates(submitted), tone: 1 }, { name: "Completed", values: done, tone: 2 }, { name: "Failed", values: rates(failed), tone: 3 }] },

@@ -95,14 +95,15 @@ type UpgradeMember struct {
 	Answers      bool   `json:"answers"`       // if false, the fields are as recorded earlier
 }
 
-// History is the answer of GET /api/history. Each array has a number for each interval, null if it is unknown.
+// History is the answer of GET /api/history. Each array has a number for each interval; those of durations have null
+// for one without tasks.
 type History struct {
 	Success            bool       `json:"success"`
-	NodeID             string     `json:"node_id"`
 	IntervalMS         int64      `json:"interval_ms"`
-	Since              *time.Time `json:"since"` // nil: recording has not begun
+	Since              *time.Time `json:"since"` // nil: nothing was submitted yet
 	From               *time.Time `json:"from"`  // the beginning of the first interval; nil: there are no intervals
-	Kept               bool       `json:"kept"`  // false: the node has no numbers of the type
+	To                 *time.Time `json:"to"`    // the end of the last one, which is under way
+	Kept               bool       `json:"kept"`  // false: the type has no history
 	Submitted          []*int64   `json:"submitted"`
 	Completed          []*int64   `json:"completed"`
 	Failed             []*int64   `json:"failed"`

@@ -131,7 +131,7 @@ func TestDataDir_FormatFollowsTheLevel(t *testing.T) {
 	for _, step := range []struct {
 		level  uint32
 		format int
-	}{{0, 13}, {1, 13}, {2, 14}, {1, 14}, {99, 111}} {
+	}{{0, 14}, {1, 14}, {2, 15}, {1, 15}, {99, 112}} {
 		if err := d.SetLevel(step.level); err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +143,7 @@ func TestDataDir_FormatFollowsTheLevel(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := OpenDir(path, "n1")
-	wantError(t, err, ErrFormatMismatch, path, "format 111", "newer one")
+	wantError(t, err, ErrFormatMismatch, path, "format 112", "newer one")
 }
 
 func TestDataDir_NoticesEachFlippedBitOfTheIdentity(t *testing.T) {

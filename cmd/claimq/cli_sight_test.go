@@ -41,15 +41,14 @@ func sightCases() []cliCase {
 		{name: "failures none", args: []string{"failures"}, answers: one("GET /api/failures?limit=20", `200 {"success":true,"failures":[],"groups":0,"looked":0,"failed":0,"next_cursor":null}`)},
 		{name: "failures bad limit", args: []string{"failures", "--limit", "0"}, want: 2},
 		{name: "history", args: []string{"history", "--type", "mail", "--minutes", "1"}, answers: one("GET /api/history?minutes=1&task_type=mail",
-			`200 {"success":true,"node_id":"n2","task_type":"mail","interval_ms":10000,"since":"2026-01-01T00:00:00.000Z","from":"2026-01-02T03:59:50.000Z","kept":true,`+
-				`"submitted":[12345,null,7],"completed":[118,null,6],"failed":[2,null,5],"pending":[40,null,4],"claimed":[12,null,3],"oldest_pending_age_ms":[1200,null,0],`+
+			`200 {"success":true,"task_type":"mail","interval_ms":60000,"since":"2026-01-01T00:00:00.000Z","from":"2026-01-02T03:59:00.000Z","to":"2026-01-02T04:01:10.000Z","kept":true,`+
+				`"submitted":[12345,0,7],"completed":[118,0,6],"failed":[2,0,5],"pending":[40,39,4],"claimed":[12,0,3],"oldest_pending_age_ms":[1200,61200,0],`+
 				`"waited_p50_ms":[40,null,null],"waited_p99_ms":[960,null,null],"ran_p50_ms":[207,null,8],"ran_p99_ms":[65000,null,9]}`)},
-		{name: "history not begun", args: []string{"history"}, answers: one("GET /api/history?minutes=5", `200 {"success":true,"node_id":"n2","interval_ms":10000,"since":null,"from":null,"kept":true,"submitted":[]}`)},
-		{name: "history not kept", args: []string{"history", "--type", "mail"}, answers: one("GET /api/history?minutes=5&task_type=mail",
-			`200 {"success":true,"node_id":"n2","interval_ms":10000,"since":"2026-01-01T00:00:00.000Z","from":null,"kept":false,"submitted":[]}`)},
-		{name: "history just begun", args: []string{"history"}, answers: one("GET /api/history?minutes=5", `200 {"success":true,"node_id":"n2","interval_ms":10000,"since":"2026-01-01T00:00:00.000Z","from":null,"kept":true,"submitted":[]}`)},
-		{name: "history uneven", args: []string{"history"}, want: 1, answers: one("GET /api/history?minutes=5",
-			`200 {"success":true,"node_id":"n2","interval_ms":10000,"since":"2026-01-01T00:00:00.000Z","from":"2026-01-01T00:00:00.000Z","kept":true,"submitted":[1],"completed":[]}`)},
+		{name: "history not begun", args: []string{"history"}, answers: one("GET /api/history?minutes=30", `200 {"success":true,"interval_ms":60000,"since":null,"from":null,"to":null,"kept":true,"submitted":[]}`)},
+		{name: "history not kept", args: []string{"history", "--type", "mail"}, answers: one("GET /api/history?minutes=30&task_type=mail",
+			`200 {"success":true,"interval_ms":60000,"since":null,"from":null,"to":null,"kept":false,"submitted":[]}`)},
+		{name: "history uneven", args: []string{"history"}, want: 1, answers: one("GET /api/history?minutes=30",
+			`200 {"success":true,"interval_ms":60000,"since":"2026-01-01T00:00:00.000Z","from":"2026-01-01T00:00:00.000Z","to":"2026-01-01T00:00:30.000Z","kept":true,"submitted":[1],"completed":[]}`)},
 		{name: "history bad minutes", args: []string{"history", "--minutes", "361"}, want: 2},
 		{name: "list bad time", args: []string{"list", "--created-after", "tomorrow"}, want: 2},
 		{name: "why", args: []string{"why", "17"}, answers: one("GET /api/tasks/17/why", `200 {"success":true,"ahead":3,"reasons":[`+

@@ -25,6 +25,7 @@ const (
 	KindGone     Kind = 6
 	KindTrail    Kind = 7
 	KindSchedule Kind = 8
+	KindHistory  Kind = 14
 	KindEnd      Kind = 255 // not part of the state
 )
 
@@ -47,6 +48,8 @@ func (k Kind) String() string {
 		return "part of the trail"
 	case KindSchedule:
 		return "schedule"
+	case KindHistory:
+		return "history"
 	case KindEnd:
 		return "end"
 	}
@@ -54,7 +57,7 @@ func (k Kind) String() string {
 }
 
 // Counts has the number of records of each kind.
-type Counts struct{ Tasks, Requests, Nodes, Types, Gone, Trail, Schedules uint64 }
+type Counts struct{ Tasks, Requests, Nodes, Types, Gone, Trail, Schedules, Histories uint64 }
 
 // TrailHeader is the trail's part of the header's record; event.Header is one.
 type TrailHeader interface {
@@ -97,6 +100,7 @@ func (f *Fields) header(h *Header, of TrailHeader, n *Counts) {
 	f.joinTokens(24, &h.JoinTokens)
 	f.Bytes(25, &h.PageSecret)
 	h.Defaults.Code(f, 26)
+	f.Uint(30, &n.Histories)
 }
 
 // AppendTask appends the record of the task.
@@ -338,4 +342,5 @@ func (f *Fields) end(n *Counts, hash *[]byte) {
 	f.Uint(6, &n.Gone)
 	f.Uint(7, &n.Trail)
 	f.Uint(8, &n.Schedules)
+	f.Uint(14, &n.Histories)
 }

@@ -24,6 +24,8 @@ const (
 	backoffBytes        = 32
 	originBytes         = 24
 	labelBytes          = 32
+	historyBytes        = 2050 // of a history, with the counts of the minute under way
+	minuteBytes         = 64   // with the room that a list has behind them
 )
 
 // BytesOfType estimates the memory of a task type without its tasks. Its claimable tasks

@@ -21,7 +21,7 @@ var (
 // Format is the version of log entries, snapshots, backups and data folders. Until 0.1.0 is
 // released it rises with each change of what feature level 1 means, so that what an earlier
 // development build wrote is refused by name, and never taken for damaged.
-const Format = 13
+const Format = 14
 
 // CheckFormat returns ErrDevelopment or ErrUnknown if what, an entry for example, has another
 // version than Format.

@@ -25,6 +25,7 @@ type Parts struct {
 	Gone      record.View[record.Gone]
 	Trail     event.View
 	Schedules []*record.ScheduleView // sorted by name
+	Histories []record.History       // in the order in which they began
 }
 
 // Of returns the snapshot of the parts. Releasing it releases their views.

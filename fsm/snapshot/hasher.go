@@ -120,6 +120,10 @@ func (s *Snapshot) addSmallTo(hash *StateHash) {
 		b = record.AppendSchedule(b[:0], v)
 		hash.Add(record.KindSchedule, b)
 	}
+	for i := range s.of.Histories {
+		b = record.AppendHistory(b[:0], &s.of.Histories[i])
+		hash.Add(record.KindHistory, b)
+	}
 }
 
 // pageSums remembers what each page of a table contributes to the state hash.

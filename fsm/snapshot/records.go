@@ -46,6 +46,7 @@ type Few struct {
 	Nodes     []record.NodeRecord    // sorted by UUID
 	Types     []*record.TaskType     // sorted by name
 	Schedules []*record.ScheduleView // sorted by name
+	Histories []*record.History      // each sound by itself
 }
 
 // read takes all chunks.
@@ -109,6 +110,8 @@ func (s *snapshotReader) record(kind record.Kind, packed []byte) error {
 		err = s.trail(&r)
 	case record.KindSchedule:
 		err = s.schedule(&r)
+	case record.KindHistory:
+		err = s.history(&r)
 	case record.KindEnd:
 		return s.end(&r)
 	default:
@@ -243,8 +246,8 @@ func (s *snapshotReader) end(r *record.Fields) error {
 	case r.Err != nil:
 		return r.Err
 	case got != s.want || got != counts:
-		return fmt.Errorf("%w: %d tasks, %d claim requests, %d nodes, %d task types, %d removed tasks, %d parts of the trail and %d schedules differ from their counts",
-			record.ErrCorrupt, got.Tasks, got.Requests, got.Nodes, got.Types, got.Gone, got.Trail, got.Schedules)
+		return fmt.Errorf("%w: %d tasks, %d claim requests, %d nodes, %d task types, %d removed tasks, %d parts of the trail, %d schedules and %d histories differ from their counts",
+			record.ErrCorrupt, got.Tasks, got.Requests, got.Nodes, got.Types, got.Gone, got.Trail, got.Schedules, got.Histories)
 	case hash != s.hash.Sum():
 		return fmt.Errorf("%w: the state hash differs", record.ErrCorrupt)
 	}
@@ -272,5 +275,27 @@ func (s *snapshotReader) schedule(r *record.Fields) error {
 	}
 	s.few.Schedules = append(all, v)
 	s.got.Schedules++
+	return nil
+}
+
+func (s *snapshotReader) history(r *record.Fields) error {
+	h := record.ReadHistory(r)
+	if r.Err != nil {
+		return r.Err
+	}
+	all := s.few.Histories
+	switch {
+	case len(all) == record.HistoriesMax:
+		return fmt.Errorf("%w: more than %d histories", record.ErrCorrupt, record.HistoriesMax)
+	case (h.Type == "") != (len(all) == 0):
+		return fmt.Errorf("%w: that of all tasks is the first, and no other", record.ErrCorrupt)
+	case len(all) > 0 && h.Open.At != all[0].Open.At:
+		return fmt.Errorf("%w: history of %q: minute %d is under way, in others %d", record.ErrCorrupt, h.Type, h.Open.At, all[0].Open.At)
+	}
+	if problem := h.Problem(); problem != "" {
+		return fmt.Errorf("%w: history of %q: %s", record.ErrCorrupt, h.Type, problem)
+	}
+	s.few.Histories = append(all, h)
+	s.got.Histories++
 	return nil
 }

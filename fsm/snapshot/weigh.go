@@ -15,7 +15,7 @@ type stateScale struct {
 	lastTask uint64
 	pages    uint64 // pages that have tasks
 	chunks   int64  // of the trail
-	few      int64  // bytes of schedules
+	few      int64  // bytes of schedules and histories
 	types    map[string]*typeScale
 }
 
@@ -102,6 +102,9 @@ func (w *stateScale) Finish(few Few) error {
 	}
 	for _, v := range few.Schedules {
 		w.few += record.BytesOfSchedule(v)
+	}
+	for _, h := range few.Histories {
+		w.few += record.BytesOfHistory(h)
 	}
 	return nil
 }

@@ -1,5 +1,5 @@
 // The charts of the last hour.
-import { Card, Component, html, Time } from "./bits.js";
+import { Card, Component, html } from "./bits.js";
 import { Chart } from "./chart.js";
 import { charts } from "../history.js";
 
@@ -13,9 +13,9 @@ export class History extends Component {
 	}
 	render() {
 		const { seen } = this.props, drawn = seen && charts(seen);
-		return seen && html`<${Card} title="The last hour" tools=${drawn && html`<span class="small soft">as ${seen.node_id} has seen it since <${Time} at=${seen.from} /></span>`}>
+		return seen && html`<${Card} title="The last hour" tools=${drawn && html`<span class="small soft">of the cluster, by minute</span>`}>
 			${drawn ? html`<div class="charts">${drawn.map((chart) => html`<${Chart} key=${chart.title} ...${chart} />`)}</div>`
-				: html`<p class="soft">${seen.kept ? "The charts begin after 20 s." : "This node keeps no history of this type."}</p>`}
+				: html`<p class="soft">${seen.kept ? "The charts begin with the second minute." : "This type has no history: there is room for 100 types."}</p>`}
 		<//>`;
 	}
 }

@@ -1060,9 +1060,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Counts and latencies of tasks in the last hours, as this node saw them
-         * @description Always answered by the node that it reached, from its own state, which it samples every 10 s. It keeps 6 h, in memory: a restarted node has no history, and `since` is the time of its start.
-         *     It does so for all tasks together and for 100 types, fewer where `memory_limit` is small: those that were there first.
+         * Counts and latencies of tasks in each minute of the last hours
+         * @description It is a part of the state, so all nodes have the same, also after a restart and a change of the leader. It covers 6 h, for all tasks together and for 100 types: those that came first. A type that has neither tasks nor settings makes room 6 h after its last event.
          */
         get: operations["get_history"];
         put?: never;
@@ -7972,6 +7971,8 @@ export interface operations {
     get_history: {
         parameters: {
             query?: {
+                /** @description `linearizable`: reflects every mutation acknowledged before the request was sent. `stale`: what the node that it reached has */
+                consistency?: components["parameters"]["Consistency"];
                 /** @description One type; without it, all tasks */
                 task_type?: components["schemas"]["TaskType"];
                 /** @description The length of the history */
@@ -7980,122 +7981,129 @@ export interface operations {
             header?: {
                 /** @description Kept and returned if it is 1 to 128 bytes of printable ASCII; else the server makes one */
                 "X-Request-ID"?: components["parameters"]["RequestID"];
+                /** @description Of a read: wait until the answering node has applied this index of the log; at most 10 s, then 503. Mutations ignore it */
+                "X-Claimq-Min-Index"?: components["parameters"]["MinIndex"];
+                /** @description `1`: instead of passing the request on, answer 307 with the leader's advertised URL. Without a leader it is 503 */
+                "X-Claimq-Redirect"?: components["parameters"]["Redirect"];
             };
             path?: never;
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description One number for each interval, the oldest first; all arrays are equally long. null: the node did not see the interval whole */
+            /** @description One number for each minute, the oldest first; all arrays are equally long. The last minute is under way: its numbers are those up to `to` */
             200: {
                 headers: {
                     "X-Request-ID": components["headers"]["RequestID"];
                     "RateLimit-Limit": components["headers"]["RateLimit"];
                     "RateLimit-Remaining": components["headers"]["RateRemaining"];
                     "RateLimit-Reset": components["headers"]["RateReset"];
+                    "X-Claimq-Index": components["headers"]["Index"];
                     [name: string]: unknown;
                 };
                 content: {
                     /**
                      * @example {
                      *       "success": true,
-                     *       "node_id": "n1",
                      *       "task_type": "mail",
-                     *       "interval_ms": 10000,
-                     *       "since": "2026-11-21T12:00:00.000Z",
+                     *       "interval_ms": 60000,
+                     *       "since": "2026-11-21T08:14:00.000Z",
                      *       "from": "2026-11-21T12:00:00.000Z",
+                     *       "to": "2026-11-21T12:02:30.000Z",
                      *       "kept": true,
                      *       "submitted": [
-                     *         120,
-                     *         null,
+                     *         720,
+                     *         0,
                      *         90
                      *       ],
                      *       "completed": [
-                     *         118,
-                     *         null,
+                     *         708,
+                     *         12,
                      *         88
                      *       ],
                      *       "failed": [
                      *         2,
-                     *         null,
+                     *         0,
                      *         0
                      *       ],
                      *       "pending": [
-                     *         40,
-                     *         null,
-                     *         42
+                     *         10,
+                     *         0,
+                     *         2
                      *       ],
                      *       "claimed": [
-                     *         12,
-                     *         null,
-                     *         12
+                     *         2,
+                     *         0,
+                     *         2
                      *       ],
                      *       "oldest_pending_age_ms": [
                      *         1200,
-                     *         null,
+                     *         0,
                      *         1300
                      *       ],
                      *       "waited_p50_ms": [
                      *         40,
-                     *         null,
+                     *         44,
                      *         44
                      *       ],
                      *       "waited_p99_ms": [
                      *         960,
-                     *         null,
+                     *         1087,
                      *         1087
                      *       ],
                      *       "ran_p50_ms": [
                      *         207,
-                     *         null,
+                     *         207,
                      *         207
                      *       ],
                      *       "ran_p99_ms": [
                      *         832,
-                     *         null,
+                     *         703,
                      *         703
                      *       ]
                      *     }
                      */
                     "application/json": {
                         success: components["schemas"]["True"];
-                        node_id: string;
                         /** @description null: all tasks */
                         task_type: components["schemas"]["TaskType"] | null;
                         /**
-                         * @description The length of an interval
+                         * @description A minute
                          * @enum {integer}
                          */
-                        interval_ms: 10000;
-                        /** @description When the node began to look, once it had caught up; null: not yet */
+                        interval_ms: 60000;
+                        /** @description The beginning of the first minute that is known; null: nothing was submitted yet */
                         since: components["schemas"]["Time"] | null;
-                        /** @description The beginning of the first interval; null: no intervals yet */
+                        /** @description The beginning of the first minute of the answer; null: it has none */
                         from: components["schemas"]["Time"] | null;
-                        /** @description Whether the node keeps numbers of the type; false also for one that it has not seen */
+                        /** @description The end of the last one, which is under way; null: there is none */
+                        to: components["schemas"]["Time"] | null;
+                        /** @description Whether the type has a history; false also for one that had no tasks */
                         kept: boolean;
-                        /** @description Tasks submitted in the interval */
-                        submitted: (number | null)[];
-                        /** @description Tasks completed in the interval */
-                        completed: (number | null)[];
-                        /** @description Tasks failed for good in the interval */
-                        failed: (number | null)[];
+                        /** @description Tasks submitted in the minute */
+                        submitted: number[];
+                        /** @description Tasks completed in the minute */
+                        completed: number[];
+                        /** @description Tasks failed for good in the minute */
+                        failed: number[];
                         /** @description Tasks pending at its end */
-                        pending: (number | null)[];
+                        pending: number[];
                         /** @description Tasks claimed at its end */
-                        claimed: (number | null)[];
+                        claimed: number[];
                         /** @description The age of the oldest pending task at its end; 0 if none was pending */
-                        oldest_pending_age_ms: (number | null)[];
-                        /** @description Of the tasks claimed in it, how long a half had been pending at most, right to about an eighth: since they became so, or were changed while they were. null, too: none was claimed */
+                        oldest_pending_age_ms: number[];
+                        /** @description Of the tasks claimed in it, how long a half had been pending at most, right to about an eighth: since they became so, or were changed while they were. null: none was claimed */
                         waited_p50_ms: (number | null)[];
                         /** @description The same of 99 of 100 */
                         waited_p99_ms: (number | null)[];
-                        /** @description Of the tasks completed in it by their workers, how long a half had been claimed at most, right to about an eighth. null, too: no such tasks */
+                        /** @description Of the tasks completed in it by their workers, how long a half had been claimed at most, right to about an eighth. null: no such tasks */
                         ran_p50_ms: (number | null)[];
                         /** @description The same of 99 of 100 */
                         ran_p99_ms: (number | null)[];
                     };
                 };
             };
+            307: components["responses"]["Redirected"];
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];

@@ -13,7 +13,7 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// historyMinutesMax bounds the minutes that a node remembers.
+// historyMinutesMax bounds the minutes that the cluster remembers.
 const historyMinutesMax = 360
 
 // NewHistoryCommand returns the command `claimq history`.
@@ -23,15 +23,15 @@ func NewHistoryCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history",
 		Short: "Show what was submitted, ended and pending in the last minutes",
-		Long: `Show for each ten seconds how many tasks were submitted and ended, how many were
-pending and claimed at the end, how long tasks waited to be claimed, and how long
-they ran until they were completed (the median and the 99th percentile). A - means
-that the node did not see that time, or that there were no tasks.
+		Long: `Show for each minute how many tasks were submitted and ended, how many were pending
+and claimed at its end, how long tasks waited to be claimed, and how long they ran
+until they were completed (the median and the 99th percentile). A - means that there
+were no tasks. The last minute is under way.
 
-The node that answers shows what it saw itself; use --endpoint to ask another one. A
-node remembers 6 hours, in memory, in total and for up to 100 types.`,
+The cluster remembers 6 hours, in total and for up to 100 types: all nodes show the
+same, also after they were restarted.`,
 		Example: `  claimq history
-  claimq history --type mail --minutes 60
+  claimq history --type mail --minutes 360
   claimq history --output json`,
 	}
 	session.Look(a, cmd, func([]string) (string, error) {
@@ -45,19 +45,17 @@ node remembers 6 hours, in memory, in total and for up to 100 types.`,
 		return "/api/history?" + q.Encode(), nil
 	}, func(answer *wire.History) error { return showHistory(a, answer, taskType) })
 	cmd.Flags().StringVar(&taskType, "type", "", "only this task type")
-	cmd.Flags().IntVar(&minutes, "minutes", 5, "how far back")
+	cmd.Flags().IntVar(&minutes, "minutes", 30, "how far back")
 	return cmd
 }
 
-// showHistory prints one row per interval, the latest last, and names the node.
+// showHistory prints one row per minute, the latest last.
 func showHistory(a *term.App, h *wire.History, taskType string) error {
 	switch {
-	case h.Since == nil:
-		return a.Sayf("node %s has not begun to look: it has not caught up", term.Printable(h.NodeID))
 	case !h.Kept:
-		return a.Sayf("node %s has no numbers of type %s", term.Printable(h.NodeID), term.Printable(taskType))
+		return a.Sayf("there is no history of type %s", term.Printable(taskType))
 	case h.From == nil || len(h.Submitted) == 0:
-		return a.Sayf("node %s has looked for less than 10 s", term.Printable(h.NodeID))
+		return a.Sayf("no task was submitted yet")
 	case !h.Even():
 		return errors.New("the answer's arrays are not of the same intervals")
 	}
@@ -72,10 +70,7 @@ func showHistory(a *term.App, h *wire.History, taskType string) error {
 		}
 		rows = append(rows, row)
 	}
-	if err := a.Table(rows, "RAN P50", "WAITED P50", "CLAIMED"); err != nil {
-		return err
-	}
-	return a.Notef("As node %s saw it, since %s.", term.Printable(h.NodeID), h.Since.UTC().Format(term.ExactTime))
+	return a.Table(rows, "RAN P50", "WAITED P50", "CLAIMED")
 }
 
 // shownIf formats a number with show, and returns - for nil.

@@ -52,17 +52,10 @@ const (
 	answersMax  = 256 << 20
 )
 
-// Bounds of the memory for the history, as a part of the memory limit, up to that of 100 types.
-const (
-	historyPart = 64
-	historyMax  = 9 << 20
-)
-
 // boundAPI sets the API's bounds of requests and connections; tasks may use memoryLimit bytes.
 func boundAPI(c *api.Config, cfg *config.Server, memoryLimit int64) {
 	c.BodiesBytes = min(max(memoryLimit/bodiesPart, bodiesMin), bodiesMax)
 	c.AnswersBytes = min(max(memoryLimit/answersPart, answersMin), answersMax)
-	c.HistoryBytes = min(memoryLimit/historyPart, historyMax)
 	l := &cfg.Limits
 	c.Limits.BodyBytes, c.Limits.ValueBytes, c.Limits.ErrorBytes = l.BodyBytes, l.ValueBytes, l.ErrorBytes
 	c.Limits.Depth, c.Limits.Items = l.Depth, l.Items

@@ -1600,36 +1600,36 @@ class GetHistoryAnswer(TypedDict):
     """An object of the API."""
 
     success: Literal[True]
-    node_id: str
     task_type: JSON | None
     """null: all tasks"""
-    interval_ms: Literal[10000]
-    """The length of an interval"""
+    interval_ms: Literal[60000]
+    """A minute"""
     since: JSON | None
-    """When the node began to look, once it had caught up; null: not yet"""
+    """The beginning of the first minute that is known; null: nothing was submitted yet"""
+    to: JSON | None
+    """The end of the last one, which is under way; null: there is none"""
     kept: bool
-    """Whether the node keeps numbers of the type; false also for one that it has not seen"""
-    submitted: list[int | None]
-    """Tasks submitted in the interval"""
-    completed: list[int | None]
-    """Tasks completed in the interval"""
-    failed: list[int | None]
-    """Tasks failed for good in the interval"""
-    pending: list[int | None]
+    """Whether the type has a history; false also for one that had no tasks"""
+    submitted: list[int]
+    """Tasks submitted in the minute"""
+    completed: list[int]
+    """Tasks completed in the minute"""
+    failed: list[int]
+    """Tasks failed for good in the minute"""
+    pending: list[int]
     """Tasks pending at its end"""
-    claimed: list[int | None]
+    claimed: list[int]
     """Tasks claimed at its end"""
-    oldest_pending_age_ms: list[int | None]
+    oldest_pending_age_ms: list[int]
     """The age of the oldest pending task at its end; 0 if none was pending"""
     waited_p50_ms: list[int | None]
     """Of the tasks claimed in it, how long a half had been pending at most, right to about
-    an eighth: since they became so, or were changed while they were. null, too: none was
-    claimed"""
+    an eighth: since they became so, or were changed while they were. null: none was claimed"""
     waited_p99_ms: list[int | None]
     """The same of 99 of 100"""
     ran_p50_ms: list[int | None]
     """Of the tasks completed in it by their workers, how long a half had been claimed at
-    most, right to about an eighth. null, too: no such tasks"""
+    most, right to about an eighth. null: no such tasks"""
     ran_p99_ms: list[int | None]
     """The same of 99 of 100"""
 
