@@ -20,8 +20,13 @@ import (
 	"github.com/claimq/claimq/jepsen/runner"
 )
 
-// errNotCaught is returned when a planted bug is not detected.
-var errNotCaught = errors.New("a planted bug was not caught")
+// Errors of planting.
+var (
+	// errNotCaught is returned when a planted bug is not detected.
+	errNotCaught = errors.New("a planted bug was not caught")
+	// errBlind is returned when a planted bug was detected, but not by the tests that it names.
+	errBlind = errors.New("the tests of a planted bug pass with the bug in")
+)
 
 // catching is the search for a test or run that detects one plant.
 type catching struct {
@@ -34,6 +39,7 @@ type catching struct {
 	seed   int64
 
 	by    string        // tests, rows, or check and rule, "" = not caught
+	blind bool          // the tests that the plant names passed
 	after time.Duration // for tests including their build; for runs the load until the calls that show it
 	runs  int           // until it was caught; 0 = by tests
 }
@@ -53,7 +59,7 @@ func planting(all func() []plants.Plant) func(context.Context, *call) error {
 		}
 		table := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(table, "planted bug\tfaults\tcaught by\tafter\trun")
-		tried, missed := 0, 0
+		tried, missed, blind := 0, 0, 0
 		for _, p := range all() {
 			if *only != "" && !slices.Contains(strings.Split(*only, ","), p.Name) {
 				continue
@@ -67,6 +73,10 @@ func planting(all func() []plants.Plant) func(context.Context, *call) error {
 				missed++
 				one.by = "NOT CAUGHT"
 			}
+			if one.blind {
+				blind++
+				one.by += ", NOT BY " + p.Test
+			}
 			fmt.Fprintf(table, "%s\t%s\t%s\t%v\t%d\n", p.What, p.Faults, one.by, one.after.Round(100*time.Millisecond), one.runs)
 			if err := table.Flush(); err != nil {
 				return err
@@ -77,6 +87,9 @@ func planting(all func() []plants.Plant) func(context.Context, *call) error {
 		}
 		if missed > 0 {
 			return fmt.Errorf("%w: %d of %d", errNotCaught, missed, tried)
+		}
+		if blind > 0 {
+			return fmt.Errorf("%w: %d of %d", errBlind, blind, tried)
 		}
 		return nil
 	}
@@ -95,6 +108,7 @@ func (c *catching) find(ctx context.Context) error {
 		if err := c.byTests(ctx, p.Package+"'s tests: ", p.RunTest); err != nil || c.by != "" {
 			return err
 		}
+		c.blind = true
 	}
 	if p.Soak != "" {
 		if err := c.byTests(ctx, "the soak: seed ", p.RunSoak); err != nil || c.by != "" {

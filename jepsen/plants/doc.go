@@ -12,7 +12,7 @@
 //	load 60 clients, 1200 calls a second   of that run, where it takes more than usual
 //	readers 120                      connections of heavy reads in that run, where it takes more than usual
 //	operations                       a run of package operations finds it, in place of one under faults
-//	test PACKAGE REGEXP              tests that find it, too
+//	test PACKAGE REGEXP              tests that must find it, too
 //	soak MIX                         the mix of faults with which the soak of package cluster finds it
 //	row ROW                          of the contract, that shows it
 //	in FILE
