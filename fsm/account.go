@@ -16,7 +16,7 @@ func bytesOfGaps(tasks *record.Table[record.Task]) int64 {
 
 // Bytes estimates the memory that the state holds.
 func (m *Machine) Bytes() int64 {
-	return m.bytes + m.RememberedBytes() + m.schedules.bytes + m.types.Bytes() + m.trail.Bytes() + m.histories.bytes + bytesOfGaps(&m.tasks)
+	return m.bytes + m.RememberedBytes() + m.schedules.bytes + m.types.Bytes() + m.turns.bytes() + m.trail.Bytes() + m.histories.bytes + bytesOfGaps(&m.tasks)
 }
 
 // RememberedBytes estimates the memory of remembered removed tasks and claim requests.
@@ -64,7 +64,7 @@ func (m *Machine) enter(t *record.Task) {
 		m.parents.enter(t, t.Options, bytes)
 	}
 	m.types.Enter(&ts.Type, t)
-	m.types.Arrange(&ts.Type, t, m, m.Stamp().T)
+	m.types.Arrange(&ts.Type, t, m, &m.turns, m.Stamp().T)
 }
 
 // leave undoes enter.
@@ -115,7 +115,7 @@ func (m *Machine) exclude(t *record.Task) {
 	m.leave(t)
 	ts := m.types.named(t.Type)
 	ts.tasks--
-	m.types.Arrange(&ts.Type, t, m, m.Stamp().T)
+	m.types.Arrange(&ts.Type, t, m, &m.turns, m.Stamp().T)
 	m.parents.quit(t)
 	m.dropType(ts)
 	if record.HoldsKey(t) {
@@ -237,8 +237,17 @@ func passMinutes(m *Machine) {
 
 // rebuildRest does the part of rebuild that follows the tasks.
 func (m *Machine) rebuildRest() error {
-	for _, r := range m.types.settings {
-		m.types.Limit(&m.typeOf(r.Name).Type, r, m.Stamp().T)
+	for number := range m.turns.table.All() {
+		if problem := m.indexTurn(number); problem != "" {
+			return contradiction(record.KindTurn, number, problem)
+		}
+	}
+	for saved, at := m.turns.table.Len(), 0; at < len(m.types.settings); at++ {
+		r := m.types.settings[at]
+		m.types.Limit(&m.typeOf(r.Name).Type, r, &m.turns, m.Stamp().T)
+		if m.turns.table.Len() != saved {
+			return fmt.Errorf("task type %q: a share has no turn: %w", r.Name, ErrCorrupt)
+		}
 	}
 	for seq, r := range m.requests.table.All() {
 		if problem := m.requests.index(seq, r, m.header.NextRequest, &m.claims); problem != "" {
@@ -331,6 +340,16 @@ func (m *Machine) indexGone(id uint64, g *record.Gone) (problem string) {
 		return "it is there all the same"
 	}
 	return m.gone.index(id, g)
+}
+
+// indexTurn adds a saved turn to everything derived. It returns what is wrong with it, or "".
+func (m *Machine) indexTurn(number uint64) (problem string) {
+	t := m.turns.table.Get(number)
+	at, known := m.types.find(t.Type)
+	if !known || !m.types.settings[at].Settings.Fair {
+		return "its type is not fair"
+	}
+	return m.types.RestoreTurn(&m.typeOf(t.Type).Type, t.ShareKey, t.Priority, number)
 }
 
 // contradiction returns an error for an inconsistent record.

@@ -140,7 +140,7 @@ func patch(m *Machine, c command.Patch) Result {
 		return m.refused(CodeTaskAlreadyClaimed, t)
 	case t.Status.Ended():
 		return m.refused(endedCode(t.Status), t)
-	case t.Status == record.StatusRunning && c.SetRunAt:
+	case t.Status == record.StatusRunning && (c.SetRunAt || c.SetShareKey):
 		refusal := m.refused(CodeTaskNotClaimable, t)
 		refusal.Reason = Reason(t.Status.String())
 		return refusal
@@ -152,6 +152,11 @@ func patch(m *Machine, c command.Patch) Result {
 	if c.SetLabels {
 		o := *t.Opts()
 		o.Labels = c.Labels
+		t.SetOptions(o)
+	}
+	if c.SetShareKey {
+		o := *t.Opts()
+		o.ShareKey = c.ShareKey
 		t.SetOptions(o)
 	}
 	switch {

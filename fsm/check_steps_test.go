@@ -113,7 +113,7 @@ func problemAsParent(t *record.Task, p *record.Plan, steps []record.Status) erro
 		return fmt.Errorf("it has steps and is %v", t.Status)
 	case t.Status == record.StatusRunning && !open && (!p.ByClaim || t.CancelRequested):
 		return fmt.Errorf("it is stuck: nothing is left to wait for")
-	case t.Attempts != 0 || len(t.Log) != 0 || t.Options.Group != "" || t.Options.ExpiresAt != 0 || t.RunAt != 0:
+	case t.Attempts != 0 || len(t.Log) != 0 || t.Options.Group != "" || t.Options.ShareKey != "" || t.Options.ExpiresAt != 0 || t.RunAt != 0:
 		return fmt.Errorf("it has what only a task has that is claimed: %+v", *t)
 	case t.Status == record.StatusRunning && t.WorkerID != "" || t.Status.Ended() && !p.ByClaim && t.WorkerID != "":
 		return fmt.Errorf("it was finalized by %q with token %d", t.WorkerID, t.Token)

@@ -24,10 +24,31 @@ func mustCheck(t testing.TB, m *Machine) {
 // check goes through every invariant of the state, and compares everything
 // derived with what the saved records say.
 func (m *Machine) check() error {
-	for _, check := range []func() error{m.checkTasks, m.checkCounts, m.checkKeys, m.checkTimes, m.checkGone, m.checkReady, m.checkClaims, m.checkRequests, m.checkNodes, m.checkSchedules, m.checkBytes, m.checkTrail, m.checkHoldings, m.checkSteps} {
+	for _, check := range []func() error{m.checkTasks, m.checkCounts, m.checkKeys, m.checkTimes, m.checkGone, m.checkReady, m.checkClaims, m.checkRequests, m.checkNodes, m.checkSchedules, m.checkBytes, m.checkTrail, m.checkHoldings, m.checkSteps, m.checkTurns} {
 		if err := check(); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// checkTurns compares the turns with the shares of fair types that have claimable tasks.
+func (m *Machine) checkTurns() error {
+	want := map[record.Turn]bool{}
+	for _, t := range m.tasks.All() {
+		if t.Status == record.StatusPending && m.types.settingsOf(t.Type).Fair && m.types.named(t.Type).Leads(t) {
+			want[turnOf(t)] = true
+		}
+	}
+	seen := map[record.Turn]bool{}
+	for number, turn := range m.turns.table.All() {
+		if number == 0 || !want[*turn] || seen[*turn] {
+			return fmt.Errorf("turn %d of %+v: no share waits for it, or it has another", number, *turn)
+		}
+		seen[*turn] = true
+	}
+	if len(seen) != len(want) {
+		return fmt.Errorf("%d turns, want %d", len(seen), len(want))
 	}
 	return nil
 }
@@ -100,7 +121,7 @@ func (m *Machine) problemOf(t *record.Task) string {
 		return "waits without attempts left"
 	case len(t.Log) > record.AttemptsLogMax:
 		return "remembers too many attempts"
-	case t.Options != nil && o.ExpiresAt == 0 && o.Backoff == nil && o.RetentionMS == 0 && len(o.Labels) == 0 && o.Group == "" && !o.UniqueActive && !o.KeyOfType && o.Traceparent == "" && o.Attributes == nil && o.Progress == nil && o.Origin == nil && !parent && o.Step == nil:
+	case t.Options != nil && o.ExpiresAt == 0 && o.Backoff == nil && o.RetentionMS == 0 && len(o.Labels) == 0 && o.Group == "" && !o.UniqueActive && !o.KeyOfType && o.Traceparent == "" && o.ShareKey == "" && o.Attributes == nil && o.Progress == nil && o.Origin == nil && !parent && o.Step == nil:
 		return "has empty options"
 	}
 	return ""
@@ -365,7 +386,7 @@ func (m *Machine) checkBytes() error {
 	for _, s := range m.histories.all {
 		histories += record.BytesOfHistory(s)
 	}
-	if m.bytes+m.RememberedBytes()+m.schedules.bytes+m.types.Bytes() != want || m.Bytes() != want+histories+m.trail.Bytes()+bytesOfGaps(&m.tasks) {
+	if m.bytes+m.RememberedBytes()+m.schedules.bytes+m.types.Bytes() != want || m.Bytes() != want+histories+m.trail.Bytes()+bytesOfGaps(&m.tasks)+m.turns.bytes() {
 		return fmt.Errorf("%d bytes are held, want %d", m.bytes+m.RememberedBytes()+m.schedules.bytes+m.types.Bytes(), want)
 	}
 	return nil
@@ -373,42 +394,52 @@ func (m *Machine) checkBytes() error {
 
 // bytesOfTypes returns the estimate for the types without their tasks.
 func (m *Machine) bytesOfTypes() (bytes int64) {
+	type share struct{ taskType, key string }
 	type queue struct {
-		taskType string
-		left     int32
+		share
+		left int32
 	}
 	type level struct {
 		queue
 		priority int32
 	}
-	names, queues, levels := map[string]bool{}, map[queue]bool{}, map[level]bool{}
+	shares, queues, levels := map[share]bool{}, map[queue]bool{}, map[level]bool{}
 	for _, t := range m.tasks.All() {
-		names[t.Type] = true
+		of := share{t.Type, t.Opts().ShareKey}
+		shares[share{taskType: t.Type}] = true
+		if t.Status == record.StatusClaimed {
+			shares[of] = true
+		}
 		if ts := m.types.named(t.Type); t.Status == record.StatusPending && ts.Leads(t) {
 			left := int32(math.MaxInt32) // a claim asks for 1,000 at most
 			if t.MaxAttempts > 0 && t.MaxAttempts-t.Attempts <= command.AttemptsLeftMax {
 				left = t.MaxAttempts - t.Attempts
 			}
-			queues[queue{t.Type, left}] = true
-			levels[level{queue{t.Type, left}, t.Priority}] = true
+			shares[of] = true
+			queues[queue{of, left}] = true
+			levels[level{queue{of, left}, t.Priority}] = true
 		}
 	}
 	for _, r := range m.types.settings {
-		names[r.Name] = true
+		shares[share{taskType: r.Name}] = true
 	}
-	for name := range names {
+	for sh := range shares {
 		var q, l int
 		for of := range queues {
-			if of.taskType == name {
+			if of.share == sh {
 				q++
 			}
 		}
 		for of := range levels {
-			if of.taskType == name {
+			if of.share == sh {
 				l++
 			}
 		}
-		bytes += record.BytesOfType(name, q, l)
+		if sh.key == "" {
+			bytes += record.BytesOfType(sh.taskType, q, l)
+		} else {
+			bytes += record.BytesOfShare(sh.key, q, l)
+		}
 	}
 	return bytes
 }

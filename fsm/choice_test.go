@@ -90,6 +90,7 @@ func (g *choices) tasks() command.Command {
 			Priority:    int32(g.dice(3) * g.dice(2)),
 			MaxAttempts: pick[int32](&g.generator, record.DefaultAttempts, 0, 1, 2, 1000, 2000),
 			Group:       pick(&g.generator, "", "", "a", "b"),
+			ShareKey:    pick(&g.generator, "", "", "ann", "ben"),
 			DelayMS:     int64(g.dice(2) * g.dice(2) * 500),
 		}
 	}
@@ -116,9 +117,12 @@ func (g *choices) settings() command.Command {
 		Settings: record.TypeSettings{
 			Paused:     g.dice(3) == 0,
 			MaxClaimed: int32(g.dice(4)),
-			RateLimit:  pick[int64](&g.generator, 0, 1_000_000, 2_500_001, 333_333),
-			LeaseMS:    int64(g.dice(2) * 700),
-			LimitSet:   true, MaxAttempts: int32(g.dice(3)),
+
+			MaxClaimedPerKey: int32(g.dice(3)),
+			Fair:             g.dice(2) == 0,
+			RateLimit:        pick[int64](&g.generator, 0, 1_000_000, 2_500_001, 333_333),
+			LeaseMS:          int64(g.dice(2) * 700),
+			LimitSet:         true, MaxAttempts: int32(g.dice(3)),
 		},
 	}
 }

@@ -40,7 +40,7 @@ func claimNextOf(m *Machine, c *command.ClaimNext, q *call) Result {
 		}
 		beginClaim(m, t, c.WorkerID, c.LeaseMS, q.seq)
 		claims = append(claims, Claim{Task: m.copyOf(t), Token: t.Token, Live: true})
-		next.Taken()
+		next.Taken(&m.turns)
 	}
 	if q.id != "" && len(claims) > 0 {
 		m.requests.add(q, known, claims, &m.claims)
@@ -114,6 +114,8 @@ func notClaimable(m *Machine, t *record.Task) Reason {
 		return ReasonLimitReached
 	case ts.Record() != nil && ts.Record().ClaimableAt(m.Stamp().T) > m.Stamp().T:
 		return ReasonRateLimited
+	case ts.ShareSlots(t) <= 0:
+		return ReasonShareLimitReached
 	}
 	return ""
 }

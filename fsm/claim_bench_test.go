@@ -126,7 +126,7 @@ func (s *benchState) timeRound(b *testing.B, c command.ClaimNext) time.Duration 
 	for _, t := range claimed {
 		s.apply(b, command.Complete{Hold: command.Hold{ID: t.ID, WorkerID: "worker-1", Token: t.Token}})
 		s.apply(b, command.Delete{ID: t.ID})
-		s.apply(b, command.Submit{Tasks: []record.NewTask{{Type: t.Type, Params: t.Params}}})
+		s.apply(b, command.Submit{Tasks: []record.NewTask{{Type: t.Type, Params: t.Params, ShareKey: t.Opts().ShareKey}}})
 	}
 	return took
 }

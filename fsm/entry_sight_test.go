@@ -26,7 +26,7 @@ func sightCommands() []command.Command {
 			Filter: record.Filter{
 				Status: record.StatusCancelled, Type: "mail", WorkerID: "worker-1", Key: "order-17", ParentID: 1<<53 - 2,
 				Labels:       []record.Label{{Name: "customer", Value: "ann"}, {Name: "region", Value: "eu"}},
-				CreatedAfter: 1_780_000_000_000, CreatedBefore: 1_780_000_060_000,
+				CreatedAfter: 1_780_000_000_000, CreatedBefore: 1_780_000_060_000, ShareKey: "ann",
 			},
 		},
 		command.SetSchedule{Schedule: record.Schedule{
@@ -82,5 +82,6 @@ func drawFilter(t *rapid.T) record.Filter {
 		Status: record.Status(rapid.Uint8Range(0, uint8(record.StatusCancelled)).Draw(t, "status")), Type: str.Draw(t, "type"),
 		WorkerID: str.Draw(t, "worker"), Key: str.Draw(t, "key"), ParentID: drawID(t, "parent"),
 		Labels: drawSlice(t, "labels", drawLabel), CreatedAfter: i64.Draw(t, "after"), CreatedBefore: i64.Draw(t, "before"),
+		ShareKey: str.Draw(t, "share key"),
 	}
 }

@@ -124,7 +124,7 @@ func (g *generator) filter(m *Machine) record.Filter {
 		created = t.CreatedAt
 	}
 	for range g.dice(3) {
-		switch g.dice(9) {
+		switch g.dice(10) {
 		case 0:
 			f.Status = pick(g, record.StatusPending, record.StatusScheduled, record.StatusClaimed, record.StatusCompleted, record.StatusFailed, record.StatusCancelled, record.StatusBlocked, record.StatusRunning)
 		case 1:
@@ -141,6 +141,8 @@ func (g *generator) filter(m *Machine) record.Filter {
 			f.CreatedBefore = created + int64(g.dice(2))
 		case 7:
 			f.ParentID = g.parent(m)
+		case 9:
+			f.ShareKey = pick(g, "ann", "ben")
 		}
 	}
 	return f

@@ -11,7 +11,7 @@ import (
 // newParent is a task with steps: mostly a few, now and then many.
 func (g *generator) newParent() record.NewTask {
 	t := g.plainTask()
-	t.RunAt, t.DelayMS, t.ExpiresAt, t.Group = 0, 0, 0, ""
+	t.RunAt, t.DelayMS, t.ExpiresAt, t.Group, t.ShareKey = 0, 0, 0, "", ""
 	if g.dice(2) == 0 {
 		t.Params, t.Payload = nil, nil
 	}

@@ -338,6 +338,9 @@ func (g *generator) plainTask() record.NewTask {
 	if g.often(themeGroups) {
 		t.Group = pick(g, "g1", "g2")
 	}
+	if g.often(themeLimits) {
+		t.ShareKey = pick(g, "ann", "ben", "cy")
+	}
 	if g.often(themeTime) {
 		switch g.dice(3) {
 		case 0:
@@ -487,6 +490,9 @@ func (g *generator) patch(m *Machine) command.Patch {
 	if p.SetLabels {
 		p.Labels = g.labels()
 	}
+	if p.SetShareKey = g.often(themeLimits); p.SetShareKey {
+		p.ShareKey = pick(g, "", "ann", "ben")
+	}
 	return p
 }
 
@@ -505,6 +511,12 @@ func (g *generator) setType() command.SetType {
 	}
 	if has(record.TypeMaxClaimed, themeLimits) {
 		c.Settings.MaxClaimed = pick[int32](g, 1, 2, 3)
+	}
+	if has(record.TypeMaxClaimedPerKey, themeLimits) {
+		c.Settings.MaxClaimedPerKey = pick[int32](g, 1, 1, 2)
+	}
+	if has(record.TypeFair, themeLimits) {
+		c.Settings.Fair = g.dice(3) > 0
 	}
 	if has(record.TypeRateLimit, themeLimits) {
 		c.Settings.RateLimit = pick[int64](g, 1_000_000, 1, 333_333, 2_500_000, 100_000_000)

@@ -217,7 +217,7 @@ func goldenLife() [][]command.Command {
 func goldenSight() [][]command.Command {
 	return [][]command.Command{
 		{command.SetTrail{Bytes: 1 << 20, AgeMS: 600_000}, command.Submit{Tasks: []record.NewTask{
-			{Type: "mail", Params: []byte("14"), Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", Attributes: []byte(`{"a":1}`)},
+			{Type: "mail", Params: []byte("14"), Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", Attributes: []byte(`{"a":1}`), ShareKey: "ann"},
 		}}},
 		{
 			command.SetSchedule{Schedule: record.Schedule{
@@ -338,12 +338,13 @@ func goldenZones() [][]command.Command {
 // goldenDeadLetters is the part of goldenLog about dead letters. It begins with id 31.
 func goldenDeadLetters() [][]command.Command {
 	return [][]command.Command{{
-		command.SetType{Type: "fragile", Set: record.TypeDeadLetter | record.TypeDelay, Settings: record.TypeSettings{DeadLetter: "dead", DeadLetterAfter: 1, DelayMS: 1000}},
+		command.SetType{Type: "fragile", Set: record.TypeDeadLetter | record.TypeDelay | record.TypeMaxClaimedPerKey | record.TypeFair, Settings: record.TypeSettings{DeadLetter: "dead", DeadLetterAfter: 1, DelayMS: 1000, MaxClaimedPerKey: 1, Fair: true}},
 		command.Submit{Tasks: []record.NewTask{{Type: "fragile", Params: []byte("31"), AtOnce: true}}},
 		command.ClaimTask{ID: 31, WorkerID: "worker-1"},
 		command.Fail{Hold: command.Hold{ID: 31, WorkerID: "worker-1"}, Error: "no route"},
 		command.ClaimTask{ID: 32, WorkerID: "worker-1"},
 		command.Complete{Hold: command.Hold{ID: 32, WorkerID: "worker-1"}},
+		command.Submit{Tasks: []record.NewTask{{Type: "fragile", Params: []byte("33"), AtOnce: true, ShareKey: "ann", Priority: -1}}},
 	}}
 }
 
@@ -366,15 +367,15 @@ func TestGolden_Snapshots(t *testing.T) {
 	}{
 		{
 			"snapshot.bin", 62,
-			[...]int64{record.StatusPending: 7, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 6, record.StatusRunning: 2, record.StatusCompleted: 7, record.StatusFailed: 4, record.StatusCancelled: 2},
+			[...]int64{record.StatusPending: 8, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 6, record.StatusRunning: 2, record.StatusCompleted: 7, record.StatusFailed: 4, record.StatusCancelled: 2},
 			4, 3, 2, 2, 4,
-			"7a09bf11aa902ff7dfeb6699e3adea2f",
+			"2fc5167f1a2bca52d277c2ee3d8727cd",
 		},
 		{
 			"snapshot-restored.bin", 7,
-			[...]int64{record.StatusPending: 7, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 6, record.StatusRunning: 2, record.StatusCompleted: 7, record.StatusFailed: 4, record.StatusCancelled: 2},
+			[...]int64{record.StatusPending: 8, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 6, record.StatusRunning: 2, record.StatusCompleted: 7, record.StatusFailed: 4, record.StatusCancelled: 2},
 			4, 3, 2, 2, 4,
-			"1a7e28092016b71038efade77098678f",
+			"1f99fb5196c21aed574a1d327cf8e5d0",
 		},
 	} {
 		golden, err := os.ReadFile(filepath.Join(goldenDir, want.name))
@@ -385,7 +386,7 @@ func TestGolden_Snapshots(t *testing.T) {
 		if again := snapshotOf(t, m); !bytes.Equal(again, golden) {
 			t.Errorf("%s is written again as\n%x, want\n%x", want.name, again, golden)
 		}
-		if m.counts != want.counts || m.requests.table.Len() != want.requests || len(m.nodes) != 2 || len(m.types.settings) != want.types ||
+		if m.counts != want.counts || m.requests.table.Len() != want.requests || len(m.nodes) != 2 || len(m.types.settings) != want.types || m.turns.table.Len() != 1 ||
 			m.gone.table.Len() != want.gone || len(m.trail.Chunks()) != want.chunks || len(m.schedules.all) != want.schedules || m.Index() != want.index {
 			t.Errorf("%s: counts %v, %d requests, %d nodes, %d types, %d removed, %d parts of the trail, %d schedules at index %d", want.name,
 				m.counts, m.requests.table.Len(), len(m.nodes), len(m.types.settings), m.gone.table.Len(), len(m.trail.Chunks()), len(m.schedules.all), m.Index())

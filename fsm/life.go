@@ -371,7 +371,7 @@ func bury(m *Machine, t *record.Task) {
 	o := t.Opts()
 	n := record.NewTask{
 		Type: to, Params: t.Params, Payload: t.Payload, Priority: t.Priority, MaxAttempts: record.DefaultAttempts,
-		Labels: o.Labels, Group: o.Group, Traceparent: o.Traceparent, Attributes: o.Attributes,
+		Labels: o.Labels, Group: o.Group, Traceparent: o.Traceparent, ShareKey: o.ShareKey, Attributes: o.Attributes,
 	}
 	c := newTask(m, &n)
 	kept := n.Options()

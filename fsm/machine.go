@@ -23,6 +23,7 @@ type Machine struct {
 	counts [record.StatusCancelled + 1]int64 // tasks by Status
 	bytes  int64                             // memory of the tasks
 	types  taskTypes
+	turns  turns
 	keys   *index.Names // name of an idempotency key to task id
 	// keysOfTypes says that some task has had a key of its type alone since the indexes were
 	// empty. Without one, such keys need not be looked for.
@@ -90,6 +91,7 @@ type undo struct {
 	tasks     record.Journal[record.Task]
 	requests  record.Journal[record.Request]
 	gone      record.Journal[record.Gone]
+	turns     record.Journal[record.Turn]
 	types     []formerType
 	counted   []counted // newest last
 	timed     []timed

@@ -56,6 +56,14 @@ func TestMachine_Bytes(t *testing.T) {
 			return record.NewTask{Params: params(256), Group: fmt.Sprint("group-", i%100)}
 		}, nil},
 		{"pending, a group each", func(i int) record.NewTask { return record.NewTask{Params: params(256), Group: fmt.Sprint("group-", i)} }, nil},
+		{"pending, a share key each", func(i int) record.NewTask {
+			return record.NewTask{Params: params(2), ShareKey: fmt.Sprint("share-", i)}
+		}, nil},
+		{"pending, a share key each, fair", func(i int) record.NewTask {
+			return record.NewTask{Params: params(2), ShareKey: fmt.Sprint("share-", i)}
+		}, func(h *measured) {
+			h.apply(command.SetType{Type: "mail", Set: record.TypeFair, Settings: record.TypeSettings{Fair: true}})
+		}},
 		{"pending, a type each", func(i int) record.NewTask { return record.NewTask{Params: params(2), Type: fmt.Sprint("type-", i)} }, nil},
 		{"pending, a priority each", func(i int) record.NewTask {
 			return record.NewTask{Params: params(2), Priority: int32(i)}

@@ -1,6 +1,8 @@
 package fsm
 
 import (
+	"maps"
+	"math"
 	"math/big"
 	"slices"
 
@@ -98,13 +100,26 @@ func (s *model) claimNext(c command.ClaimNext, seen *Result) Result {
 		var r Result
 		for len(r.Claims) < int(c.Limit) {
 			t := s.choose(c)
-			if t != nil && c.SortBy == command.SortRandom && len(r.Claims) < len(seen.Claims) {
-				t = s.chosen(c, seen.Claims[len(r.Claims)].Task.ID)
+			var took uint64
+			if len(r.Claims) < len(seen.Claims) {
+				took = seen.Claims[len(r.Claims)].Task.ID
+			}
+			byTurn := t != nil && c.SortBy == command.SortPriority && !c.Ascending && c.MoreAttempts == 0 && s.settings(t.Type).Fair
+			switch {
+			case byTurn:
+				t = s.nextByTurn(c, t, took)
+			case t != nil && c.SortBy == command.SortRandom && took != 0:
+				t = s.chosen(c, took)
 			}
 			if t == nil {
 				break
 			}
 			s.beginClaim(t, c.WorkerID, c.LeaseMS)
+			s.settleTurns()
+			if _, waits := s.turns[turnOf(t)]; byTurn && waits { // behind all others
+				s.moves++
+				s.turns[turnOf(t)] = s.moves
+			}
 			r.Claims = append(r.Claims, Claim{Task: s.answer(t), Token: t.Token, Live: true})
 		}
 		return r
@@ -123,6 +138,7 @@ func (s *model) chosen(c command.ClaimNext, id uint64) *record.Task {
 
 // choose returns the task that comes first; for random, any.
 func (s *model) choose(c command.ClaimNext) *record.Task {
+	s.settleTurns()
 	var best *record.Task
 	for _, t := range s.tasks { // the oldest first
 		if !s.claimable(c, t) {
@@ -146,11 +162,56 @@ func (s *model) choose(c command.ClaimNext) *record.Task {
 	return best
 }
 
+// turnOf returns the turn that the task shares with the others of its type, share key and
+// priority.
+func turnOf(t *record.Task) record.Turn {
+	return record.Turn{Type: t.Type, ShareKey: t.Opts().ShareKey, Priority: t.Priority}
+}
+
+// settleTurns puts shares of fair types that have begun to wait behind the others, and forgets
+// those that wait no more.
+func (s *model) settleTurns() {
+	s.moves++
+	waits := map[record.Turn]bool{}
+	for _, t := range s.tasks {
+		if !s.settings(t.Type).Fair || !s.ready(t) {
+			continue
+		}
+		waits[turnOf(t)] = true
+		if _, known := s.turns[turnOf(t)]; !known {
+			s.turns[turnOf(t)] = s.moves
+		}
+	}
+	maps.DeleteFunc(s.turns, func(turn record.Turn, _ int) bool { return !waits[turn] })
+}
+
+// nextByTurn is the task whose turn it is among those like best: the oldest of the share that
+// has waited longest. Of several that have waited equally long, the machine may have taken any;
+// the last one that it took is then the one.
+func (s *model) nextByTurn(c command.ClaimNext, best *record.Task, took uint64) *record.Task {
+	next := best
+	for _, t := range s.tasks { // the oldest first
+		if t.Type == best.Type && t.Priority == best.Priority && s.claimable(c, t) && s.turns[turnOf(t)] < s.turns[turnOf(next)] {
+			next = t
+		}
+	}
+	t := s.find(took)
+	if t == nil || t.Type != best.Type || t.Priority != best.Priority || !s.claimable(c, t) || s.turns[turnOf(t)] != s.turns[turnOf(next)] {
+		return next
+	}
+	for _, o := range s.tasks {
+		if turnOf(o) == turnOf(t) && s.claimable(c, o) {
+			return o
+		}
+	}
+	return t
+}
+
 // claimable tells whether a claim of the next task may take this one now.
 func (s *model) claimable(c command.ClaimNext, t *record.Task) bool {
 	listed := c.Types == nil || slices.Contains(c.Types, t.Type)
 	left := c.MoreAttempts == 0 || t.MaxAttempts == 0 || int64(t.MaxAttempts)-int64(t.Attempts) > int64(c.MoreAttempts)
-	return listed && left && s.ready(t) && !s.settings(t.Type).Paused && s.withinLimits(t.Type)
+	return listed && left && s.ready(t) && !s.settings(t.Type).Paused && s.limitOf(t) == ""
 }
 
 // ready tells whether the task is pending and no other of its group holds it
@@ -221,23 +282,41 @@ func (x *modelType) fill(now int64) {
 	}
 }
 
-// withinLimits tells whether one more task of the type may be claimed.
-func (s *model) withinLimits(name string) bool { return s.limitOf(name) == "" }
-
-// limitOf tells which limit of the type is reached, "" if none is.
-func (s *model) limitOf(name string) Reason {
-	x := s.typeRecord(name)
+// limitOf tells which limit keeps the task from being claimed, "" if none does.
+func (s *model) limitOf(t *record.Task) Reason {
+	x := s.typeRecord(t.Type)
 	if x == nil {
 		return ""
 	}
 	x.fill(s.t)
 	switch {
-	case x.MaxClaimed != 0 && s.claimedOf(name) >= int(x.MaxClaimed):
+	case x.MaxClaimed != 0 && s.claimedOf(t.Type) >= int(x.MaxClaimed):
 		return ReasonLimitReached
 	case x.RateLimit != 0 && x.bucket.Cmp(big.NewInt(oneClaim9)) < 0:
 		return ReasonRateLimited
+	case s.shareRoom(t) <= 0:
+		return ReasonShareLimitReached
 	}
 	return ""
+}
+
+// shareRoom returns how many more claims the task's share may have.
+func (s *model) shareRoom(t *record.Task) int {
+	most, key := s.settings(t.Type).MaxClaimedPerKey, t.Opts().ShareKey
+	if most == 0 || key == "" {
+		return math.MaxInt
+	}
+	return int(most) - len(s.holdersOf(t.Type, key))
+}
+
+// holdersOf has the claims of tasks of the type with the share key.
+func (s *model) holdersOf(name, key string) (holders []Holder) {
+	for _, t := range s.tasks {
+		if t.Type == name && t.Opts().ShareKey == key && t.Status == record.StatusClaimed {
+			holders = append(holders, Holder{t.ID, t.WorkerID})
+		}
+	}
+	return holders
 }
 
 // claimedOf counts the claims of tasks of the type.
@@ -259,7 +338,7 @@ func (s *model) heldBack(t *record.Task) Reason {
 	case !s.ready(t):
 		return ReasonGroupBehind
 	}
-	return s.limitOf(t.Type)
+	return s.limitOf(t)
 }
 
 func (s *model) claimTask(c command.ClaimTask) Result {
@@ -352,6 +431,12 @@ func (s *model) setType(c command.SetType) Result {
 	}
 	if c.Set&record.TypeMaxClaimed != 0 {
 		x.MaxClaimed = to.MaxClaimed
+	}
+	if c.Set&record.TypeFair != 0 {
+		x.Fair = to.Fair
+	}
+	if c.Set&record.TypeMaxClaimedPerKey != 0 {
+		x.MaxClaimedPerKey = to.MaxClaimedPerKey
 	}
 	if c.Set&record.TypeRateLimit != 0 {
 		x.RateLimit = to.RateLimit

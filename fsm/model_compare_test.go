@@ -130,10 +130,12 @@ func compareEntry(t rapid.TB, m *Machine, s *model, e testEntry) {
 // newlyClaimable counts, by type, how many tasks claims could take one after
 // another at that time, less what before has.
 func newlyClaimable(s *model, now record.Stamp, before map[string]int) map[string]int {
-	n := map[string]int{}
+	n, ofShare := map[string]int{}, map[record.Turn]int{}
 	for _, t := range s.tasks {
-		if s.ready(t) { // of a group one is, and holds back the others
+		sh := record.Turn{Type: t.Type, ShareKey: t.Opts().ShareKey}
+		if s.ready(t) && ofShare[sh] < s.shareRoom(t) { // of a group one is, and holds back the others
 			n[t.Type]++
+			ofShare[sh]++
 		}
 	}
 	for name, ready := range n {

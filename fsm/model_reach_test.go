@@ -35,6 +35,8 @@ func (n reached) see(m *Machine, e testEntry, a Applied, known map[uint64]*recor
 		n.count(int64(ts.Ready()) < ts.counts[record.StatusPending], "a task behind its group's head")
 		n.count(ts.Record() != nil && ts.Record().Settings.Paused && ts.Ready() > 0, "a paused type with tasks")
 		n.count(ts.Ready() > 0 && ts.Slots() <= 0, "a type with claims enough")
+		n.count(ts.Shares() > 1 && ts.Record() != nil && ts.Record().Settings.MaxClaimedPerKey > 0, "shares with a limit")
+		n.count(ts.Shares() > 1 && ts.Record() != nil && ts.Record().Settings.Fair, "shares that take turns")
 	}
 	_, waits := m.NextOpening()
 	n.count(waits, "a type waiting for its rate limit")

@@ -217,7 +217,7 @@ func (s *model) bury(t *record.Task) {
 	s.submitter = fmt.Sprintf("dead letter of task %d", t.ID)
 	id := s.submitOne(record.NewTask{
 		Type: to, Params: t.Params, Payload: t.Payload, Priority: t.Priority, MaxAttempts: record.DefaultAttempts, AtOnce: true,
-		Labels: o.Labels, Group: o.Group, Traceparent: o.Traceparent, Attributes: o.Attributes,
+		Labels: o.Labels, Group: o.Group, Traceparent: o.Traceparent, ShareKey: o.ShareKey, Attributes: o.Attributes,
 	}).Task.ID
 	s.submitter = ""
 	c := s.find(id)
@@ -500,7 +500,7 @@ func (s *model) patch(c command.Patch) Result {
 		return s.refuse(s.endedCode(t), t)
 	case t.Status == record.StatusClaimed:
 		return s.refuse(CodeTaskAlreadyClaimed, t)
-	case t.Status == record.StatusRunning && c.SetRunAt:
+	case t.Status == record.StatusRunning && (c.SetRunAt || c.SetShareKey):
 		r := s.refuse(CodeTaskNotClaimable, t)
 		r.Reason = "running"
 		return r
@@ -521,6 +521,11 @@ func (s *model) patch(c command.Patch) Result {
 	if c.SetLabels {
 		options := *t.Opts()
 		options.Labels = c.Labels
+		setPlainly(t, options)
+	}
+	if c.SetShareKey {
+		options := *t.Opts()
+		options.ShareKey = c.ShareKey
 		setPlainly(t, options)
 	}
 	return Result{Task: s.answer(t)}

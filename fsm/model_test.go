@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/claimq/claimq/fsm/command"
@@ -36,10 +37,13 @@ type model struct {
 	begun     []command.Lease
 	leaving   []*record.Task // ended by the command, and not to be kept after it
 	endedNow  []uint64       // by the entry, and those that it removed
-	tally     Tally          // of the entry
-	counted   []modelCount   // what rates are of
-	requeued  int            // tasks that came back in this entry
-	removed   int            // and those that were removed
+
+	turns    map[record.Turn]int // of fair types: the move with which each began to wait
+	moves    int
+	tally    Tally        // of the entry
+	counted  []modelCount // what rates are of
+	requeued int          // tasks that came back in this entry
+	removed  int          // and those that were removed
 
 	most int // claims that requests may remember
 	full int // claims of a request from which it takes no more calls
@@ -54,7 +58,9 @@ type model struct {
 	faults       []string                     // choices of the machine that were not its to make
 }
 
-func newModel() *model { return &model{most: 1_000_000, full: 1000, mostGone: 1_000_000} }
+func newModel() *model {
+	return &model{turns: map[record.Turn]int{}, most: 1_000_000, full: 1000, mostGone: 1_000_000}
+}
 
 // modelRequest remembers the calls with a claim request id.
 type modelRequest struct {
@@ -99,6 +105,7 @@ func (s *model) copy() *model {
 	c.leaving, c.endedNow, c.counted = nil, slices.Clone(s.endedNow), slices.Clone(s.counted)
 	c.ends = slices.Clone(s.ends)
 	c.trail = s.trail.copy()
+	c.turns = maps.Clone(s.turns)
 	return &c
 }
 
@@ -126,6 +133,7 @@ func (s *model) apply(e testEntry, seen Applied) Applied {
 
 func (s *model) command(c command.Command, seen *Result) Result {
 	r := s.change(c, seen)
+	s.settleTurns()
 	for _, t := range s.leaving { // parents and plain tasks
 		if s.find(t.ID) == t && t.Status >= record.StatusCompleted {
 			s.retire(t)
@@ -408,7 +416,7 @@ func (s *model) newTask(n record.NewTask) *record.Task {
 	}
 	setPlainly(t, record.Options{
 		ExpiresAt: n.ExpiresAt, Backoff: n.Backoff, RetentionMS: n.RetentionMS, Labels: n.Labels, Group: n.Group, UniqueActive: n.UniqueActive,
-		Traceparent: n.Traceparent, Attributes: n.Attributes, KeyOfType: n.KeyOfType && n.Key != "",
+		Traceparent: n.Traceparent, ShareKey: n.ShareKey, Attributes: n.Attributes, KeyOfType: n.KeyOfType && n.Key != "",
 	})
 	if t.MaxAttempts == record.DefaultAttempts {
 		t.MaxAttempts = 3
@@ -464,6 +472,7 @@ func (s *model) batch(c command.Batch, seen *Result) Result {
 		try.batchRequest, try.batchPlace = c.RequestID, uint32(i)
 		one := try.change(op, was)
 		try.batchRequest, try.batchPlace = "", 0
+		try.settleTurns()
 		one.Parent = nil // answers to batches do not tell of steps
 		code := one.Code
 		if _, claims := op.(command.ClaimNext); claims && code == "" && len(one.Claims) == 0 {

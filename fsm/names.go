@@ -82,6 +82,9 @@ const (
 	TypeQueue       = record.TypeQueue
 	TypeDelay       = record.TypeDelay
 	TypeDeadLetter  = record.TypeDeadLetter
+
+	TypeMaxClaimedPerKey = record.TypeMaxClaimedPerKey
+	TypeFair             = record.TypeFair
 )
 
 // Bounds and special values of submitted fields.

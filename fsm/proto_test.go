@@ -171,7 +171,7 @@ var (
 		Bounds: event.Bounds{Bytes: 64 << 20, AgeMS: 86_400_000}, Newest: event.Pos{Index: 1000, Sub: math.MaxUint32},
 		Gone: event.Pos{Index: 500, Sub: 1}, End: math.MaxUint64,
 	}
-	fullCounts = record.Counts{Tasks: 1, Requests: 2, Nodes: 3, Types: 4, Gone: 5, Trail: 6, Schedules: 7, Histories: 8}
+	fullCounts = record.Counts{Tasks: 1, Requests: 2, Nodes: 3, Types: 4, Gone: 5, Trail: 6, Schedules: 7, Turns: 8, Histories: 9}
 	fullThen   = record.Then{
 		Submitted: []record.FollowUp{{ID: 1<<53 - 3, Created: true}, {ID: 1, Created: true}},
 		Claims:    []record.ClaimRef{{TaskID: 2, Token: 78}, {TaskID: 3, Token: 79}},
@@ -191,7 +191,7 @@ var (
 		Options: &record.Options{
 			ExpiresAt: 1_780_000_000_005, Backoff: &fullBackoff, RetentionMS: record.KeepNone,
 			Labels: []record.Label{{Name: "customer", Value: "ann"}, {Name: "region", Value: "eu"}}, Group: "ann", UniqueActive: true, KeyOfType: true,
-			Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", Attributes: []byte(`{"a":1}`),
+			Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", Attributes: []byte(`{"a":1}`), ShareKey: "ann",
 			Origin: &record.Source{Type: "mail", ID: 1<<53 - 1}, Progress: []byte(`{"done":7}`),
 			Parent: fullParent(), Step: &record.Step{ParentID: 1<<53 - 2}, // no task is both
 		},
@@ -212,13 +212,14 @@ var (
 		Settings: record.TypeSettings{
 			Paused: true, MaxClaimed: 10, RateLimit: 2_500_000, LeaseMS: 100, LimitSet: true, MaxAttempts: 5,
 			Backoff: &fullBackoff, RetentionMS: record.KeepForever, Queue: "1 2", DelayMS: 60_000,
-			DeadLetter: "dead", DeadLetterAfter: 3,
+			DeadLetter: "dead", DeadLetterAfter: 3, MaxClaimedPerKey: 2, Fair: true,
 		},
 	}
 	fullGone = record.Gone{
 		Key: "order-17", KeyOfType: true, Type: "mail", Status: record.StatusCompleted, WorkerID: "worker-1", Token: 76, Outcome: record.OutcomeCompleted,
 		Same: math.MaxUint64, Then: &fullThen, ForgetU: 600_000,
 	}
+	fullTurn  = record.Turn{Type: "mail", ShareKey: "ann", Priority: math.MinInt32}
 	fullTrail = event.Saved{
 		Start: math.MaxUint64 - event.ChunkBytes, Events: []byte{0, 255},
 		Base: event.Base{Pos: event.Pos{Index: 501, Sub: math.MaxUint32}, T: 1_780_000_000_000, Task: 1<<53 - 1, Token: 1<<53 - 2},
@@ -249,6 +250,7 @@ func fullRecords() map[record.Kind][]byte {
 		record.KindGone:     record.AppendGone(nil, 1<<53-1, &fullGone),
 		record.KindTrail:    event.AppendRecord(nil, &fullTrail),
 		record.KindSchedule: record.AppendSchedule(nil, &fullSchedule),
+		record.KindTurn:     record.AppendTurn(nil, 1<<53-1, &fullTurn),
 		record.KindHistory:  record.AppendHistory(nil, &fullHistory),
 		record.KindEnd:      record.AppendEnd(nil, fullCounts, fullHash),
 	}
@@ -256,7 +258,7 @@ func fullRecords() map[record.Kind][]byte {
 
 var recordNames = map[record.Kind]string{
 	record.KindHeader: "HeaderRecord", record.KindTask: "TaskRecord", record.KindRequest: "RequestRecord",
-	record.KindNode: "NodeRecord", record.KindType: "TypeRecord", record.KindGone: "GoneRecord", record.KindTrail: "TrailRecord", record.KindSchedule: "ScheduleRecord", record.KindHistory: "HistoryRecord", record.KindEnd: "EndRecord",
+	record.KindNode: "NodeRecord", record.KindType: "TypeRecord", record.KindGone: "GoneRecord", record.KindTrail: "TrailRecord", record.KindSchedule: "ScheduleRecord", record.KindTurn: "TurnRecord", record.KindHistory: "HistoryRecord", record.KindEnd: "EndRecord",
 }
 
 // The part of fsm.proto that is about commands begins and ends with these lines.
@@ -476,6 +478,10 @@ func TestRecords_RoundTrip(t *testing.T) {
 		return c.Saved
 	})
 	check(record.KindSchedule, &fullSchedule, func(r *record.Fields) any { return record.ReadSchedule(r) })
+	check(record.KindTurn, []any{uint64(1<<53 - 1), &fullTurn}, func(r *record.Fields) any {
+		number, turn := record.ReadTurn(r)
+		return []any{number, turn}
+	})
 	check(record.KindHistory, &fullHistory, func(r *record.Fields) any { return record.ReadHistory(r) })
 	check(record.KindEnd, []any{fullCounts, fullHash}, func(r *record.Fields) any {
 		n, hash := record.ReadEnd(r)

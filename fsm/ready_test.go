@@ -20,7 +20,9 @@ func (m *Machine) checkReady() error {
 	for ts := range m.types.from("") {
 		name := ts.Name()
 		names = append(names, name)
-		if err := m.checkType(ts, ready[name], behind[name]); err != nil {
+		all := ready[name]
+		ready[name] = slices.DeleteFunc(slices.Clone(all), m.isShareFull)
+		if err := m.checkType(ts, ready[name], all, behind[name]); err != nil {
 			return fmt.Errorf("type %q: %w", name, err)
 		}
 		switch at, ever := m.claimableAtPlainly(name, len(ready[name])); {
@@ -65,7 +67,7 @@ func (m *Machine) checkChoices(types []string, open []*record.Task) error {
 			for _, c.Ascending = range []bool{false, true} {
 				next := m.types.Choose(c, nil, &index.Dice{Index: m.header.Index})
 				got, ok := next.First()
-				want, random := firstFor(c, above), c.SortBy == command.SortRandom
+				want, random := m.firstByTurn(c, above), c.SortBy == command.SortRandom
 				if ok != (want != 0) || !random && got != want ||
 					random && ok && !slices.ContainsFunc(above, func(t *record.Task) bool { return t.ID == got }) {
 					return fmt.Errorf("%+v takes task %d, want %d of %d", c, got, want, len(above))
@@ -74,6 +76,29 @@ func (m *Machine) checkChoices(types []string, open []*record.Task) error {
 		}
 	}
 	return nil
+}
+
+// firstByTurn is firstFor, or, in a fair type, the first task of the share whose turn it is.
+func (m *Machine) firstByTurn(c command.ClaimNext, tasks []*record.Task) uint64 {
+	id := firstFor(c, tasks)
+	if id == 0 || c.SortBy != command.SortPriority || c.Ascending || c.MoreAttempts > 0 {
+		return id
+	}
+	first := m.Get(id)
+	if !m.types.settingsOf(first.Type).Fair {
+		return id
+	}
+	for _, turn := range m.turns.table.All() {
+		if turn.Type != first.Type || turn.Priority != first.Priority {
+			continue
+		}
+		for _, t := range tasks { // by id
+			if turnOf(t) == *turn {
+				return t.ID
+			}
+		}
+	}
+	return id
 }
 
 // firstFor returns the id of the task that the claim takes first, unless it may take any; or 0.
@@ -93,13 +118,28 @@ func firstFor(c command.ClaimNext, tasks []*record.Task) uint64 {
 	}).ID
 }
 
-// checkType checks what is known of one type.
-func (m *Machine) checkType(ts *typeState, ready, behind []*record.Task) error {
+// isShareFull reports whether the task's share has as many claims as it may have.
+func (m *Machine) isShareFull(t *record.Task) bool {
+	most, claimed := m.types.settingsOf(t.Type).MaxClaimedPerKey, int32(0)
+	if most == 0 || t.Opts().ShareKey == "" {
+		return false
+	}
+	for _, other := range m.tasks.All() {
+		if other.Type == t.Type && other.Opts().ShareKey == t.Opts().ShareKey && other.Status == record.StatusClaimed {
+			claimed++
+		}
+	}
+	return claimed >= most
+}
+
+// checkType checks what is known of one type. Of all the tasks that lead, some are ready: those
+// of shares that are not full.
+func (m *Machine) checkType(ts *typeState, ready, all, behind []*record.Task) error {
 	if ts.Ready() != len(ready) {
 		return fmt.Errorf("%d tasks are ready, want %d", ts.Ready(), len(ready))
 	}
 	oldest := uint64(0)
-	for _, t := range slices.Concat(ready, behind) {
+	for _, t := range slices.Concat(all, behind) {
 		if oldest == 0 || t.ID < oldest {
 			oldest = t.ID
 		}
@@ -112,9 +152,12 @@ func (m *Machine) checkType(ts *typeState, ready, behind []*record.Task) error {
 			return fmt.Errorf("task %d is behind %d, and leads: %v", t.ID, ts.BehindWhom(t), ts.Leads(t))
 		}
 	}
-	for _, t := range ready {
+	for _, t := range all {
 		ahead := int64(0)
-		for _, other := range ready {
+		for _, other := range all {
+			if other.Opts().ShareKey != t.Opts().ShareKey {
+				continue
+			}
 			if other.Priority > t.Priority || other.Priority == t.Priority && other.ID < t.ID {
 				ahead++
 			}

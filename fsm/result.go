@@ -39,9 +39,10 @@ type Reason string
 
 // The reasons why a pending task cannot be claimed by its id.
 const (
-	ReasonGroupBehind  Reason = "group_behind"  // its group's head comes first
-	ReasonLimitReached Reason = "limit_reached" // its type's max_claimed
-	ReasonRateLimited  Reason = "rate_limited"  // its type's rate_limit
+	ReasonGroupBehind       Reason = "group_behind"        // its group's head comes first
+	ReasonLimitReached      Reason = "limit_reached"       // its type's max_claimed
+	ReasonRateLimited       Reason = "rate_limited"        // its type's rate_limit
+	ReasonShareLimitReached Reason = "share_limit_reached" // its type's max_claimed_per_key
 )
 
 // The reasons why calls about parents and steps are refused.

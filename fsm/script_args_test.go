@@ -172,6 +172,7 @@ func (a *args) newTasks() []record.NewTask {
 		UniqueActive: a.text("unique", "exists") == "active",
 		KeyOfType:    a.text("taken", "all") == "type",
 		Traceparent:  a.text("traceparent", ""),
+		ShareKey:     a.text("share", ""),
 		Attributes:   a.optional("attributes"),
 		Parent:       a.parent(),
 	}
@@ -224,6 +225,8 @@ func (a *args) patch() command.Patch {
 	_, p.SetPriority = a.options["priority"]
 	_, p.SetRunAt = a.options["run_at"]
 	_, p.SetLabels = a.options["labels"]
+	_, p.SetShareKey = a.options["share"]
+	p.ShareKey = a.text("share", "")
 	p.Priority, p.RunAt, p.Labels = int32(a.option("priority", 0)), a.time("run_at"), a.labels()
 	return p
 }
@@ -243,7 +246,7 @@ func (a *args) settings() (c command.SetType) {
 	for name, field := range map[string]record.TypeFields{
 		"paused": record.TypePaused, "max_claimed": record.TypeMaxClaimed, "rate": record.TypeRateLimit, "lease": record.TypeLease,
 		"attempts": record.TypeMaxAttempts, "backoff": record.TypeBackoff, "retention": record.TypeRetention,
-		"queue": record.TypeQueue, "delay": record.TypeDelay, "dead_letter": record.TypeDeadLetter,
+		"queue": record.TypeQueue, "delay": record.TypeDelay, "dead_letter": record.TypeDeadLetter, "max_per_key": record.TypeMaxClaimedPerKey, "fair": record.TypeFair,
 	} {
 		if _, ok := a.options[name]; ok {
 			c.Set |= field
@@ -255,6 +258,8 @@ func (a *args) settings() (c command.SetType) {
 	_, c.Settings.LimitSet = a.options["attempts"]
 	c.Settings.Paused = a.text("paused", "") != ""
 	c.Settings.MaxClaimed = int32(a.option("max_claimed", 0))
+	c.Settings.Fair = a.text("fair", "") != ""
+	c.Settings.MaxClaimedPerKey = int32(a.option("max_per_key", 0))
 	c.Settings.RateLimit = a.millionths(a.text("rate", "0"))
 	c.Settings.LeaseMS = a.option("lease", 0)
 	c.Settings.MaxAttempts = int32(a.option("attempts", 0))

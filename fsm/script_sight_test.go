@@ -66,6 +66,7 @@ func (a *args) filter() record.Filter {
 	return record.Filter{
 		Status: status, Type: a.text("type", ""), WorkerID: a.text("worker", ""), Key: a.text("key", ""),
 		ParentID: uint64(a.option("parent", 0)), Labels: a.labels(), CreatedAfter: a.time("after"), CreatedBefore: a.time("before"),
+		ShareKey: a.text("share", ""),
 	}
 }
 

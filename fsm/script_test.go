@@ -497,6 +497,7 @@ func describeRare(t *record.Task) string {
 	add(o.UniqueActive, "unique while active")
 	add(o.KeyOfType, "key of its type")
 	add(o.Traceparent != "", "trace %s", o.Traceparent)
+	add(o.ShareKey != "", "share %s", o.ShareKey)
 	add(o.Attributes != nil, "attributes %s", o.Attributes)
 	if o.Origin != nil {
 		add(true, "copy of %s %d", o.Origin.Type, o.Origin.ID)

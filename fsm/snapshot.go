@@ -59,6 +59,9 @@ func (b *stateBuilder) Gone(id uint64, g *record.Gone) error {
 // Trail adds a chunk of the trail.
 func (b *stateBuilder) Trail(c *event.Chunk) { b.m.trail.Load(c) }
 
+// Turn adds a turn.
+func (b *stateBuilder) Turn(number uint64, t *record.Turn) { b.m.turns.table.Put(number, t) }
+
 // Finish indexes everything that is not indexed yet.
 func (b *stateBuilder) Finish(few snapshot.Few) error {
 	b.m.nodes, b.m.types.settings, b.m.schedules.all = few.Nodes, few.Types, few.Schedules
@@ -86,6 +89,7 @@ func (m *Machine) Snapshot() *snapshot.Snapshot {
 		Gone:      m.gone.table.View(),
 		Trail:     m.trail.View(),
 		Schedules: m.schedules.all,
+		Turns:     m.turns.table.View(),
 		Histories: m.histories.view(),
 	})
 }

@@ -84,6 +84,8 @@ func seal(chunks []rawChunk) []rawChunk {
 			n.Trail += uint64(len(c.records))
 		case record.KindSchedule:
 			n.Schedules += uint64(len(c.records))
+		case record.KindTurn:
+			n.Turns += uint64(len(c.records))
 		case record.KindHistory:
 			n.Histories += uint64(len(c.records))
 		}
@@ -205,6 +207,15 @@ func TestReadSnapshot_Refuses(t *testing.T) {
 	schedule := func(name string) []byte {
 		return record.AppendSchedule(nil, &record.ScheduleView{Schedule: record.Schedule{Name: name}, Version: 1})
 	}
+	fair := one(record.KindType, record.AppendType(nil, &record.TaskType{Name: "mail", Settings: record.TypeSettings{Fair: true}}))
+	turns := func(numbers ...uint64) rawChunk {
+		c := one(record.KindTurn)
+		for _, n := range numbers {
+			c.records = append(c.records, record.AppendTurn(nil, n, &record.Turn{Type: "mail"}))
+		}
+		return c
+	}
+	other := one(record.KindTurn, record.AppendTurn(nil, 1, &record.Turn{Type: "mail", ShareKey: "ann"}))
 	history := func(name string, open, since int64, minutes ...int64) []byte {
 		h := record.History{Type: name, Since: since, Open: record.Minute{At: open}}
 		for _, at := range minutes {
@@ -225,6 +236,12 @@ func TestReadSnapshot_Refuses(t *testing.T) {
 		want   error
 		names  string
 	}{
+		{"turns out of order", []rawChunk{head(), one(record.KindTask, task(same)), fair, turns(2, 1), end()}, ErrCorrupt, "turn 1 behind 2"},
+		{"a turn without a number", []rawChunk{head(), one(record.KindTask, task(same)), fair, turns(0), end()}, ErrCorrupt, "turn 0 behind 0"},
+		{"two turns of a share", []rawChunk{head(), one(record.KindTask, task(same)), fair, turns(1, 2), end()}, ErrCorrupt, "two turns"},
+		{"a turn of a share without tasks", []rawChunk{head(), one(record.KindTask, task(same)), fair, other, end()}, ErrCorrupt, "no claimable task"},
+		{"a turn of a type that is not fair", with(record.KindTurn, turns(1).records...), ErrCorrupt, "not fair"},
+		{"a share without a turn", []rawChunk{head(), one(record.KindTask, task(same)), fair, end()}, ErrCorrupt, "a share has no turn"},
 		{"no header", []rawChunk{one(record.KindTask, task(same)), end()}, ErrCorrupt, "out of order"},
 		{"nothing but an end", []rawChunk{end()}, ErrCorrupt, "out of order"},
 		{"two headers", []rawChunk{head(), head(), end()}, ErrCorrupt, "out of order"},
@@ -233,10 +250,10 @@ func TestReadSnapshot_Refuses(t *testing.T) {
 		{"two ends", []rawChunk{head(), end(), end()}, ErrCorrupt, "behind the end"},
 		{"an end of two records", []rawChunk{head(), one(record.KindEnd, nil, nil)}, ErrCorrupt, "out of order"},
 		{"an empty chunk", []rawChunk{head(), one(record.KindTask), end()}, ErrCorrupt, "empty"},
-		{"a kind of the future", []rawChunk{head(), one(9, []byte{8, 1}), end()}, ErrUnknownCommand, "kind 9"},
+		{"a kind of the future", []rawChunk{head(), one(10, []byte{8, 1}), end()}, ErrUnknownCommand, "kind 10"},
 		{"a level of the future", []rawChunk{headOf(record.Header{Level: record.FeatureLevel + 1, NextID: 1, NextToken: 1, NextRequest: 1}), end()}, ErrUnknownCommand, "feature level"},
 		{"a header without counters", []rawChunk{headOf(record.Header{Index: 1}), end()}, ErrCorrupt, "counter"},
-		{"a field of the future", tasks(append(task(same), 0xd0, 2, 1)), ErrUnknownCommand, "field 42"},
+		{"a field of the future", tasks(append(task(same), 0xd8, 2, 1)), ErrUnknownCommand, "field 43"},
 		{"a status of the future", tasks(task(func(t *record.Task) { t.Status = 9 })), ErrUnknownCommand, "value 9"},
 		{"an outcome of the future", tasks(task(func(t *record.Task) { t.Log = []record.Attempt{{Outcome: 7}} })), ErrUnknownCommand, "value 7"},
 		{"a task without a status", tasks(task(func(t *record.Task) { t.Status = 0 })), ErrCorrupt, "no status"},

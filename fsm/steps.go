@@ -57,7 +57,7 @@ func addParent(m *Machine, n *record.NewTask, message string) *record.Task {
 	t := newTask(m, n)
 	t.Status = record.StatusRunning
 	o := n.Options()
-	o.ExpiresAt, o.Group = 0, "" // a parent is never claimed
+	o.ExpiresAt, o.Group, o.ShareKey = 0, "", "" // a parent is never claimed
 	o.Parent = &record.Parent{Plan: plan}
 	t.SetOptions(o)
 	addNew(m, t, message)

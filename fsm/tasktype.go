@@ -71,7 +71,7 @@ func setType(m *Machine, c command.SetType) Result {
 		m.types.settings = slices.Delete(m.types.settings, at, at+1)
 		r = nil
 	}
-	m.types.Limit(&ts.Type, r, m.Stamp().T)
+	m.types.Limit(&ts.Type, r, &m.turns, m.Stamp().T)
 	m.dropType(ts)
 	if changed {
 		m.tellBy(event.TypeChanged, c.Type, c.By)

@@ -58,7 +58,7 @@ func TestSetType_ChangesWhatIsSet(t *testing.T) {
 	all := record.TypeSettings{
 		Paused: true, MaxClaimed: 7, RateLimit: 9, LeaseMS: 100, LimitSet: true, MaxAttempts: 5,
 		Backoff: &record.Backoff{InitialMS: 1, MaxMS: 2, Factor: 1_000_000}, RetentionMS: record.KeepForever, Queue: "q", DelayMS: 11,
-		DeadLetter: "dead", DeadLetterAfter: 3,
+		DeadLetter: "dead", DeadLetterAfter: 3, MaxClaimedPerKey: 2, Fair: true,
 	}
 	for field, want := range map[record.TypeFields]record.TypeSettings{
 		record.TypePaused:      {Paused: true},
@@ -72,6 +72,9 @@ func TestSetType_ChangesWhatIsSet(t *testing.T) {
 		record.TypeDelay:       {DelayMS: 11},
 		record.TypeDeadLetter:  {DeadLetter: "dead", DeadLetterAfter: 3},
 		0:                      {},
+
+		record.TypeMaxClaimedPerKey: {MaxClaimedPerKey: 2},
+		record.TypeFair:             {Fair: true},
 	} {
 		h := newLifeHarness(t)
 		if diff := cmp.Diff(TypeView{Type: "mail", Settings: want}, h.set("mail", field, all)); diff != "" {

@@ -17,6 +17,7 @@ func beginUndo(m *Machine) {
 	m.tasks.SetJournal(&u.tasks)
 	m.requests.table.SetJournal(&u.requests)
 	m.gone.table.SetJournal(&u.gone)
+	m.turns.table.SetJournal(&u.turns)
 }
 
 // keepAll ends the journal and keeps the changes.
@@ -26,6 +27,7 @@ func keepAll(m *Machine) *undo {
 	m.tasks.SetJournal(nil)
 	m.requests.table.SetJournal(nil)
 	m.gone.table.SetJournal(nil)
+	m.turns.table.SetJournal(nil)
 	return u
 }
 
@@ -40,7 +42,7 @@ func noteType(m *Machine, r *record.TaskType) {
 // a state that is half changed.
 func undoAll(m *Machine) error {
 	u := keepAll(m)
-	tasks, requests, removed := u.tasks.IDs(), u.requests.IDs(), u.gone.IDs()
+	tasks, requests, removed, turns := u.tasks.IDs(), u.requests.IDs(), u.gone.IDs(), u.turns.IDs()
 	for _, c := range u.counted {
 		takeBack(m, c)
 	}
@@ -49,7 +51,13 @@ func undoAll(m *Machine) error {
 	}
 	dropHistories(m, u.histories)
 	m.undo = u // to record types that are dropped
+	m.types.BeginUndo()
 	holders := takeOff(m, tasks, requests, removed)
+	for _, number := range turns {
+		if t := m.turns.table.Get(number); t != nil {
+			m.types.ForgetTurn(&m.types.named(t.Type).Type, t.ShareKey, t.Priority)
+		}
+	}
 	m.undo = nil
 
 	m.header = u.header
@@ -58,6 +66,7 @@ func undoAll(m *Machine) error {
 	u.tasks.Restore(&m.tasks)
 	u.requests.Restore(&m.requests.table)
 	u.gone.Restore(&m.gone.table)
+	u.turns.Restore(&m.turns.table)
 	for _, f := range slices.Backward(u.types) {
 		*f.record = f.was
 	}
@@ -65,13 +74,22 @@ func undoAll(m *Machine) error {
 	if err := putBack(m, tasks, requests, removed, holders); err != nil {
 		return fmt.Errorf("undo a batch: %w", err)
 	}
+	for _, number := range turns {
+		if m.turns.table.Get(number) == nil {
+			continue
+		}
+		if problem := m.indexTurn(number); problem != "" {
+			return fmt.Errorf("undo a batch: %w", contradiction(record.KindTurn, number, problem))
+		}
+	}
+	m.types.EndUndo(&m.turns, m.Stamp().T)
 	for _, gone := range slices.Backward(u.dropped) {
 		if ts := m.types.named(gone.Name()); ts != nil {
 			ts.rates = gone.rates
 		}
 	}
 	for _, f := range u.types {
-		m.types.Limit(&m.types.named(f.record.Name).Type, f.record, m.Stamp().T)
+		m.types.Limit(&m.types.named(f.record.Name).Type, f.record, &m.turns, m.Stamp().T)
 	}
 	m.types.PutNoted(u.noted)
 	m.begun, m.ended, m.requeued, m.tally = u.begun, u.ended, u.requeued, u.tally

@@ -24,6 +24,7 @@ func (g lifeGenerator) newTask() record.NewTask {
 		MaxAttempts: pick[int32](g.generator, record.DefaultAttempts, 0, 1, 2),
 		Key:         pick(g.generator, "", "", "k1", "k2", "k3"),
 		Group:       pick(g.generator, "", "", "g1", "g2"),
+		ShareKey:    pick(g.generator, "", "", "ann", "ben"),
 		RetentionMS: pick[int64](g.generator, 0, 0, 1000, record.KeepForever, record.KeepNone),
 	}
 	switch g.dice(6) {
@@ -104,6 +105,7 @@ func (g lifeGenerator) command(m *Machine) command.Command {
 			ID: g.id(m), SetPriority: g.dice(2) == 0, Priority: int32(g.dice(3)),
 			SetRunAt: g.dice(2) == 0, RunAt: g.stamp.T + int64(g.dice(2000)) - 1000,
 			SetLabels: g.dice(2) == 0, Labels: []record.Label{{Name: "b", Value: "2"}},
+			SetShareKey: g.dice(2) == 0, ShareKey: pick(g.generator, "", "ann", "ben"),
 		}
 	case 3:
 		return command.Evict{Bytes: int64(g.dice(3000))}
@@ -129,6 +131,7 @@ func (g lifeGenerator) setType() command.Command {
 		Settings: record.TypeSettings{
 			Paused: g.dice(6) == 0, MaxClaimed: int32(g.dice(4)), RateLimit: int64(pick(g.generator, 0, 500_000, 3_000_000)),
 			RetentionMS: pick[int64](g.generator, 0, 1000, record.KeepNone), DeadLetter: pick(g.generator, "", "scan"), DeadLetterAfter: 1,
+			MaxClaimedPerKey: int32(g.dice(3)), Fair: g.dice(2) == 0,
 		},
 	}
 }

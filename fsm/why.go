@@ -9,8 +9,8 @@ import (
 type Why struct {
 	Status  record.Status
 	Reasons []WhyReason
-	// Ahead counts the claimable tasks of its type that a claim by priority takes before it,
-	// regardless of the type's pause and limits; -1 if its own status or group keeps the
+	// Ahead counts the claimable tasks of its type and share key that a claim by priority takes
+	// before it, regardless of the type's pause and limits; -1 if its own status or group keeps the
 	// task from being claimed.
 	Ahead int64
 }
@@ -20,13 +20,14 @@ type WhyCode string
 
 // The reasons that the state knows. The API adds no_worker.
 const (
-	WhyTypePaused   WhyCode = "type_paused"
-	WhyLimitReached WhyCode = "limit_reached" // Holders
-	WhyRateLimited  WhyCode = "rate_limited"  // At
-	WhyScheduled    WhyCode = "scheduled"     // At
-	WhyBlocked      WhyCode = "blocked"       // Steps
-	WhyGroupBehind  WhyCode = "group_behind"  // TaskID
-	WhyQueued       WhyCode = "queued"        // Why.Ahead
+	WhyTypePaused        WhyCode = "type_paused"
+	WhyLimitReached      WhyCode = "limit_reached"       // Holders
+	WhyRateLimited       WhyCode = "rate_limited"        // At
+	WhyShareLimitReached WhyCode = "share_limit_reached" // Holders, of the same share key
+	WhyScheduled         WhyCode = "scheduled"           // At
+	WhyBlocked           WhyCode = "blocked"             // Steps
+	WhyGroupBehind       WhyCode = "group_behind"        // TaskID
+	WhyQueued            WhyCode = "queued"              // Why.Ahead
 )
 
 // WhyReason is one reason with its details.
@@ -83,7 +84,7 @@ func (m *Machine) Why(id uint64, now record.Stamp) (w Why, ok bool) {
 	if w.Reasons == nil {
 		w.Ahead = ts.Ahead(t)
 	}
-	whyOfType(m, &w, ts, max(now.T, m.Stamp().T))
+	whyOfType(m, &w, ts, t, max(now.T, m.Stamp().T))
 	if w.Reasons == nil {
 		w.add(WhyReason{Code: WhyQueued})
 	}
@@ -92,8 +93,8 @@ func (m *Machine) Why(id uint64, now record.Stamp) (w Why, ok bool) {
 
 func (w *Why) add(r WhyReason) { w.Reasons = append(w.Reasons, r) }
 
-// whyOfType adds the reasons why nothing of the type is claimed at t.
-func whyOfType(m *Machine, w *Why, ts *typeState, t int64) {
+// whyOfType adds the reasons why nothing of the type, or of the task's share, is claimed at now.
+func whyOfType(m *Machine, w *Why, ts *typeState, t *record.Task, now int64) {
 	r := ts.Record()
 	if r == nil {
 		return
@@ -102,17 +103,24 @@ func whyOfType(m *Machine, w *Why, ts *typeState, t int64) {
 		w.add(WhyReason{Code: WhyTypePaused})
 	}
 	if ts.Slots() <= 0 {
-		w.add(WhyReason{Code: WhyLimitReached, Holders: holders(m, ts)})
+		w.add(WhyReason{Code: WhyLimitReached, Holders: holders(m, ts, "")})
 	}
-	if at := r.ClaimableAt(t); at > t {
+	if at := r.ClaimableAt(now); at > now {
 		w.add(WhyReason{Code: WhyRateLimited, At: at})
+	}
+	if ts.ShareSlots(t) <= 0 {
+		w.add(WhyReason{Code: WhyShareLimitReached, Holders: holders(m, ts, t.Opts().ShareKey)})
 	}
 }
 
-// holders returns the holders of the type's claims.
-func holders(m *Machine, ts *typeState) []Holder {
+// holders returns the holders of the type's claims, or of those of one share key.
+func holders(m *Machine, ts *typeState, shareKey string) []Holder {
 	ids := index.Smallest{Most: whyHoldersMax}
-	m.claims.holdings.Tasks(ts.held, index.ByType, whyClaimsMax, ids.Add)
+	m.claims.holdings.Tasks(ts.held, index.ByType, whyClaimsMax, func(id uint64) {
+		if shareKey == "" || m.Get(id).Opts().ShareKey == shareKey {
+			ids.Add(id)
+		}
+	})
 	holders := make([]Holder, len(ids.IDs))
 	for i, id := range ids.IDs {
 		holders[i] = Holder{TaskID: id, WorkerID: m.Get(id).WorkerID}

@@ -36,13 +36,16 @@ func (s *model) why(id uint64, now int64) (w Why, ok bool) {
 	if w.Reasons == nil {
 		w.Ahead = 0
 		for _, o := range s.tasks {
-			if o.Type == t.Type && s.ready(o) && (o.Priority > t.Priority || o.Priority == t.Priority && o.ID < t.ID) {
+			if o.Type == t.Type && o.Opts().ShareKey == t.Opts().ShareKey && s.ready(o) && (o.Priority > t.Priority || o.Priority == t.Priority && o.ID < t.ID) {
 				w.Ahead++
 			}
 		}
 	}
 	if x := s.typeRecord(t.Type); x != nil {
 		w.Reasons = append(w.Reasons, s.whyOfType(x, now)...)
+		if holders := s.holdersOf(x.name, t.Opts().ShareKey); s.shareRoom(t) <= 0 {
+			w.Reasons = append(w.Reasons, WhyReason{Code: "share_limit_reached", Holders: holders[:min(100, len(holders))]})
+		}
 	}
 	if w.Reasons == nil {
 		w.Reasons = []WhyReason{{Code: "queued"}}

@@ -128,6 +128,8 @@ type Patch struct {
 	RunAt       int64 // by T; 0 = at once
 	SetLabels   bool
 	Labels      []record.Label // as in NewTask
+	SetShareKey bool
+	ShareKey    string // "" = none
 }
 
 func (Patch) kind() Kind { return KindPatch }
@@ -144,6 +146,8 @@ func (c Patch) about() About { return About{Known: true, ID: c.ID, Changes: 1} }
 //	  int64 run_at = 5;
 //	  bool set_labels = 6;
 //	  repeated Label labels = 7;
+//	  bool set_share_key = 8;
+//	  string share_key = 9;
 //	}
 func (c Patch) code(f fields) (Command, fields) {
 	f.ID(1, &c.ID)
@@ -153,5 +157,7 @@ func (c Patch) code(f fields) (Command, fields) {
 	f.Int(5, &c.RunAt)
 	f.Bool(6, &c.SetLabels)
 	f.Labels(7, &c.Labels)
+	f.Bool(8, &c.SetShareKey)
+	f.Text(9, &c.ShareKey)
 	return done(c, &f)
 }

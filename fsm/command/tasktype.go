@@ -31,7 +31,7 @@ func (c SetType) about() About {
 //
 //	message SetType {
 //	  string task_type = 1;
-//	  uint32 set = 2;  // bits: 1 paused, 2 max_claimed, 4 rate_limit, 8 lease, 16 max_attempts, 32 backoff, 64 retention, 128 queue, 256 delay, 512 dead letter
+//	  uint32 set = 2;  // bits: 1 paused, 2 max_claimed, 4 rate_limit, 8 lease, 16 max_attempts, 32 backoff, 64 retention, 128 queue, 256 delay, 512 dead letter, 1024 max_claimed_per_key, 2048 fair
 //	  TypeSettings settings = 3;
 //	  string by = 4;   // name of the operator's key
 //	  bool if_queue = 5;  // refused unless the type's queue is the next field

@@ -20,6 +20,11 @@ type Chooser struct {
 	// sources are the listed types that have tasks, as a binary heap with the first task on
 	// top.
 	sources []source
+	// turn is the share of a fair type whose turn the task from First is, and priority that of
+	// the task; nil if it takes no turn.
+	turn     *stock
+	turnOf   *Type
+	priority int32
 }
 
 // source is an open type or one of its queues.
@@ -31,7 +36,7 @@ type source struct {
 
 // empty reports whether the source has no tasks left.
 func (s *source) empty() bool {
-	return s.of.standing != open || s.queue != nil && s.queue.Len() == 0
+	return s.of.standing != open || s.queue != nil && (s.queue.Len() == 0 || s.of.isClosed(s.queue.Key))
 }
 
 // Choose returns the chooser for c. It looks only at the first tasks of the requested
@@ -99,6 +104,7 @@ func (n *Chooser) First() (id uint64, ok bool) {
 	case n.any != nil:
 		if id, ok = n.any.First(n.order); ok {
 			n.types.recent = n.any.Winner(n.order).Of.(*Type)
+			id = n.byTurn(n.types.recent, id)
 		}
 		return id, ok
 	case n.climber != nil:
@@ -114,16 +120,37 @@ func (n *Chooser) First() (id uint64, ok bool) {
 		}
 		if id, ok = first.Task(n.order); ok {
 			n.types.recent = n.types.ready.At(of).Of.(*Type)
+			id = n.byTurn(n.types.recent, id)
 		}
 		return id, ok
 	case len(n.sources) == 0:
 		return 0, false
 	}
-	return n.sources[0].ranks[n.order].Task(n.order)
+	first := n.sources[0]
+	if id, ok = first.ranks[n.order].Task(n.order); ok && first.queue == nil {
+		id = n.byTurn(first.of, id)
+	}
+	return id, ok
+}
+
+// byTurn returns the task of the type whose turn it is in a claim by priority, highest first:
+// first, unless the type is fair.
+func (n *Chooser) byTurn(ts *Type, first uint64) uint64 {
+	if ts.turns == nil || n.order != highest {
+		return first
+	}
+	n.turnOf, n.turn = ts, ts.next()
+	r := n.turn.highest()
+	n.priority = r.highest()
+	return r.second
 }
 
 // Taken must be called when the task from First has been claimed.
-func (n *Chooser) Taken() {
+func (n *Chooser) Taken(turns Turns) {
+	if n.turn != nil {
+		n.turnOf.tookTurn(n.turn, n.priority, turns)
+		n.turn = nil
+	}
 	switch {
 	case n.any != nil, n.ready != nil:
 		return // the types themselves keep these up to date
@@ -205,6 +232,6 @@ func (s *Types) Claimable(c command.ClaimNext, t int64) bool {
 			return false
 		}
 		standing, _ := ts.standingAt(t)
-		return standing == open && len(ts.queuesAbove(c.MoreAttempts)) > 0
+		return standing == open && ts.hasAbove(c.MoreAttempts)
 	})
 }

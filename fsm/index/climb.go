@@ -1,7 +1,9 @@
 package index
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 )
 
 // climb brings the ladder up to date. It is called only by claims that need the ladder,
@@ -19,9 +21,12 @@ func (s *Types) climb() {
 func (ts *Type) climb(l *ladder) {
 	var queues []*queue
 	if ts.standing == open {
-		queues = ts.queues
+		queues = ts.queuesAbove(-1)
+		if ts.shares != nil {
+			slices.SortFunc(queues, func(a, b *queue) int { return cmp.Or(cmp.Compare(a.Left, b.Left), strings.Compare(a.Key, b.Key)) })
+		}
 	}
-	if !slices.EqualFunc(ts.rungs, queues, func(r *rung, q *queue) bool { return r.Left == q.Left }) {
+	if !slices.EqualFunc(ts.rungs, queues, func(r *rung, q *queue) bool { return r.compare(q) == 0 }) {
 		ts.rungs = ts.rerung(l, queues)
 	}
 	for i, q := range queues {
@@ -33,20 +38,36 @@ func (ts *Type) climb(l *ladder) {
 func (ts *Type) rerung(l *ladder, queues []*queue) []*rung {
 	rungs, old := make([]*rung, len(queues)), ts.rungs
 	for i, q := range queues {
-		for len(old) > 0 && old[0].Left < q.Left {
+		for len(old) > 0 && old[0].compare(q) < 0 {
 			l.Remove(old[0])
 			old = old[1:]
 		}
-		if len(old) > 0 && old[0].Left == q.Left {
+		if len(old) > 0 && old[0].compare(q) == 0 {
 			rungs[i], old = old[0], old[1:]
 		} else {
-			rungs[i] = &rung{Of: ts, Left: q.Left, Name: ts.name}
+			rungs[i] = newRung(ts, q)
 		}
 	}
 	for _, r := range old {
 		l.Remove(r)
 	}
 	return rungs
+}
+
+// newRung returns a rung for a queue of the type. No name of a type contains the control
+// character between the two parts of its name.
+func newRung(ts *Type, q *queue) *rung {
+	r := &rung{Of: ts, Left: q.Left, Name: ts.name, Key: q.Key}
+	if q.Key != "" {
+		r.Name += "\x00" + q.Key
+	}
+	return r
+}
+
+// compare returns 0 for the rung of the queue, and else which of the two comes first in their
+// type.
+func (r *rung) compare(q *queue) int {
+	return cmp.Or(cmp.Compare(r.Left, q.Left), strings.Compare(r.Key, q.Key))
 }
 
 // fall removes a forgotten type from the ladder.
@@ -74,20 +95,20 @@ func (s *Types) anyAbove(left int32, t int64) bool {
 				synced -= r.Len()
 			}
 		}
-		if standing, _ := ts.standingAt(t); standing == open && len(ts.queuesAbove(left)) > 0 {
+		if standing, _ := ts.standingAt(t); standing == open && ts.hasAbove(left) {
 			return true
 		}
 	}
 	found := synced > 0
 	s.openings.Scan(func(o opening) bool {
-		found = found || o.t <= t && len(s.byName[o.name].queuesAbove(left)) > 0
+		found = found || o.t <= t && s.byName[o.name].hasAbove(left)
 		return !found && o.t <= t
 	})
 	return found
 }
 
 // climber finds tasks of any type for one claim that wants attempts left or random tasks. A
-// random task is the k-th of all candidates, ordered by attempts left, type and id.
+// random task is the k-th of all candidates, ordered by attempts left, type, share key and id.
 type climber struct {
 	types *Types
 	more  int32
@@ -112,8 +133,9 @@ func (c *climber) next() (id uint64, ok bool) {
 	rung, k := c.types.ladder.At(c.more, c.dice.pick(total))
 	ts := rung.Of.(*Type)
 	c.types.recent = ts
-	at, _ := ts.findQueue(rung.Left)
-	return ts.queues[at].At(k), true
+	of := ts.stockOf(rung.Key)
+	at, _ := of.findQueue(rung.Left)
+	return of.queues[at].At(k), true
 }
 
 // taken must be called when the task from next has been claimed.

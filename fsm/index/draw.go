@@ -8,13 +8,14 @@ import (
 )
 
 // draw finds tasks of listed types for one random claim. Each is the k-th of all
-// candidates, ordered by type, attempts left and id.
+// candidates, ordered by type, share key, attempts left and id.
 type draw struct {
 	dice   *Dice
 	queues []*queue
 	types  []*Type // types[i] is the type of queues[i]
-	// counts is a Fenwick tree over the queue lengths: element i, counted from 1, is the
-	// sum of the queues (i - lowest bit of i, i].
+	lens   []int   // tasks of queues[i] that can be taken
+	// counts is a Fenwick tree over lens: element i, counted from 1, is the sum of the queues
+	// (i - lowest bit of i, i].
 	counts []int
 	total  int
 	at     int // the queue of the task from first
@@ -32,16 +33,17 @@ func (s *Types) newDraw(c command.ClaimNext, dice *Dice) *draw {
 			d.queues, d.types = append(d.queues, q), append(d.types, ts)
 		}
 	}
-	d.counts = make([]int, len(d.queues)+1)
+	d.lens, d.counts = make([]int, len(d.queues)), make([]int, len(d.queues)+1)
 	for i, q := range d.queues {
 		d.change(i, q.Len())
 	}
 	return d
 }
 
-// change adds n to the length of a queue.
+// change adds n to the tasks of a queue that can be taken.
 func (d *draw) change(at, n int) {
 	d.total += n
+	d.lens[at] += n
 	for i := at + 1; i < len(d.counts); i += i & -i {
 		d.counts[i] += n
 	}
@@ -66,16 +68,20 @@ func (d *draw) first() (id uint64, ok bool) {
 func (d *draw) taken() {
 	d.dice.picks++
 	ts := d.types[d.at]
+	key := d.queues[d.at].Key
 	d.change(d.at, -1)
-	if ts.standing == open {
+	if ts.standing == open && !ts.isClosed(key) {
 		return
 	}
-	// The type has reached its limits, so remove all its queues.
-	for at := d.at; at >= 0 && d.types[at] == ts; at-- {
-		d.change(at, -d.queues[at].Len())
+	// The type or the share has reached its limits, so remove all its queues.
+	closed := func(at int) bool {
+		return d.types[at] == ts && (ts.standing != open || d.queues[at].Key == key)
 	}
-	for at := d.at + 1; at < len(d.types) && d.types[at] == ts; at++ {
-		d.change(at, -d.queues[at].Len())
+	for at := d.at; at >= 0 && closed(at); at-- {
+		d.change(at, -d.lens[at])
+	}
+	for at := d.at + 1; at < len(d.types) && closed(at); at++ {
+		d.change(at, -d.lens[at])
 	}
 }
 

@@ -50,7 +50,7 @@ func (ts *Type) Slots() int64 {
 	return int64(ts.record.Settings.MaxClaimed) - ts.claimed
 }
 
-// Room returns how many tasks claims could take at time t, by T.
+// Room returns how many tasks claims could take at time t, by T; fewer if shares close before.
 func (ts *Type) Room(t int64) int64 {
 	if standing, _ := ts.standingAt(t); standing != open {
 		return 0
@@ -64,14 +64,29 @@ func (ts *Type) Room(t int64) int64 {
 
 // hasLimits reports whether the type limits claims.
 func (ts *Type) hasLimits() bool {
-	return ts.record != nil && (ts.record.Settings.MaxClaimed > 0 || ts.record.Settings.RateLimit > 0)
+	return ts.record != nil && (ts.record.Settings.MaxClaimed > 0 || ts.record.Settings.RateLimit > 0 || ts.perKey > 0)
 }
 
 // Limit sets the type's settings, at time now by T: those of r, which may be its current
 // record after a change, or nil for none. It notes all tasks that the settings make
-// claimable, because no later change would report them.
-func (s *Types) Limit(ts *Type, r *record.TaskType, now int64) {
+// claimable, because no later change would report them. If limits per share key or turns
+// begin or end, it takes time for each share.
+func (s *Types) Limit(ts *Type, r *record.TaskType, turns Turns, now int64) {
 	ts.record = r
+	perKey, fair := int32(0), false
+	if r != nil {
+		perKey, fair = r.Settings.MaxClaimedPerKey, r.Settings.Fair
+	}
+	if perKey != ts.perKey {
+		ts.perKey = perKey
+		ts.settleShares()
+	}
+	switch {
+	case fair && ts.turns == nil:
+		ts.startTurns(turns)
+	case !fair && ts.turns != nil:
+		ts.stopTurns(turns)
+	}
 	ts.added = ts.ready
 	s.place(ts, now)
 }
@@ -107,8 +122,8 @@ func (s *Types) place(ts *Type, now int64) {
 // note records how many tasks became claimable when the type was placed: those added if the
 // type was open before, all if it has just opened, at most what its limits allow. A type
 // with limits is noted with at least one task whenever it is placed while open, because the
-// room of a rate limit grows with time and no entry reports that: waiting claims are then
-// woken one by one while there is room.
+// room of a rate limit grows with time and no entry reports that, and that of a share may grow
+// while it is open: waiting claims are then woken one by one while there is room.
 func (s *Types) note(ts *Type, before bool, now int64) {
 	if ts.standing != open {
 		return

@@ -4,7 +4,8 @@ package index
 // levels of equal priority.
 type queue struct {
 	contender       // among the queues of its type
-	Left      int32 // the caller's own; not used here
+	Left      int32 // the caller's own, as Key; not used here
+	Key       string
 	levels    map[int32]*level
 	recent    *level     // cache: the last level changed, or nil
 	first     tournament // of the levels

@@ -1,10 +1,6 @@
 package index
 
 import (
-	"cmp"
-	"slices"
-
-	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -20,20 +16,20 @@ type Type struct {
 	groups  map[string]*group // groups with tasks that have not ended; nil until there is one
 	behind  IDs               // pending tasks held back by their group
 
-	// The claimable tasks, regardless of the type's own limits.
-	queues []*queue   // by attempts left, ascending; never empty queues
-	first  tournament // of the queues
-	spare  *queue     // an empty queue to use next
-	levels int        // of all queues
-	ready  int        // tasks in all queues
-	census census     // the same tasks by priority
+	// The claimable tasks, regardless of the type's own limits: those without share key in
+	// stock, in whose tournament the shares compete with its queues.
+	stock
+	shares *shares     // nil until a task has a share key
+	ready  int         // tasks in stock and in open shares
+	turns  *tournament // of the shares by their turns, and stock; nil unless the type is fair
+	perKey int32       // the limit of claims that the shares were settled for; 0 = none
 
 	rungs []*rung // its queues in Types.ladder, by attempts left
 	stale int     // 1-based index in Types.stale; 0 if not in it
 
 	standing standing
 	opensAt  int64 // while standing is waits
-	added    int   // tasks queued since the type was last placed
+	added    int   // tasks that became claimable since the type was last placed
 	noted    int   // index in Types.noted, if it is there
 	bytes    int64 // its part of Types.bytes, without its groups
 }
@@ -50,89 +46,49 @@ func (ts *Type) Oldest() uint64 { return ts.oldest }
 // Ready returns how many tasks could be claimed if the type itself had no limits.
 func (ts *Type) Ready() int { return ts.ready }
 
-// attemptsLeftNone stands for more attempts left than AttemptsLeftMax, or no limit. No
-// claim can tell the two apart.
-const attemptsLeftNone = command.AttemptsLeftMax + 1
-
-// attemptsLeftOf returns how many attempts the task has left, at most attemptsLeftNone.
-func attemptsLeftOf(t *record.Task) int32 {
-	if t.MaxAttempts == 0 {
-		return attemptsLeftNone
-	}
-	return max(min(t.MaxAttempts-t.Attempts, attemptsLeftNone), 0)
-}
-
-// add queues a claimable task. The type must be placed afterwards.
-func (ts *Type) add(t *record.Task) {
-	left := attemptsLeftOf(t)
-	at, known := ts.findQueue(left)
-	if !known {
-		q := ts.spare
-		if ts.spare = nil; q == nil {
-			q = newQueue()
-		}
-		q.Left = left
-		ts.queues = slices.Insert(ts.queues, at, q)
-		ts.first.Add(&q.contender)
-	}
-	q := ts.queues[at]
-	ts.levels -= q.Levels()
-	q.Add(t.Priority, t.ID)
-	ts.levels += q.Levels()
-	ts.first.Put(&q.contender, q.First())
-	ts.ready++
-	ts.census.Add(t.Priority)
-	ts.added++
-}
-
-// remove takes a queued task out. The type must be placed afterwards.
-func (ts *Type) remove(t *record.Task) {
-	at, _ := ts.findQueue(attemptsLeftOf(t))
-	q := ts.queues[at]
-	ts.levels -= q.Levels()
-	q.Remove(t.Priority, t.ID)
-	ts.levels += q.Levels()
-	ts.ready--
-	ts.census.Remove(t.Priority)
-	if q.Len() > 0 {
-		ts.first.Put(&q.contender, q.First())
-		return
-	}
-	ts.first.Remove(&q.contender)
-	ts.queues = slices.Delete(ts.queues, at, at+1)
-	ts.spare = q
-}
-
-// findQueue returns the index of the queue for this number of attempts left, or where to
-// insert it.
-func (ts *Type) findQueue(left int32) (at int, known bool) {
-	if len(ts.queues) == 1 && ts.queues[0].Left == left {
-		return 0, true // most types have one queue
-	}
-	return slices.BinarySearchFunc(ts.queues, left, func(q *queue, left int32) int { return cmp.Compare(q.Left, left) })
-}
-
-// queuesAbove returns the queues whose tasks have more than left attempts left.
-func (ts *Type) queuesAbove(left int32) []*queue {
-	at, _ := ts.findQueue(left + 1)
-	return ts.queues[at:]
-}
-
 // findOldest computes the result of Oldest.
 func (ts *Type) findOldest() uint64 {
 	id, _ := ts.first.First(oldest)
 	if held, ok := ts.behind.Min(); ok && (id == 0 || held < id) {
 		id = held
 	}
+	if ts.shares != nil {
+		if held, ok := ts.shares.held.Min(); ok && (id == 0 || held < id) {
+			id = held
+		}
+	}
 	return id
 }
 
-// Ahead returns how many ready tasks a claim by priority takes before t, which is one of
-// them.
-func (ts *Type) Ahead(t *record.Task) int64 {
-	count := ts.census.Above(t.Priority)
-	for _, q := range ts.queues {
-		count += int64(q.Below(t.Priority, t.ID))
+// add makes a claimable task one of its share. The type must be settled and placed afterwards.
+func (ts *Type) add(t *record.Task) {
+	if key := t.Opts().ShareKey; key != "" {
+		sh := ts.shareOf(key)
+		sh.add(t)
+		ts.touch(&sh.stock, t.Priority)
+		return
 	}
-	return count
+	ts.stock.add(t)
+	ts.touch(&ts.stock, t.Priority)
+	ts.ready++
+	ts.added++
+}
+
+// remove takes a claimable task out. The type must be settled and placed afterwards.
+func (ts *Type) remove(t *record.Task) {
+	if key := t.Opts().ShareKey; key != "" {
+		sh := ts.shareOf(key)
+		sh.remove(t)
+		ts.touch(&sh.stock, t.Priority)
+		return
+	}
+	ts.stock.remove(t)
+	ts.touch(&ts.stock, t.Priority)
+	ts.ready--
+}
+
+// Ahead returns how many ready tasks of its share a claim by priority takes before t, which
+// is one of them.
+func (ts *Type) Ahead(t *record.Task) int64 {
+	return ts.stockOf(t.Opts().ShareKey).ahead(t)
 }

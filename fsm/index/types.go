@@ -21,6 +21,9 @@ type Types struct {
 	noted    []Ready            // what became claimable since TakeNoted
 	notedAt  map[string]int     // where forgotten types are in noted
 	sources  []source           // memory for Chooser
+
+	undoing   bool // between BeginUndo and EndUndo
+	unsettled []unsettled
 }
 
 // Tasks finds tasks by their ids.
@@ -120,13 +123,16 @@ func (s *Types) Oldest() (id uint64) {
 	return id
 }
 
-// Bytes estimates the memory of types and groups. The queues' places of tasks are part of the
+// Bytes estimates the memory of types, groups and shares. The queues' places of tasks are part of the
 // tasks' estimates.
 func (s *Types) Bytes() int64 { return s.bytes }
 
 // weigh updates Bytes after the type changed.
 func (s *Types) weigh(ts *Type) {
 	bytes := record.BytesOfType(ts.name, len(ts.queues), ts.levels)
+	if ts.shares != nil {
+		bytes += ts.shares.bytes
+	}
 	s.bytes += bytes - ts.bytes
 	ts.bytes = bytes
 }
@@ -134,7 +140,7 @@ func (s *Types) weigh(ts *Type) {
 // Enter adds a task in its current status.
 func (s *Types) Enter(ts *Type, t *record.Task) {
 	if t.Status == record.StatusClaimed {
-		ts.claimed++
+		ts.hold(t, 1)
 	}
 	switch group := record.GroupOf(t); {
 	case group != "":
@@ -149,7 +155,7 @@ func (s *Types) Enter(ts *Type, t *record.Task) {
 func (s *Types) Leave(ts *Type, t *record.Task) {
 	s.recent = ts
 	if t.Status == record.StatusClaimed {
-		ts.claimed--
+		ts.hold(t, -1)
 	}
 	switch group := record.GroupOf(t); {
 	case group != "":
@@ -159,12 +165,13 @@ func (s *Types) Leave(ts *Type, t *record.Task) {
 	}
 }
 
-// Arrange updates the task's group and type after a change, at time now by T. It must end every
+// Arrange updates the task's group, share and type after a change, at time now by T. It must end every
 // change of a task, because Leave alone leaves the view of claims incomplete.
-func (s *Types) Arrange(ts *Type, t *record.Task, tasks Tasks, now int64) {
+func (s *Types) Arrange(ts *Type, t *record.Task, tasks Tasks, turns Turns, now int64) {
 	if t.Options != nil && t.Options.Group != "" {
 		s.follow(ts, t.Options.Group, tasks)
 	}
+	s.settle(ts, turns)
 	s.place(ts, now)
 }
 

@@ -2,6 +2,7 @@ package index
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,6 +24,54 @@ type world struct {
 	last  uint64 // id
 	now   int64
 	list  command.TypeList // of listed
+	turns map[uint64]record.Turn
+	ever  uint64 // number of the last turn
+}
+
+// Begin and End implement Turns.
+func (w *world) Begin(taskType, shareKey string, priority int32) (number uint64) {
+	w.ever++
+	w.turns[w.ever] = record.Turn{Type: taskType, ShareKey: shareKey, Priority: priority}
+	return w.ever
+}
+
+func (w *world) End(number uint64) {
+	if _, ok := w.turns[number]; !ok {
+		w.t.Fatalf("turn %d ended, which is not there", number)
+	}
+	delete(w.turns, number)
+}
+
+// isFair reports whether the type lets shares take turns.
+func (w *world) isFair(name string) bool { return w.limit[name] != nil && w.limit[name].Settings.Fair }
+
+// turnOf returns the number of the task's turn, or 0.
+func (w *world) turnOf(t *record.Task) uint64 {
+	for number, turn := range w.turns {
+		if turn == (record.Turn{Type: t.Type, ShareKey: t.Opts().ShareKey, Priority: t.Priority}) {
+			return number
+		}
+	}
+	return 0
+}
+
+// checkTurns compares the turns with the claimable tasks of the fair types.
+func (w *world) checkTurns() error {
+	want := map[record.Turn]bool{}
+	for _, t := range w.tasks {
+		if t.Status == record.StatusPending && !w.isBehind(t) && w.isFair(t.Type) {
+			want[record.Turn{Type: t.Type, ShareKey: t.Opts().ShareKey, Priority: t.Priority}] = true
+		}
+	}
+	for number, turn := range w.turns {
+		if !want[turn] || w.types.byName[turn.Type].stockOf(turn.ShareKey).numbers[turn.Priority] != number {
+			return fmt.Errorf("turn %d is %+v, which is a second one, or nothing waits for it", number, turn)
+		}
+	}
+	if len(want) != len(w.turns) {
+		return fmt.Errorf("%d turns, want %d", len(w.turns), len(want))
+	}
+	return nil
 }
 
 // listed are types that claims list.
@@ -35,14 +84,14 @@ func (w *world) Get(id uint64) *record.Task { return w.tasks[id] }
 func TestTypes(t *testing.T) {
 	t.Parallel()
 	proof.Check(t, func(rt *rapid.T) {
-		w := &world{t: rt, tasks: map[uint64]*record.Task{}, limit: map[string]*record.TaskType{}}
+		w := &world{t: rt, tasks: map[uint64]*record.Task{}, limit: map[string]*record.TaskType{}, turns: map[uint64]record.Turn{}}
 		w.types.Reset()
 		for range rapid.IntRange(1, 150).Draw(rt, "steps") {
 			rapid.OneOf(
 				rapid.Just(w.submit), rapid.Just(w.submit), rapid.Just(w.claim), rapid.Just(w.change), rapid.Just(w.change),
 				rapid.Just(w.remove), rapid.Just(w.set), rapid.Just(w.wait),
 			).Draw(rt, "do")()
-			if err := w.check(); err != nil {
+			if err := errors.Join(w.check(), w.checkTurns()); err != nil {
 				rt.Fatal(err)
 			}
 		}
@@ -75,13 +124,32 @@ func (w *world) submit() {
 	w.last++
 	status := []record.Status{record.StatusPending, record.StatusPending, record.StatusScheduled, record.StatusBlocked}[w.dice(4)]
 	t := &record.Task{ID: w.last, Type: string(rune('a' + w.dice(3))), Status: status, Priority: int32(w.dice(3)), MaxAttempts: int32(w.dice(4))}
+	o := record.Options{ShareKey: w.shareKey()}
 	if group := w.dice(4); group > 0 {
-		t.Options = &record.Options{Group: fmt.Sprint(group)}
+		o.Group = fmt.Sprint(group)
 	}
+	t.SetOptions(o)
 	w.tasks[t.ID] = t
 	ts := w.typeOf(t.Type)
 	w.types.Enter(ts, t)
-	w.types.Arrange(ts, t, w, w.now)
+	w.types.Arrange(ts, t, w, w, w.now)
+}
+
+// shareKey returns one of few, or "".
+func (w *world) shareKey() string { return []string{"", "", "x", "y", "z"}[w.dice(5)] }
+
+// isFull reports whether the task's share has as many claims as it may have.
+func (w *world) isFull(t *record.Task) bool {
+	r, claimed := w.limit[t.Type], int32(0)
+	if r == nil || r.Settings.MaxClaimedPerKey == 0 || t.Opts().ShareKey == "" {
+		return false
+	}
+	for _, other := range w.tasks {
+		if other.Type == t.Type && other.Opts().ShareKey == t.Opts().ShareKey && other.Status == record.StatusClaimed {
+			claimed++
+		}
+	}
+	return claimed >= r.Settings.MaxClaimedPerKey
 }
 
 // move changes the task.
@@ -90,7 +158,7 @@ func (w *world) move(t *record.Task, change func()) {
 	w.types.Leave(ts, t)
 	change()
 	w.types.Enter(ts, t)
-	w.types.Arrange(ts, t, w, w.now)
+	w.types.Arrange(ts, t, w, w, w.now)
 }
 
 // claim claims some tasks, as package fsm does.
@@ -113,6 +181,7 @@ func (w *world) claim() {
 		if want := w.next(c, dice); id != want {
 			w.t.Fatalf("%+v took task %d as the %d-th, want %d", c, id, took, want)
 		}
+		number := w.turnOf(t)
 		w.move(t, func() {
 			if r := w.limit[t.Type]; r != nil {
 				r.Spend(w.now)
@@ -120,26 +189,35 @@ func (w *world) claim() {
 			t.Status = record.StatusClaimed
 			t.Attempts++
 		})
-		next.Taken()
+		next.Taken(w)
+		byTurn := orderOf(c) == highest && c.MoreAttempts == 0 && c.SortBy != command.SortRandom
+		if again := w.turnOf(t); number != 0 && again != 0 && (byTurn && again != w.ever || !byTurn && again != number) {
+			w.t.Fatalf("after %+v of task %d, turn %d is turn %d of %d", c, id, number, again, w.ever)
+		}
 	}
 }
 
 // next returns the id of the task that the claim takes next, or 0: the first in the order,
-// or at random the k-th by type, attempts left and id; if any type will do, by attempts
-// left, type and id.
+// or at random the k-th by type, share key, attempts left and id; if any type will do, by
+// attempts left, type, share key and id.
 func (w *world) next(c command.ClaimNext, dice Dice) uint64 {
 	var all []*record.Task
 	for _, t := range w.tasks {
-		if t.Status == record.StatusPending && !w.isBehind(t) && attemptsLeftOf(t) > c.MoreAttempts &&
+		if t.Status == record.StatusPending && !w.isBehind(t) && !w.isFull(t) && attemptsLeftOf(t) > c.MoreAttempts &&
 			w.types.Named(t.Type).Room(w.now) > 0 && (c.Types == nil || slices.Contains(c.Types, t.Type)) {
 			all = append(all, t)
 		}
 	}
 	if c.SortBy != command.SortRandom || len(all) == 0 {
-		return firstIn(orderOf(c), all)
+		first := firstIn(orderOf(c), all)
+		if orderOf(c) == highest && c.MoreAttempts == 0 && len(all) > 0 && w.isFair(w.tasks[first].Type) {
+			return w.byTurn(all, w.tasks[first])
+		}
+		return first
 	}
 	slices.SortFunc(all, func(a, b *record.Task) int {
-		left, name := cmp.Compare(attemptsLeftOf(a), attemptsLeftOf(b)), cmp.Compare(a.Type, b.Type)
+		left := cmp.Compare(attemptsLeftOf(a), attemptsLeftOf(b))
+		name := cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Opts().ShareKey, b.Opts().ShareKey))
 		if c.Types != nil {
 			left, name = name, left
 		}
@@ -148,11 +226,23 @@ func (w *world) next(c command.ClaimNext, dice Dice) uint64 {
 	return all[dice.pick(len(all))].ID
 }
 
+// byTurn returns the id of the oldest task of the same type and priority as first whose share's
+// turn it is.
+func (w *world) byTurn(all []*record.Task, first *record.Task) uint64 {
+	all = slices.DeleteFunc(slices.Clone(all), func(t *record.Task) bool { return t.Type != first.Type || t.Priority != first.Priority })
+	return slices.MinFunc(all, func(a, b *record.Task) int {
+		return cmp.Or(cmp.Compare(w.turnOf(a), w.turnOf(b)), cmp.Compare(a.ID, b.ID))
+	}).ID
+}
+
 func (w *world) change() {
 	if t := w.one(); t != nil {
 		w.move(t, func() {
 			t.Status = []record.Status{record.StatusPending, record.StatusScheduled, record.StatusBlocked, record.StatusCompleted, record.StatusFailed}[w.dice(5)]
 			t.Priority = int32(w.dice(3))
+			o := *t.Opts()
+			o.ShareKey = w.shareKey()
+			t.SetOptions(o)
 			if t.Attempts == t.MaxAttempts {
 				t.Attempts = 0 // no task waits that has no attempt left
 			}
@@ -168,7 +258,7 @@ func (w *world) remove() {
 	ts := w.types.Named(t.Type)
 	w.types.Leave(ts, t)
 	delete(w.tasks, t.ID)
-	w.types.Arrange(ts, t, w, w.now)
+	w.types.Arrange(ts, t, w, w, w.now)
 	w.forget(ts)
 }
 
@@ -187,7 +277,7 @@ func (w *world) forget(ts *Type) {
 func (w *world) set() {
 	name := string(rune('a' + w.dice(3)))
 	ts, r := w.typeOf(name), w.limit[name]
-	settings := record.TypeSettings{Paused: w.dice(3) == 0, MaxClaimed: int32(w.dice(3)), RateLimit: int64(w.dice(3)) * record.Million}
+	settings := record.TypeSettings{Paused: w.dice(3) == 0, MaxClaimed: int32(w.dice(3)), RateLimit: int64(w.dice(3)) * record.Million, MaxClaimedPerKey: int32(w.dice(3)), Fair: w.dice(2) > 0}
 	if settings == (record.TypeSettings{}) {
 		r = nil
 		delete(w.limit, name)
@@ -200,7 +290,7 @@ func (w *world) set() {
 		r.Settings = settings
 	}
 	w.types.TakeNoted()
-	w.types.Limit(ts, r, w.now)
+	w.types.Limit(ts, r, w, w.now)
 	if noted := w.types.TakeNoted(); len(noted) > 0 != (ts.Room(w.now) > 0) || len(noted) > 0 && int64(noted[0].Count) != ts.Room(w.now) {
 		w.t.Fatalf("%+v lets %d tasks be claimed, noted is %v", settings, ts.Room(w.now), noted)
 	}
@@ -229,8 +319,9 @@ func (w *world) check() error {
 	}
 	bytes := int64(0)
 	for name, ts := range w.types.byName {
-		var ready []*record.Task
+		var ready, full []*record.Task
 		behind, groups, claimed := []uint64{}, map[string][]uint64{}, int64(0)
+		shares := map[string][]*record.Task{"": nil} // the claimable tasks by share key
 		for _, id := range slices.Sorted(maps.Keys(w.tasks)) {
 			t := w.tasks[id]
 			if t.Type != name {
@@ -242,13 +333,19 @@ func (w *world) check() error {
 			switch {
 			case t.Status == record.StatusClaimed:
 				claimed++
+				shares[t.Opts().ShareKey] = append(shares[t.Opts().ShareKey], []*record.Task{}...)
 			case t.Status == record.StatusPending && w.isBehind(t):
 				behind = append(behind, id)
 				if by := w.tasks[ts.BehindWhom(t)]; ts.Leads(t) || by == nil || record.GroupOf(by) != record.GroupOf(t) || by.ID >= id && by.Status != record.StatusClaimed {
 					return fmt.Errorf("task %d is behind %+v", id, by)
 				}
 			case t.Status == record.StatusPending:
-				ready = append(ready, t)
+				if w.isFull(t) {
+					full = append(full, t)
+				} else {
+					ready = append(ready, t)
+				}
+				shares[t.Opts().ShareKey] = append(shares[t.Opts().ShareKey], t)
 				if !ts.Leads(t) || ts.BehindWhom(t) != 0 {
 					return fmt.Errorf("task %d is behind task %d", id, ts.BehindWhom(t))
 				}
@@ -263,12 +360,28 @@ func (w *world) check() error {
 				return fmt.Errorf("group %q of type %q does not have the tasks %v", group, name, ids)
 			}
 		}
-		bytes += record.BytesOfType(name, len(ts.queues), levelsOf(ready))
-		if err := checkQueues(ts, ready); err != nil {
-			return fmt.Errorf("type %q: %w", name, err)
+		bytes += record.BytesOfType(name, len(ts.queues), levelsOf(shares[""]))
+		if ts.Shares() != len(shares)-1 {
+			return fmt.Errorf("type %q has %d shares, want %d", name, ts.Shares(), len(shares)-1)
+		}
+		for key, tasks := range shares {
+			if err := checkQueues(ts.stockOf(key), tasks); err != nil {
+				return fmt.Errorf("share %q of type %q: %w", key, name, err)
+			}
+			if key != "" {
+				bytes += record.BytesOfShare(key, len(ts.stockOf(key).queues), levelsOf(tasks))
+			}
+		}
+		if ts.ready != len(ready) {
+			return fmt.Errorf("%d tasks of type %q are ready, want %d", ts.ready, name, len(ready))
+		}
+		for o := range orders {
+			if id, _ := ts.first.First(o); id != firstIn(o, ready) {
+				return fmt.Errorf("the first of type %q in order %d is %d, want %d", name, o, id, firstIn(o, ready))
+			}
 		}
 		oldest := slices.Clone(behind)
-		for _, t := range ready {
+		for _, t := range slices.Concat(ready, full) {
 			oldest = append(oldest, t.ID)
 		}
 		if len(oldest) > 0 && ts.Oldest() != slices.Min(oldest) || len(oldest) == 0 && ts.Oldest() != 0 {
@@ -367,10 +480,10 @@ func levelsOf(ready []*record.Task) int {
 	return len(levels)
 }
 
-// checkQueues checks the queues of a type, whose claimable tasks come by id.
-func checkQueues(ts *Type, ready []*record.Task) error {
-	if ts.ready != len(ready) {
-		return fmt.Errorf("%d tasks are ready, want %d", ts.ready, len(ready))
+// checkQueues checks the queues of a share, whose claimable tasks come by id.
+func checkQueues(s *stock, ready []*record.Task) error {
+	if s.count != len(ready) {
+		return fmt.Errorf("%d tasks are claimable, want %d", s.count, len(ready))
 	}
 	byLeft := map[int32][]*record.Task{}
 	for _, t := range ready {
@@ -381,12 +494,12 @@ func checkQueues(ts *Type, ready []*record.Task) error {
 				above++
 			}
 		}
-		if got := ts.census.Above(t.Priority); got != above {
+		if got := s.census.Above(t.Priority); got != above {
 			return fmt.Errorf("%d tasks are above priority %d, want %d", got, t.Priority, above)
 		}
 	}
 	var lefts []int32
-	for _, q := range ts.queues {
+	for _, q := range s.queues {
 		lefts = append(lefts, q.Left)
 		if q.Len() != len(byLeft[q.Left]) {
 			return fmt.Errorf("%d tasks have %d attempts left, want %d", q.Len(), q.Left, len(byLeft[q.Left]))
@@ -399,11 +512,6 @@ func checkQueues(ts *Type, ready []*record.Task) error {
 	}
 	if want := slices.Sorted(maps.Keys(byLeft)); !slices.Equal(lefts, want) {
 		return fmt.Errorf("queues for %v attempts left, want %v", lefts, want)
-	}
-	for o := range orders {
-		if id, _ := ts.first.First(o); id != firstIn(o, ready) {
-			return fmt.Errorf("the first in order %d is %d, want %d", o, id, firstIn(o, ready))
-		}
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ type Filter struct {
 	Labels        []Label // all of these, sorted by name
 	CreatedAfter  int64   // ms, exclusive
 	CreatedBefore int64   // ms, exclusive
+	ShareKey      string
 }
 
 // Matches reports whether the filter selects the task.
@@ -23,6 +24,7 @@ func (q *Filter) Matches(t *Task) bool {
 		(q.CreatedBefore == 0 || t.CreatedAt < q.CreatedBefore) &&
 		(q.Key == "" || t.Key == q.Key && HoldsKey(t)) &&
 		(len(q.Labels) == 0 || hasLabels(t.Opts().Labels, q.Labels)) &&
+		(q.ShareKey == "" || t.Opts().ShareKey == q.ShareKey) &&
 		(q.ParentID == 0 || t.Step() != nil && t.Step().ParentID == q.ParentID)
 }
 
@@ -61,6 +63,7 @@ func NewRecordFilter(q *Filter) RecordFilter {
 		{FieldCreated, q.CreatedAfter != 0 || q.CreatedBefore != 0},
 		{FieldLabel, len(q.Labels) > 0},
 		{FieldUnique, q.Key != ""},
+		{FieldShare, q.ShareKey != ""},
 	} {
 		if asks.yes {
 			f.last = asks.num
@@ -77,6 +80,7 @@ func (f *RecordFilter) Matches(record []byte) bool {
 		unique  bool
 		worker  []byte
 		key     []byte
+		share   []byte
 		labels  = f.Labels // labels still to be found
 	)
 	for r := (Scanner{Rest: record}); r.NextUntil(f.last); {
@@ -103,9 +107,12 @@ func (f *RecordFilter) Matches(record []byte) bool {
 			}
 		case FieldUnique:
 			unique = true
+		case FieldShare:
+			share = r.Text
 		}
 	}
 	return len(labels) == 0 && f.ParentID == 0 &&
+		(f.ShareKey == "" || string(share) == f.ShareKey) &&
 		(f.WorkerID == "" || string(worker) == f.WorkerID) &&
 		(f.CreatedAfter == 0 || created > f.CreatedAfter) &&
 		(f.CreatedBefore == 0 || created < f.CreatedBefore) &&
@@ -138,5 +145,6 @@ func (q *Filter) Code(f *Fields, num protowire.Number) {
 	f.Labels(6, &q.Labels)
 	f.Int(7, &q.CreatedAfter)
 	f.Int(8, &q.CreatedBefore)
+	f.Text(9, &q.ShareKey)
 	f.EndMessage(m)
 }

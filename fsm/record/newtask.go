@@ -35,12 +35,14 @@ type NewTask struct {
 	// passed to workers but has no effect on the state.
 	Traceparent string
 
+	ShareKey string // limits and turns apply to the tasks of its type with the same one; "" = none
+
 	// Attributes is a JSON object that describes the payload; nil = none. It is passed to
 	// workers unchanged and has no effect on the state.
 	Attributes []byte
 
 	// Parent gives the task steps; nil = none. A task with steps has no RunAt, DelayMS,
-	// ExpiresAt or Group, and may have neither Params nor Payload.
+	// ExpiresAt, Group or ShareKey, and may have neither Params nor Payload.
 	Parent *NewParent
 }
 
@@ -126,6 +128,7 @@ func (t *NewTask) code(f *Fields, before *string, steps bool) {
 	f.Bool(18, &t.KeyOfType)
 	f.Bytes(19, &t.Attributes)
 	f.Bool(20, &t.AtOnce)
+	f.Text(21, &t.ShareKey)
 }
 
 // Options are the fields that most tasks leave at their defaults, as in NewTask.
@@ -138,6 +141,7 @@ type Options struct {
 	UniqueActive bool
 	KeyOfType    bool
 	Traceparent  string
+	ShareKey     string
 	Attributes   []byte
 	Progress     []byte  // of an extend, JSON as given, or nil
 	Origin       *Source // nil: it was submitted
@@ -163,6 +167,7 @@ func (t *NewTask) Options() Options {
 		UniqueActive: t.UniqueActive,
 		KeyOfType:    t.KeyOfType && t.Key != "",
 		Traceparent:  t.Traceparent,
+		ShareKey:     t.ShareKey,
 		Attributes:   t.Attributes,
 	}
 }
@@ -170,7 +175,7 @@ func (t *NewTask) Options() Options {
 // SetOptions sets the task's options, to nil if all have their defaults.
 func (t *Task) SetOptions(o Options) {
 	if o.ExpiresAt == 0 && o.Backoff == nil && o.RetentionMS == 0 && len(o.Labels) == 0 && o.Group == "" && !o.UniqueActive &&
-		!o.KeyOfType && o.Traceparent == "" && o.Attributes == nil && o.Progress == nil && o.Origin == nil && o.Parent == nil && o.Step == nil {
+		!o.KeyOfType && o.Traceparent == "" && o.ShareKey == "" && o.Attributes == nil && o.Progress == nil && o.Origin == nil && o.Parent == nil && o.Step == nil {
 		t.Options = nil
 		return
 	}
@@ -190,7 +195,7 @@ func (t *Task) Opts() *Options {
 var noOptions Options
 
 // textBytes returns the size of the texts in the options.
-func (o *Options) textBytes() int { return len(o.Group) + len(o.Traceparent) }
+func (o *Options) textBytes() int { return len(o.Group) + len(o.Traceparent) + len(o.ShareKey) }
 
 // before and after read or write the fields of the options in a task's record that stand
 // before and after its Then.
@@ -210,6 +215,7 @@ func (o *Options) after(f *Fields) {
 	f.Bool(39, &o.KeyOfType)
 	f.Bytes(40, &o.Attributes)
 	f.origin(41, &o.Origin)
+	f.known(FieldShare, &o.ShareKey)
 }
 
 // origin is field num, a message; nil is not written.

@@ -25,6 +25,7 @@ const (
 	KindGone     Kind = 6
 	KindTrail    Kind = 7
 	KindSchedule Kind = 8
+	KindTurn     Kind = 9
 	KindHistory  Kind = 14
 	KindEnd      Kind = 255 // not part of the state
 )
@@ -48,6 +49,8 @@ func (k Kind) String() string {
 		return "part of the trail"
 	case KindSchedule:
 		return "schedule"
+	case KindTurn:
+		return "turn"
 	case KindHistory:
 		return "history"
 	case KindEnd:
@@ -57,7 +60,7 @@ func (k Kind) String() string {
 }
 
 // Counts has the number of records of each kind.
-type Counts struct{ Tasks, Requests, Nodes, Types, Gone, Trail, Schedules, Histories uint64 }
+type Counts struct{ Tasks, Requests, Nodes, Types, Gone, Trail, Schedules, Turns, Histories uint64 }
 
 // TrailHeader is the trail's part of the header's record; event.Header is one.
 type TrailHeader interface {
@@ -100,6 +103,7 @@ func (f *Fields) header(h *Header, of TrailHeader, n *Counts) {
 	f.joinTokens(24, &h.JoinTokens)
 	f.Bytes(25, &h.PageSecret)
 	h.Defaults.Code(f, 26)
+	f.Uint(27, &n.Turns)
 	f.Uint(30, &n.Histories)
 }
 
@@ -342,5 +346,6 @@ func (f *Fields) end(n *Counts, hash *[]byte) {
 	f.Uint(6, &n.Gone)
 	f.Uint(7, &n.Trail)
 	f.Uint(8, &n.Schedules)
+	f.Uint(9, &n.Turns)
 	f.Uint(14, &n.Histories)
 }

@@ -167,6 +167,8 @@ func (w EncodedTasks) read(b []byte, t *Task, names *NameCache) {
 			t.CreatedAt = int64(r.value)
 		case 18:
 			t.UpdatedAt = int64(r.value)
+		case FieldShare: // the last field, and the only option here
+			t.Options = &Options{ShareKey: string(r.Text)}
 		default: // rare in waiting tasks
 			unpackRest(before, t, names)
 			return

@@ -18,6 +18,7 @@ const (
 	FieldError   protowire.Number = 22
 	FieldLabel   protowire.Number = 31
 	FieldUnique  protowire.Number = 33
+	FieldShare   protowire.Number = 42
 )
 
 // The fields of a claim request's record, and of a claim in it, that are read on their own.

@@ -8,7 +8,8 @@ const (
 	endedBytes          = 135  // of a packed task that has ended: more times, and in two indexes
 	PlaceBytes          = 16   // of a place in a page and in its list of packed records
 	groupBytes          = 180  // of a group with tasks that have not ended
-	typeBytes           = 1580 // of a task type with its first queue and level
+	shareBytes          = 1130 // of a share with its first queue and level
+	typeBytes           = 1700 // of a task type with its first queue and level
 	queueBytes          = 320  // of each further queue of a type
 	levelBytes          = 350  // of each further level of a queue
 	keyBytes            = 18   // of a place in the index of keys
@@ -20,7 +21,7 @@ const (
 	restingClaimBytes   = 12
 	restingAskedBytes   = 13 // of a claim that does not go with the one before
 	thenBytes           = 64
-	optionsBytes        = 112
+	optionsBytes        = 128
 	backoffBytes        = 32
 	originBytes         = 24
 	labelBytes          = 32
@@ -32,6 +33,11 @@ const (
 // are in that many queues, which have that many levels together.
 func BytesOfType(name string, queues, levels int) int64 {
 	return int64(typeBytes + len(name) + queueBytes*max(queues-1, 0) + levelBytes*max(levels-1, 0))
+}
+
+// BytesOfShare estimates the memory of a share without its tasks, as BytesOfType does.
+func BytesOfShare(key string, queues, levels int) int64 {
+	return int64(shareBytes + len(key) + queueBytes*max(queues-1, 0) + levelBytes*max(levels-1, 0))
 }
 
 // BytesOf estimates the memory of an unpacked task.

@@ -113,6 +113,15 @@ func (t *Table[T]) First() (id uint64, ok bool) {
 	return p.number<<pageBits | uint64(bits.TrailingZeros64(p.used)), true
 }
 
+// Last returns the highest id; ok is false if the table is empty.
+func (t *Table[T]) Last() (id uint64, ok bool) {
+	if len(t.pages) == 0 {
+		return 0, false
+	}
+	p := t.pages[len(t.pages)-1]
+	return p.number<<pageBits | uint64(bits.Len64(p.used)-1), true
+}
+
 // Put adds the record under id, replacing an existing one.
 func (t *Table[T]) Put(id uint64, record *T) {
 	p := t.writablePage(id >> pageBits)

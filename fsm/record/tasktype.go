@@ -16,6 +16,8 @@ const (
 	TypeQueue
 	TypeDelay
 	TypeDeadLetter
+	TypeMaxClaimedPerKey
+	TypeFair
 	TypeFieldsAll TypeFields = 1<<iota - 1
 )
 
@@ -26,6 +28,10 @@ type TypeFields uint32
 type TypeSettings struct {
 	Paused     bool
 	MaxClaimed int32 // simultaneous claims; 0 = no limit
+	// MaxClaimedPerKey bounds the simultaneous claims of tasks with the same share key; 0 = no limit.
+	MaxClaimedPerKey int32
+	// Fair lets the share keys of the type's tasks take turns in claims by priority.
+	Fair bool
 	// RateLimit is in millionths of a claim per second; 0 = no limit.
 	RateLimit int64
 	// Defaults for its tasks. The server's defaults apply where these are not set.
@@ -110,6 +116,12 @@ func (s *TypeSettings) Change(set TypeFields, with *TypeSettings) {
 	if set&TypeDeadLetter != 0 {
 		s.DeadLetter, s.DeadLetterAfter = with.DeadLetter, with.DeadLetterAfter
 	}
+	if set&TypeMaxClaimedPerKey != 0 {
+		s.MaxClaimedPerKey = with.MaxClaimedPerKey
+	}
+	if set&TypeFair != 0 {
+		s.Fair = with.Fair
+	}
 	if set&TypeQueue != 0 {
 		s.Queue = with.Queue
 	}
@@ -133,6 +145,8 @@ func (s *TypeSettings) Code(f *Fields, num protowire.Number) {
 	f.Int(10, &s.DelayMS)
 	f.Text(11, &s.DeadLetter)
 	f.Int32(12, &s.DeadLetterAfter)
+	f.Int32(13, &s.MaxClaimedPerKey)
+	f.Bool(14, &s.Fair)
 	f.EndMessage(m)
 }
 

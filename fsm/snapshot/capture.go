@@ -25,7 +25,8 @@ type Parts struct {
 	Gone      record.View[record.Gone]
 	Trail     event.View
 	Schedules []*record.ScheduleView // sorted by name
-	Histories []record.History       // in the order in which they began
+	Turns     record.View[record.Turn]
+	Histories []record.History // in the order in which they began
 }
 
 // Of returns the snapshot of the parts. Releasing it releases their views.
@@ -41,5 +42,6 @@ func (s *Snapshot) Release() {
 		s.of.Tasks.Release()
 		s.of.Requests.Release()
 		s.of.Gone.Release()
+		s.of.Turns.Release()
 	}
 }

@@ -38,6 +38,7 @@ type Hasher struct {
 	tasks    pageSums[record.Task]
 	requests pageSums[record.Request]
 	gone     pageSums[record.Gone]
+	turns    pageSums[record.Turn]
 	turn     hashTurn
 }
 
@@ -51,6 +52,7 @@ func NewHasher(rest func()) *Hasher {
 		}},
 		requests: pageSums[record.Request]{kind: record.KindRequest, appendRecord: record.AppendRequest},
 		gone:     pageSums[record.Gone]{kind: record.KindGone, appendRecord: record.AppendGone},
+		turns:    pageSums[record.Turn]{kind: record.KindTurn, appendRecord: record.AppendTurn},
 	}
 }
 
@@ -68,6 +70,7 @@ func (h *Hasher) hash(s *Snapshot, turn hashTurn) (hash [16]byte, rotten int) {
 	rotten += h.tasks.addTo(&sum, &s.of.Tasks, turn, &h.breaks)
 	rotten += h.requests.addTo(&sum, &s.of.Requests, turn, &h.breaks)
 	rotten += h.gone.addTo(&sum, &s.of.Gone, turn, &h.breaks)
+	rotten += h.turns.addTo(&sum, &s.of.Turns, turn, &h.breaks)
 	rotten += s.of.Trail.AddTo(trailHash{stateHash: &sum, turn: turn, breaks: &h.breaks})
 	return sum.Sum(), rotten
 }

@@ -18,10 +18,10 @@ type snapshotReader struct {
 	hash   StateHash
 	names  record.Names
 	last   record.Kind // 0 before the header
-	// lastTask, lastRequest and lastGone are the highest ids and sequence number so far.
-	lastTask, lastRequest, lastGone uint64
-	trailEnd                        uint64 // where the last trail chunk ends
-	ended                           bool
+	// These are the highest ids and numbers so far.
+	lastTask, lastRequest, lastGone, lastTurn uint64
+	trailEnd                                  uint64 // where the last trail chunk ends
+	ended                                     bool
 
 	read1 record.Task // memory for the task being read
 }
@@ -36,6 +36,7 @@ type Builder interface {
 	Request(seq uint64, q *record.Request)
 	Gone(id uint64, g *record.Gone) error
 	Trail(c *event.Chunk)
+	Turn(number uint64, t *record.Turn)
 	// Finish gets the remaining records, after all others. Errors: ErrCorrupt, wrapped, if
 	// records contradict each other.
 	Finish(few Few) error
@@ -110,6 +111,8 @@ func (s *snapshotReader) record(kind record.Kind, packed []byte) error {
 		err = s.trail(&r)
 	case record.KindSchedule:
 		err = s.schedule(&r)
+	case record.KindTurn:
+		err = s.turn(&r)
 	case record.KindHistory:
 		err = s.history(&r)
 	case record.KindEnd:
@@ -239,6 +242,20 @@ func (s *snapshotReader) trail(r *record.Fields) error {
 	return nil
 }
 
+func (s *snapshotReader) turn(r *record.Fields) error {
+	number, t := record.ReadTurn(r)
+	switch {
+	case r.Err != nil:
+		return r.Err
+	case number <= s.lastTurn:
+		return fmt.Errorf("%w: turn %d behind %d", record.ErrCorrupt, number, s.lastTurn)
+	}
+	s.lastTurn = number
+	s.got.Turns++
+	s.build.Turn(number, t)
+	return nil
+}
+
 func (s *snapshotReader) end(r *record.Fields) error {
 	counts, hash := record.ReadEnd(r)
 	got := s.got
@@ -246,8 +263,8 @@ func (s *snapshotReader) end(r *record.Fields) error {
 	case r.Err != nil:
 		return r.Err
 	case got != s.want || got != counts:
-		return fmt.Errorf("%w: %d tasks, %d claim requests, %d nodes, %d task types, %d removed tasks, %d parts of the trail, %d schedules and %d histories differ from their counts",
-			record.ErrCorrupt, got.Tasks, got.Requests, got.Nodes, got.Types, got.Gone, got.Trail, got.Schedules, got.Histories)
+		return fmt.Errorf("%w: %d tasks, %d claim requests, %d nodes, %d task types, %d removed tasks, %d parts of the trail, %d schedules, %d turns and %d histories differ from their counts",
+			record.ErrCorrupt, got.Tasks, got.Requests, got.Nodes, got.Types, got.Gone, got.Trail, got.Schedules, got.Turns, got.Histories)
 	case hash != s.hash.Sum():
 		return fmt.Errorf("%w: the state hash differs", record.ErrCorrupt)
 	}

@@ -20,10 +20,11 @@ type stateScale struct {
 }
 
 // typeScale has the different attempts left of a type's pending tasks, and the priorities
-// with each of them.
+// with each of them. That of a share is the same for its pending tasks.
 type typeScale struct {
 	queues map[int32]struct{}
 	levels map[level]struct{}
+	shares map[string]*typeScale // with pending or claimed tasks
 }
 
 type level struct{ left, priority int32 }
@@ -42,12 +43,34 @@ func (w *stateScale) Task(t *record.Task, _ []byte) error {
 	}
 	w.tasks, w.lastTask = w.tasks+1, t.ID
 	ts := w.addType(t.Type)
-	if t.Status == record.StatusPending {
+	switch key := t.Opts().ShareKey; {
+	case t.Status != record.StatusPending && t.Status != record.StatusClaimed:
+	case key != "":
+		w.addToShare(ts, key, t)
+	case t.Status == record.StatusPending:
 		w.held -= ts.bytes(t.Type)
 		ts.add(t)
 		w.held += ts.bytes(t.Type)
 	}
 	return nil
+}
+
+// addToShare adds a pending or claimed task with a share key.
+func (w *stateScale) addToShare(ts *typeScale, key string, t *record.Task) {
+	sh := ts.shares[key]
+	if sh == nil {
+		if ts.shares == nil {
+			ts.shares = make(map[string]*typeScale)
+		}
+		sh = new(typeScale)
+		ts.shares[key] = sh
+	} else {
+		w.held -= sh.bytesOfShare(key)
+	}
+	if t.Status == record.StatusPending {
+		sh.add(t)
+	}
+	w.held += sh.bytesOfShare(key)
 }
 
 // addType returns the type; a new one is counted.
@@ -83,6 +106,10 @@ func (ts *typeScale) bytes(name string) int64 {
 	return record.BytesOfType(name, len(ts.queues), len(ts.levels))
 }
 
+func (ts *typeScale) bytesOfShare(key string) int64 {
+	return record.BytesOfShare(key, len(ts.queues), len(ts.levels))
+}
+
 // Request adds the claim request.
 func (w *stateScale) Request(_ uint64, q *record.Request) { w.held += record.BytesOfRequest(q) }
 
@@ -94,6 +121,9 @@ func (w *stateScale) Gone(_ uint64, g *record.Gone) error {
 
 // Trail counts the chunk.
 func (w *stateScale) Trail(*event.Chunk) { w.chunks++ }
+
+// Turn adds the turn. A page holds few of them at worst.
+func (w *stateScale) Turn(uint64, *record.Turn) { w.held += record.TurnBytes }
 
 // Finish adds the remaining records.
 func (w *stateScale) Finish(few Few) error {

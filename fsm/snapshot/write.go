@@ -28,8 +28,8 @@ import (
 // chunk. The payload is one or more records of the kind, each a varint of its
 // size and a message of record.go. The header comes first, then tasks by id,
 // claim requests by sequence number, nodes by UUID, task types with settings by
-// name, removed tasks by id, the trail in its order, schedules by name, histories
-// in the order in which they began, and the end.
+// name, removed tasks by id, the trail in its order, schedules by name, turns by
+// number, histories in the order in which they began, and the end.
 const (
 	Magic = "CLAIMQSN"
 
@@ -80,6 +80,7 @@ func (s *Snapshot) counts() record.Counts {
 		Gone:      uint64(s.of.Gone.Len()),
 		Trail:     uint64(s.of.Trail.Len()),
 		Schedules: uint64(len(s.of.Schedules)),
+		Turns:     uint64(s.of.Turns.Len()),
 		Histories: uint64(len(s.of.Histories)),
 	}
 }
@@ -137,6 +138,11 @@ func (s *Snapshot) Records() iter.Seq2[record.Kind, []byte] {
 		}
 		for _, v := range s.of.Schedules {
 			if b = record.AppendSchedule(b[:0], v); !yield(record.KindSchedule, b) {
+				return
+			}
+		}
+		for t := range s.of.Turns.All() { // never packed
+			if b = record.AppendTurn(b[:0], t.ID, t.Record); !yield(record.KindTurn, b) {
 				return
 			}
 		}

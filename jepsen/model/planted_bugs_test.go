@@ -41,6 +41,21 @@ var planted = []struct {
 		"fsm/index/limits.go", "	return int64(ts.record.Settings.MaxClaimed) - ts.claimed\n",
 		"	return int64(ts.record.Settings.MaxClaimed) + $if(int64(1), 0) - ts.claimed\n",
 	}}},
+	{"one claim more than a share key may have", []edit{{
+		"fsm/index/share.go", "	return int64(ts.perKey) - sh.claimed\n", "	return int64(ts.perKey) + $if(int64(1), 0) - sh.claimed\n",
+	}}},
+	{"share key's claim counted after its end", []edit{{
+		"fsm/index/share.go", "		ts.shareOf(key).claimed += claims\n", "		if !$on || claims > 0 {\n			ts.shareOf(key).claimed += claims\n		}\n",
+	}}},
+	{"closed share claimed at random", []edit{{"fsm/index/share.go", "		if !sh.closed {\n", "		if !sh.closed || $on {\n"}}},
+	{"turn not spent", []edit{{
+		"fsm/index/turn.go", "	if number, waits := s.numbers[priority]; waits {\n", "	if number, waits := s.numbers[priority]; waits && !$on {\n",
+	}}},
+	{"share that begins to wait comes first", []edit{{
+		"fsm/turns.go", "	last, _ := u.table.Last()\n", "	last, _ := u.table.Last()\n	if first, ok := u.table.First(); ok && $on && first > 1 {\n		last = first - 2\n	}\n",
+	}}},
+	{"snapshot without turns", []edit{{"fsm/snapshot.go", "m.turns.table.View()", "$if(New().turns.table.View(), m.turns.table.View())"}}},
+	{"refused batch takes turns", []edit{{"fsm/undo.go", "	u.turns.Restore(&m.turns.table)\n", "	if !$on {\n		u.turns.Restore(&m.turns.table)\n	}\n"}}},
 	{"claim by id past the limits", []edit{{"fsm/claim.go", "	case ts.Slots() <= 0:\n", "	case ts.Slots() <= $if(int64(-1), 0):\n"}}},
 	{"bucket that fills twice", []edit{{
 		"fsm/record/bucket.go", "		r.Bucket, r.BucketT = r.BucketAt(t)-ClaimUnit, max(t, r.BucketT)\n", "		r.Bucket, r.BucketT = r.BucketAt(t)-ClaimUnit, $if(r.BucketT, max(t, r.BucketT))\n",

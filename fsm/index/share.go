@@ -1,0 +1,238 @@
+package index
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/claimq/claimq/fsm/record"
+)
+
+// shares are the shares of one type: its pending and claimed tasks by share key.
+type shares struct {
+	byName  map[string]*share
+	recent  *share   // cache: the last share changed, or nil
+	changed []*share // shares that settle has to look at
+	held    IDs      // the oldest claimable task of each closed share
+	bytes   int64    // memory of all shares
+	spare   *share   // an empty share for the next new key
+}
+
+// share holds the claimable tasks with one share key. It is closed while it has as many
+// claims as one share may have.
+type share struct {
+	stock
+	contender        // in its type's tournament; without a task while the share is closed
+	claimed   int64  // number of claimed tasks
+	ready     int    // its part of its type's ready: count, or 0 while closed
+	held      uint64 // its task in shares.held, or 0
+	bytes     int64  // its part of shares.bytes
+	changed   bool   // whether it is in shares.changed
+}
+
+// shareOf returns the share, and creates it if needed. The type must be settled afterwards.
+func (ts *Type) shareOf(key string) *share {
+	if ts.shares == nil {
+		ts.shares = &shares{byName: map[string]*share{}, held: NewIDs()}
+	}
+	of := ts.shares
+	sh := of.recent
+	if sh == nil || sh.key != key {
+		sh = of.byName[key]
+	}
+	if sh == nil {
+		if sh = of.spare; sh == nil {
+			sh = &share{stock: stock{first: newTournament()}}
+		}
+		of.spare = nil
+		sh.key = key
+		of.byName[key] = sh
+		ts.first.Add(&sh.contender)
+		if ts.turns != nil {
+			sh.turn.Of = &sh.stock
+			ts.turns.Add(&sh.turn)
+		}
+	}
+	of.recent = sh
+	if !sh.changed {
+		sh.changed = true
+		of.changed = append(of.changed, sh)
+	}
+	return sh
+}
+
+// hold counts claims of the task's share, more or, if negative, fewer.
+func (ts *Type) hold(t *record.Task, claims int64) {
+	ts.claimed += claims
+	if key := t.Opts().ShareKey; key != "" {
+		ts.shareOf(key).claimed += claims
+	}
+}
+
+// settle opens or closes the shares of the type that have changed, lets turns begin and end, and
+// forgets empty shares. The type must be placed afterwards.
+func (s *Types) settle(ts *Type, turns Turns) {
+	if len(ts.touched) > 0 {
+		s.settleStock(ts, &ts.stock, turns)
+	}
+	if ts.shares == nil {
+		return
+	}
+	for _, sh := range ts.shares.changed {
+		sh.changed = false
+		ts.settleShare(sh)
+		s.settleStock(ts, &sh.stock, turns)
+		if sh.count == 0 && sh.claimed == 0 && !(s.undoing && ts.turns != nil) {
+			ts.forgetShare(sh)
+		}
+	}
+	clear(ts.shares.changed)
+	ts.shares.changed = ts.shares.changed[:0]
+}
+
+// settleStock lets the turns of one share begin and end, if the type is fair.
+func (s *Types) settleStock(ts *Type, of *stock, turns Turns) {
+	switch {
+	case ts.turns == nil:
+	case s.undoing:
+		s.settleLater(ts, of)
+	default:
+		ts.settleTurns(of, turns)
+	}
+}
+
+// settleShare opens or closes the share.
+func (ts *Type) settleShare(sh *share) {
+	of, slots := ts.shares, ts.slotsOf(sh)
+	ready, held := sh.count, uint64(0)
+	if sh.closed = slots <= 0; sh.closed {
+		ready = 0
+		held, _ = sh.first.First(oldest)
+	}
+	if more := ready - sh.ready; more > 0 {
+		ts.added += int(min(int64(more), slots))
+	}
+	ts.ready += ready - sh.ready
+	sh.ready = ready
+	if held != sh.held {
+		if sh.held != 0 {
+			of.held.Delete(sh.held)
+		}
+		if held != 0 {
+			of.held.Insert(held)
+		}
+		sh.held = held
+	}
+	if sh.closed {
+		ts.first.Put(&sh.contender, &noRanks)
+	} else {
+		ts.first.Put(&sh.contender, sh.first.Top())
+	}
+	bytes := record.BytesOfShare(sh.key, len(sh.queues), sh.levels)
+	of.bytes += bytes - sh.bytes
+	sh.bytes = bytes
+}
+
+// settleShares settles all shares after their limit has changed.
+func (ts *Type) settleShares() {
+	if ts.shares == nil {
+		return
+	}
+	for _, sh := range ts.shares.byName { // the order makes no difference
+		ts.settleShare(sh)
+		if ts.turns != nil {
+			ts.placeTurn(&sh.stock)
+		}
+	}
+}
+
+// forgetShare removes a share without pending or claimed tasks.
+func (ts *Type) forgetShare(sh *share) {
+	of := ts.shares
+	ts.first.Remove(&sh.contender)
+	if ts.turns != nil {
+		ts.turns.Remove(&sh.turn)
+	}
+	delete(of.byName, sh.key)
+	of.bytes -= sh.bytes
+	sh.bytes = 0
+	of.recent, of.spare = nil, sh
+}
+
+// slotsOf returns how many more claims the share may have at the same time.
+func (ts *Type) slotsOf(sh *share) int64 {
+	if ts.perKey == 0 {
+		return record.NoLimit
+	}
+	return int64(ts.perKey) - sh.claimed
+}
+
+// ShareSlots returns how many more claims the share of the task may have at the same time.
+func (ts *Type) ShareSlots(t *record.Task) int64 {
+	key := t.Opts().ShareKey
+	if key == "" || ts.shares == nil || ts.shares.byName[key] == nil {
+		return record.NoLimit
+	}
+	return ts.slotsOf(ts.shares.byName[key])
+}
+
+// isClosed reports whether the share with the key is closed. The tasks without share key have
+// no limit.
+func (ts *Type) isClosed(key string) bool {
+	return key != "" && ts.shares.byName[key].closed
+}
+
+// stockOf returns the share, or that of the tasks without share key, or nil if it has no tasks.
+func (ts *Type) stockOf(key string) *stock {
+	switch {
+	case key == "":
+		return &ts.stock
+	case ts.shares == nil || ts.shares.byName[key] == nil:
+		return nil
+	}
+	return &ts.shares.byName[key].stock
+}
+
+// Shares returns the number of share keys of pending and claimed tasks.
+func (ts *Type) Shares() int {
+	if ts.shares == nil {
+		return 0
+	}
+	return len(ts.shares.byName)
+}
+
+// queuesAbove returns the queues, also of open shares, whose tasks have more than left attempts
+// left: by share key, then by attempts left. With shares it takes time for each of them.
+func (ts *Type) queuesAbove(left int32) []*queue {
+	if ts.shares == nil {
+		return ts.above(left)
+	}
+	queues := slices.Clone(ts.above(left))
+	for _, sh := range ts.shares.byName { // sorted below
+		if !sh.closed {
+			queues = append(queues, sh.above(left)...)
+		}
+	}
+	slices.SortFunc(queues, func(a, b *queue) int {
+		return cmp.Or(strings.Compare(a.Key, b.Key), cmp.Compare(a.Left, b.Left))
+	})
+	return queues
+}
+
+// hasAbove reports whether queuesAbove returns a queue.
+func (ts *Type) hasAbove(left int32) bool {
+	switch {
+	case left == 0:
+		return ts.ready > 0
+	case len(ts.above(left)) > 0:
+		return true
+	case ts.shares == nil:
+		return false
+	}
+	for _, sh := range ts.shares.byName { // the order makes no difference
+		if !sh.closed && len(sh.above(left)) > 0 {
+			return true
+		}
+	}
+	return false
+}
