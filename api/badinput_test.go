@@ -347,6 +347,7 @@ func badTypes() []badInput {
 	add("", "The body changes nothing", ``, `{}`)
 	add("paused", "must be true or false", `{"paused":1}`, `{"paused":"yes"}`, `{"paused":{}}`)
 	add("max_claimed", "must be an integer from 1 to 2147483647", `{"max_claimed":0}`, `{"max_claimed":2147483648}`)
+	add("max_claimed_per_key", "must be an integer from 1 to 2147483647", `{"max_claimed_per_key":0}`, `{"max_claimed_per_key":2147483648}`)
 	add("rate_limit", "must be a number from 0.000001 to 1000000", `{"rate_limit":0}`, `{"rate_limit":0.0000009}`, `{"rate_limit":1000000.1}`, `{"rate_limit":-1}`, `{"rate_limit":"1"}`)
 	add("delay_ms", "must be an integer from 0 to 31536000000", `{"delay_ms":-1}`, `{"delay_ms":31536000001}`)
 	add("dead_letter", "must be an object", `{"dead_letter":"b"}`)

@@ -252,14 +252,14 @@ func TestServer_Types(t *testing.T) {
 	}
 	still := `"submitted_per_s":0,"completed_per_s":0,"failed_per_s":0,` // the submit was more than a minute ago
 	none := `"oldest_wait_ms":0,"oldest_pending_id":null,`
-	unset := `"paused":false,"max_claimed":null,"rate_limit":null,"delay_ms":null,"dead_letter":null,"lease_ms":null,"max_attempts":null,"backoff":null,"retention_ms":null}`
-	a := `{"task_type":"a:1",` + counts("0") + `,"oldest_pending_age_ms":0,` + still + none + `"paused":true,"max_claimed":3,"rate_limit":0.016667,"delay_ms":7,"dead_letter":{"task_type":"b","max_attempts":4},"lease_ms":5000,"max_attempts":0,` +
+	unset := `"paused":false,"max_claimed":null,"max_claimed_per_key":null,"fair":false,"rate_limit":null,"delay_ms":null,"dead_letter":null,"lease_ms":null,"max_attempts":null,"backoff":null,"retention_ms":null}`
+	a := `{"task_type":"a:1",` + counts("0") + `,"oldest_pending_age_ms":0,` + still + none + `"paused":true,"max_claimed":3,"max_claimed_per_key":2,"fair":true,"rate_limit":0.016667,"delay_ms":7,"dead_letter":{"task_type":"b","max_attempts":4},"lease_ms":5000,"max_attempts":0,` +
 		`"backoff":{"initial_ms":10,"max_ms":3600000,"factor":2,"jitter":0.2},"retention_ms":-1}`
 	all := `"all":{` + counts("1") + `,"oldest_pending_age_ms":90000,` + strings.TrimSuffix(still, ",") + `}`
 	follow(t, s, node, []step{
 		{
 			target: "PATCH /api/types/a%3A1", status: 200, want: `{"success":true,"type":` + a + `}`,
-			body: `{"paused":true,"max_claimed":3,"rate_limit":0.01666666666,"delay_ms":7,"dead_letter":{"task_type":"b","max_attempts":4},"lease_ms":5000,"max_attempts":0,"backoff":{"initial_ms":10},"retention_ms":-1}`,
+			body: `{"paused":true,"max_claimed":3,"max_claimed_per_key":2,"fair":true,"rate_limit":0.01666666666,"delay_ms":7,"dead_letter":{"task_type":"b","max_attempts":4},"lease_ms":5000,"max_attempts":0,"backoff":{"initial_ms":10},"retention_ms":-1}`,
 		},
 		{
 			target: "GET /api/types", status: 200, advance: 90000,
@@ -275,8 +275,8 @@ func TestServer_Types(t *testing.T) {
 		},
 		{target: "GET /api/types?attention=false&name=none", status: 200, want: `{"success":true,"types":[],"total":2,"matched":0,"next":null,` + all + `}`},
 		{
-			target: "PATCH /api/types/a:1", body: `{"max_claimed":null,"rate_limit":null,"retention_ms":0,"paused":false}`, status: 200,
-			want: `{"success":true,"type":` + strings.NewReplacer(`"paused":true,"max_claimed":3,"rate_limit":0.016667`, `"paused":false,"max_claimed":null,"rate_limit":null`, `"retention_ms":-1`, `"retention_ms":0`).Replace(a) + `}`,
+			target: "PATCH /api/types/a:1", body: `{"max_claimed":null,"max_claimed_per_key":null,"fair":null,"rate_limit":null,"retention_ms":0,"paused":false}`, status: 200,
+			want: `{"success":true,"type":` + strings.NewReplacer(`"paused":true,"max_claimed":3,"max_claimed_per_key":2,"fair":true,"rate_limit":0.016667`, `"paused":false,"max_claimed":null,"max_claimed_per_key":null,"fair":false,"rate_limit":null`, `"retention_ms":-1`, `"retention_ms":0`).Replace(a) + `}`,
 		},
 		{
 			target: "PATCH /api/types/a:1", body: `{"delay_ms":null,"dead_letter":null,"lease_ms":null,"max_attempts":null,"backoff":null,"retention_ms":null}`, status: 200,

@@ -95,6 +95,9 @@ func (a *whyAnswer) appendReason(b []byte, reason *fsm.WhyReason) []byte {
 	case fsm.WhyRateLimited:
 		words("The type " + a.taskType + " has used its rate_limit up" + until(reason.At))
 		b = jsonout.TimeField(b, `,"at":`, reason.At)
+	case fsm.WhyShareLimitReached:
+		words("As many tasks of the type " + a.taskType + " with its share_key are claimed as max_claimed_per_key allows")
+		b = appendHolders(b, reason.Holders)
 	case fsm.WhyScheduled:
 		words("It waits" + until(reason.At))
 		b = jsonout.TimeField(b, `,"run_at":`, reason.At)

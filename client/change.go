@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/internal/repeat"
@@ -38,6 +39,8 @@ type Patch struct {
 	RunAt    *time.Time // the zero time: claimable at once
 	// Labels replaces all labels of the task. An empty map removes them.
 	Labels map[string]string
+	// ShareKey replaces the share key of the task; "" removes it.
+	ShareKey *string
 }
 
 // Patch changes a task that is not claimed and has not ended, and returns it after the change. If its answer is lost, it
@@ -78,6 +81,15 @@ func (p *Patch) encode() ([]byte, error) {
 			return nil, err
 		}
 		fields["labels"] = p.Labels
+	}
+	switch {
+	case p.ShareKey == nil:
+	case !utf8.ValidString(*p.ShareKey):
+		return nil, errors.New("share key is not UTF-8")
+	case *p.ShareKey == "":
+		fields["share_key"] = nil
+	default:
+		fields["share_key"] = *p.ShareKey
 	}
 	return json.Marshal(fields)
 }
@@ -199,7 +211,7 @@ func (c *Client) Act(ctx context.Context, a Action) (Acted, error) {
 // wire returns the filter as an action takes it.
 func (f Filter) wire() (wire.Filter, error) {
 	w := wire.Filter{
-		Status: string(f.Status), TaskType: f.TaskType, WorkerID: f.WorkerID, Labels: f.Labels,
+		Status: string(f.Status), TaskType: f.TaskType, WorkerID: f.WorkerID, Labels: f.Labels, ShareKey: f.ShareKey,
 		CreatedAfter: exactTime(f.CreatedAfter), CreatedBefore: exactTime(f.CreatedBefore), ErrorGroup: f.ErrorGroup,
 	}
 	if f.ParentID != "" {

@@ -31,6 +31,14 @@ func TestClient_changesAreRepeated(t *testing.T) {
 			_, err := c.Patch(ctx, "17", Patch{RunAt: new(time.Date(2026, 1, 2, 4, 4, 5, 6e6, time.FixedZone("", 3600))), Labels: map[string]string{"a": "b"}})
 			return err
 		},
+		`PATCH /api/tasks/17 {"share_key":"ann"}`: func(ctx context.Context, c *Client) error {
+			_, err := c.Patch(ctx, "17", Patch{ShareKey: new("ann")})
+			return err
+		},
+		`PATCH /api/tasks/17 {"share_key":null}`: func(ctx context.Context, c *Client) error {
+			_, err := c.Patch(ctx, "17", Patch{ShareKey: new("")})
+			return err
+		},
 		`PATCH /api/types/mail {"paused":true}`: func(ctx context.Context, c *Client) error {
 			_, err := c.SetType(ctx, "mail", TypeSettings{Paused: new(true)})
 			return err
@@ -96,7 +104,7 @@ func TestClient_changesAreRefused(t *testing.T) {
 	if !errors.Is(cancelErr, ErrTaskNotFound) || !errors.Is(patchErr, ErrTaskNotFound) {
 		t.Errorf("got %v and %v", cancelErr, patchErr)
 	}
-	for name, p := range map[string]Patch{"priority": {Priority: new(math.MaxInt32 + 1)}, "label": {Labels: map[string]string{"\xff": ""}}} {
+	for name, p := range map[string]Patch{"priority": {Priority: new(math.MaxInt32 + 1)}, "label": {Labels: map[string]string{"\xff": ""}}, "share key": {ShareKey: new("\xff")}} {
 		if _, err := c.Patch(ctx, "17", p); err == nil {
 			t.Errorf("%s: no error", name)
 		}
@@ -141,12 +149,12 @@ func TestClient_SetType(t *testing.T) {
 	}{
 		"nothing": {TypeSettings{}, `{}`},
 		"all": {
-			TypeSettings{new(false), new(5), new(0.1 + 0.2), new(time.Minute), new(UnlimitedAttempts), &Backoff{Initial: time.Second}, new(KeepNone), new(time.Hour), &DeadLetter{"dead", 3}},
-			`{"backoff":{"initial_ms":1000},"dead_letter":{"task_type":"dead","max_attempts":3},"delay_ms":3600000,"lease_ms":60000,"max_attempts":0,"max_claimed":5,"paused":false,"rate_limit":0.3,"retention_ms":0}`,
+			TypeSettings{new(false), new(5), new(0.1 + 0.2), new(time.Minute), new(UnlimitedAttempts), &Backoff{Initial: time.Second}, new(KeepNone), new(time.Hour), &DeadLetter{"dead", 3}, new(2), new(true)},
+			`{"backoff":{"initial_ms":1000},"dead_letter":{"task_type":"dead","max_attempts":3},"delay_ms":3600000,"fair":true,"lease_ms":60000,"max_attempts":0,"max_claimed":5,"max_claimed_per_key":2,"paused":false,"rate_limit":0.3,"retention_ms":0}`,
 		},
 		"cleared": {
-			TypeSettings{nil, new(0), new(0.0), new(time.Duration(0)), new(0), &Backoff{}, new(time.Duration(0)), new(time.Duration(0)), &DeadLetter{}},
-			`{"backoff":null,"dead_letter":null,"delay_ms":null,"lease_ms":null,"max_attempts":null,"max_claimed":null,"rate_limit":null,"retention_ms":null}`,
+			TypeSettings{nil, new(0), new(0.0), new(time.Duration(0)), new(0), &Backoff{}, new(time.Duration(0)), new(time.Duration(0)), &DeadLetter{}, new(0), new(false)},
+			`{"backoff":null,"dead_letter":null,"delay_ms":null,"fair":false,"lease_ms":null,"max_attempts":null,"max_claimed":null,"max_claimed_per_key":null,"rate_limit":null,"retention_ms":null}`,
 		},
 	} {
 		s, c := talk(t, says(200, `{"success":true,"type":{"task_type":"a/b"}}`))
@@ -202,7 +210,7 @@ func TestClient_Type(t *testing.T) {
 func TestClient_Types(t *testing.T) {
 	t.Parallel()
 	server, c := talk(t, says(200, `{"success":true,"types":[{"task_type":"mail","counts":{"pending":2,"failed":1},"oldest_pending_age_ms":1500,
-		"submitted_per_s":1.5,"completed_per_s":2,"failed_per_s":0.5,"paused":true,"max_claimed":3,"rate_limit":0.5,"lease_ms":1000,"max_attempts":0,
+		"submitted_per_s":1.5,"completed_per_s":2,"failed_per_s":0.5,"paused":true,"max_claimed":3,"max_claimed_per_key":2,"fair":true,"rate_limit":0.5,"lease_ms":1000,"max_attempts":0,
 		"backoff":{"initial_ms":1000,"max_ms":2000,"factor":2,"jitter":0},"retention_ms":-1},{"task_type":"sms","counts":{},"paused":false}],
 		"total":9,"matched":4,"next":"mail","all":{"counts":{"pending":7},"oldest_pending_age_ms":2500,"submitted_per_s":3,"completed_per_s":4,"failed_per_s":5}}`))
 	got, err := c.Types(t.Context(), TypesQuery{Order: "pending", Limit: 2, After: "a", Name: "m", Attention: true})
@@ -216,11 +224,11 @@ func TestClient_Types(t *testing.T) {
 		{
 			Name: "mail", TypeTallies: TypeTallies{map[TaskStatus]int64{StatusPending: 2, StatusFailed: 1}, 1500 * time.Millisecond, 1.5, 2, 0.5},
 			Settings: TypeSettings{
-				Paused: new(true), MaxClaimed: new(3), RateLimit: new(0.5), Lease: new(time.Second), MaxAttempts: new(UnlimitedAttempts),
+				Paused: new(true), MaxClaimed: new(3), MaxClaimedPerKey: new(2), Fair: new(true), RateLimit: new(0.5), Lease: new(time.Second), MaxAttempts: new(UnlimitedAttempts),
 				Backoff: &Backoff{Initial: time.Second, Max: 2 * time.Second, Factor: 2, Jitter: NoJitter}, Retention: new(KeepForever),
 			},
 		},
-		{Name: "sms", TypeTallies: TypeTallies{Counts: map[TaskStatus]int64{}}, Settings: TypeSettings{Paused: new(false)}},
+		{Name: "sms", TypeTallies: TypeTallies{Counts: map[TaskStatus]int64{}}, Settings: TypeSettings{Paused: new(false), Fair: new(false)}},
 	}, All: TypeTallies{map[TaskStatus]int64{StatusPending: 7}, 2500 * time.Millisecond, 3, 4, 5}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)

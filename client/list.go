@@ -23,6 +23,7 @@ type Filter struct {
 	Status                       TaskStatus
 	TaskType, WorkerID, ParentID string
 	Labels                       map[string]string // all must match
+	ShareKey                     string
 	// CreatedAfter and CreatedBefore are exclusive, to the millisecond.
 	CreatedAfter, CreatedBefore time.Time
 	// Contains is a text of up to 256 bytes that the submitted params, or the payload, contain.
@@ -51,6 +52,7 @@ func (f Filter) query() url.Values {
 	for _, name := range slices.Sorted(maps.Keys(f.Labels)) {
 		q.Add("label", name+":"+f.Labels[name])
 	}
+	set("share_key", f.ShareKey)
 	setTime := func(name string, t time.Time) {
 		if !t.IsZero() {
 			q.Set(name, t.UTC().Format("2006-01-02T15:04:05.000Z"))

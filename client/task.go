@@ -59,12 +59,15 @@ type Task struct {
 	// Group makes the tasks of one type and group run one at a time, in the order of their submits. Up to 128 bytes;
 	// "": none.
 	Group string
+	// ShareKey names the share of the type's tasks that this one belongs to, a tenant for example. The type's
+	// MaxClaimedPerKey applies to each, and they take turns if it is Fair. Up to 128 bytes; "": none.
+	ShareKey string
 	// Unique says how long the idempotency key stays taken: while the task exists (""), or until it ends
 	// (UniqueActive).
 	Unique string
 	// Steps make the task a parent: it is not claimed itself, its steps are claimed as separate tasks, and it
-	// ends with them. Up to 1,000, without cycles. A parent may have no Payload. It cannot have RunAt, ExpiresAt or
-	// Group; its steps can. Only Get, GetByIdempotencyKey and calls that change one task return them.
+	// ends with them. Up to 1,000, without cycles. A parent may have no Payload. It cannot have RunAt, ExpiresAt,
+	// Group or ShareKey; its steps can. Only Get, GetByIdempotencyKey and calls that change one task return them.
 	Steps []Step
 	// Finalize says how a parent ends: FinalizeAuto (the same as "") or FinalizeClaim.
 	Finalize string
@@ -169,7 +172,7 @@ func (t *Task) encodeFields(key string) ([]byte, error) {
 	n := wire.NewTask{
 		TaskType: t.TaskType, Priority: int32(t.Priority), MaxAttempts: wireAttempts(t.MaxAttempts), IdempotencyKey: key, Unique: t.Unique,
 		RunAt: wireTime(t.RunAt), ExpiresAt: wireTime(t.ExpiresAt), LeaseMS: milliseconds(t.Lease),
-		Backoff: t.Backoff.wire(), RetentionMS: wireRetention(t.Retention), Labels: t.Labels, Group: t.Group,
+		Backoff: t.Backoff.wire(), RetentionMS: wireRetention(t.Retention), Labels: t.Labels, Group: t.Group, ShareKey: t.ShareKey,
 		Finalize: t.Finalize, OnStepFailure: t.OnStepFailure, Attributes: t.Attributes,
 	}
 	if !t.Binary && hotjson.RoundTrips(t.Payload) {
@@ -194,8 +197,8 @@ func (t *Task) check() error {
 	case t.Retention < KeepNone:
 		return fmt.Errorf("retention %v is negative", t.Retention)
 	// The encoder would replace invalid UTF-8, and two keys could become one.
-	case !utf8.ValidString(t.IdempotencyKey) || !utf8.ValidString(t.TaskType) || !utf8.ValidString(t.Group):
-		return errors.New("key, type or group is not UTF-8")
+	case !utf8.ValidString(t.IdempotencyKey) || !utf8.ValidString(t.TaskType) || !utf8.ValidString(t.Group) || !utf8.ValidString(t.ShareKey):
+		return errors.New("key, type, group or share key is not UTF-8")
 	}
 	return errors.Join(checkAttempts(t.MaxAttempts), checkLabels(t.Labels), t.Backoff.check())
 }
@@ -268,7 +271,7 @@ func setFromWire(t *Task, w *wire.Task) {
 		ID: strconv.FormatUint(w.ID, 10), IdempotencyKey: w.IdempotencyKey, TaskType: w.TaskType,
 		Payload: either(w.Params, w.Payload), Binary: len(w.Payload) > 0, Priority: int(w.Priority), MaxAttempts: attemptsFromWire(w.MaxAttempts),
 		Lease: time.Duration(w.LeaseMS) * time.Millisecond, Status: TaskStatus(w.Status), Attempts: int(w.Attempts),
-		Retention: retentionFromWire(w.RetentionMS), Backoff: backoffFromWire(w.Backoff), Labels: w.Labels, Group: w.Group,
+		Retention: retentionFromWire(w.RetentionMS), Backoff: backoffFromWire(w.Backoff), Labels: w.Labels, Group: w.Group, ShareKey: w.ShareKey,
 		Traceparent: w.Traceparent, Attributes: either(w.Attributes, nil),
 		Steps: stepsFromWire(w.Steps), Finalize: w.Finalize, OnStepFailure: w.OnStepFailure,
 		StepName: w.Step,

@@ -31,6 +31,10 @@ type TypeSettings struct {
 	Delay *time.Duration
 	// DeadLetter says where copies of tasks go whose last attempt failed. The zero DeadLetter clears it.
 	DeadLetter *DeadLetter
+	// MaxClaimedPerKey limits the claims at a time of tasks with the same ShareKey; 0 clears it.
+	MaxClaimedPerKey *int
+	// Fair lets share keys take turns in claims by priority, instead of the oldest task first.
+	Fair *bool
 }
 
 // DeadLetter says that a task whose last attempt fails, or expires, is submitted again with another type, in the
@@ -235,6 +239,12 @@ func (s *TypeSettings) encode() ([]byte, error) {
 	if s.MaxClaimed != nil {
 		set("max_claimed", *s.MaxClaimed == 0, *s.MaxClaimed)
 	}
+	if s.MaxClaimedPerKey != nil {
+		set("max_claimed_per_key", *s.MaxClaimedPerKey == 0, *s.MaxClaimedPerKey)
+	}
+	if s.Fair != nil {
+		fields["fair"] = *s.Fair
+	}
 	if s.RateLimit != nil {
 		if math.IsNaN(*s.RateLimit) || math.IsInf(*s.RateLimit, 0) {
 			return nil, fmt.Errorf("rate limit is %v", *s.RateLimit)
@@ -289,7 +299,7 @@ func talliesFromWire(w *wire.TypeTallies) TypeTallies {
 func typeFromWire(w *wire.Type) TaskType {
 	t := TaskType{
 		Name: w.TaskType, TypeTallies: talliesFromWire(&w.TypeTallies),
-		Settings: TypeSettings{Paused: &w.Paused, RateLimit: w.RateLimit, Backoff: backoffFromWire(w.Backoff)},
+		Settings: TypeSettings{Paused: &w.Paused, Fair: &w.Fair, RateLimit: w.RateLimit, Backoff: backoffFromWire(w.Backoff)},
 	}
 	t.OldestWait = time.Duration(w.OldestWaitMS) * time.Millisecond
 	if w.OldestPendingID != nil {
@@ -298,6 +308,9 @@ func typeFromWire(w *wire.Type) TaskType {
 	s := &t.Settings
 	if w.MaxClaimed != nil {
 		s.MaxClaimed = new(int(*w.MaxClaimed))
+	}
+	if w.MaxClaimedPerKey != nil {
+		s.MaxClaimedPerKey = new(int(*w.MaxClaimedPerKey))
 	}
 	if w.DelayMS != nil {
 		s.Delay = new(time.Duration(*w.DelayMS) * time.Millisecond)

@@ -15,18 +15,18 @@ import (
 // Why explains why a task is not running. A task that is claimed, running or has ended has no reasons.
 type Why struct {
 	Reasons []Reason
-	// Ahead is the number of claimable tasks of its type that will be claimed before it; -1 if it cannot be claimed
+	// Ahead is the number of claimable tasks of its type and share key that will be claimed before it; -1 if it cannot be claimed
 	// itself.
 	Ahead int64
 }
 
 // Reason is one reason. Code and Message are always set; the other fields depend on Code.
 type Reason struct {
-	// Code is type_paused, limit_reached, rate_limited, scheduled, blocked, group_behind, no_worker or queued. Later
-	// versions may add others.
+	// Code is type_paused, limit_reached, rate_limited, share_limit_reached, scheduled, blocked, group_behind, no_worker
+	// or queued. Later versions may add others.
 	Code    string
 	Message string
-	Holders []Holder  // limit_reached: the first 100 claims of the type
+	Holders []Holder  // limit_reached, share_limit_reached: the first 100 claims of the type or of the share key
 	At      time.Time // rate_limited, scheduled: when that ends
 	Steps   []string  // blocked: the names of at most 100 steps that it waits for
 	TaskID  string    // group_behind: the head of its group

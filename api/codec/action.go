@@ -104,6 +104,8 @@ func (req *Action) filterField(d *Decoder, name []byte) (bad *refuse.Refusal) {
 		f.ParentID = uint64(n)
 	case "labels":
 		f.Labels, bad = d.labels()
+	case "share_key":
+		f.ShareKey, _, bad = d.key("share_key", wire.ShareKeyMax)
 	case "error_group":
 		req.ErrorGroup, bad = parsed(d, "error_group", errorgroup.IDAllowed, errorgroup.ParseID)
 	case "created_after":

@@ -62,12 +62,15 @@ func (c *Patch) field(d *Decoder, name []byte) (bad *refuse.Refusal) {
 	case "labels":
 		c.Cmd.Labels, bad = d.labels()
 		c.Cmd.SetLabels = true
+	case "share_key":
+		c.Cmd.ShareKey, _, bad = d.key("share_key", wire.ShareKeyMax)
+		c.Cmd.SetShareKey = true
 	default:
-		bad = d.unknownAmong(name, "priority", "run_at", "labels")
+		bad = d.unknownAmong(name, "priority", "run_at", "labels", "share_key")
 	}
 	return bad
 }
 
 func (c *Patch) check(d *Decoder) *refuse.Refusal {
-	return d.changes(c.Cmd.SetPriority || c.Cmd.SetRunAt || c.Cmd.SetLabels, "priority, run_at and labels")
+	return d.changes(c.Cmd.SetPriority || c.Cmd.SetRunAt || c.Cmd.SetLabels || c.Cmd.SetShareKey, "priority, run_at, labels and share_key")
 }

@@ -94,6 +94,15 @@ var options = []option{
 		}
 		return jsonout.StringField(b, `,"group":`, o.Group)
 	}},
+	{"share_key", 0, func(d *Decoder, t *draft) (bad *refuse.Refusal) {
+		t.ShareKey, _, bad = d.key("share_key", wire.ShareKeyMax)
+		return bad
+	}, func(b []byte, o *fsm.Options) []byte {
+		if o.ShareKey == "" {
+			return b
+		}
+		return jsonout.StringField(b, `,"share_key":`, o.ShareKey)
+	}},
 	{"traceparent", steps | schedules, func(d *Decoder, t *draft) (bad *refuse.Refusal) {
 		t.Traceparent, bad = parsed(d, "traceparent", "a W3C trace context in lower case, 00-<32 hex digits>-<16>-<2>,",
 			func(s string) (string, bool) { return s, wire.ValidTraceparent([]byte(s)) })

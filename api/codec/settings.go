@@ -33,6 +33,13 @@ func (c *Type) field(d *Decoder, name []byte) (bad *refuse.Refusal) {
 		set = fsm.TypeMaxClaimed
 		n, _, bad = d.Integer("max_claimed", 1, math.MaxInt32)
 		s.MaxClaimed = int32(n)
+	case "max_claimed_per_key":
+		set = fsm.TypeMaxClaimedPerKey
+		n, _, bad = d.Integer("max_claimed_per_key", 1, math.MaxInt32)
+		s.MaxClaimedPerKey = int32(n)
+	case "fair":
+		set = fsm.TypeFair
+		s.Fair, bad = d.Boolean("fair")
 	case "rate_limit":
 		set = fsm.TypeRateLimit
 		s.RateLimit, _, bad = d.decimal("rate_limit", rateLimitMin, rateLimitMax)
@@ -75,7 +82,7 @@ func (d *Decoder) deadLetter(of string, s *fsm.TypeSettings) *refuse.Refusal {
 }
 
 func (c *Type) check(d *Decoder) *refuse.Refusal {
-	return d.changes(c.Cmd.Set != 0, "paused, max_claimed, rate_limit, delay_ms, dead_letter, lease_ms, max_attempts, backoff and retention_ms")
+	return d.changes(c.Cmd.Set != 0, "paused, max_claimed, max_claimed_per_key, fair, rate_limit, delay_ms, dead_letter, lease_ms, max_attempts, backoff and retention_ms")
 }
 
 // Answer implements Body.
@@ -93,6 +100,8 @@ func AppendType(b []byte, v *fsm.TypeView) []byte {
 	b = jsonout.IntOrNull(b, `,"oldest_pending_id":`, v.OldestPending != 0, int64(v.OldestPending))
 	b = jsonout.BoolField(b, `,"paused":`, s.Paused)
 	b = jsonout.IntOrNull(b, `,"max_claimed":`, s.MaxClaimed != 0, int64(s.MaxClaimed))
+	b = jsonout.IntOrNull(b, `,"max_claimed_per_key":`, s.MaxClaimedPerKey != 0, int64(s.MaxClaimedPerKey))
+	b = jsonout.BoolField(b, `,"fair":`, s.Fair)
 	if s.RateLimit == 0 {
 		b = jsonout.Null(b, `,"rate_limit":`)
 	} else {

@@ -258,6 +258,8 @@ func (d *Decoder) checkParent(t *draft) *refuse.Refusal {
 		field = "expires_at"
 	case t.Group != "":
 		field = "group"
+	case t.ShareKey != "":
+		field = "share_key"
 	default:
 		return nil
 	}

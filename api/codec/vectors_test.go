@@ -55,6 +55,7 @@ var given = map[string][]string{
 	},
 	"attributes": {`{}`, `{"a":1,"b":{"type":"String","value":"x"}}`, `7`, `[]`, `"x"`},
 	"group":      {`"g"`, `"."`, `""`, `"a\nb"`, `7`, text("g", wire.GroupMax), text("g", wire.GroupMax+1)},
+	"share_key":  {`"ann"`, `"."`, `""`, `"a\nb"`, `7`, text("k", wire.ShareKeyMax), text("k", wire.ShareKeyMax+1)},
 	"traceparent": {
 		`"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"`, `"00-0AF7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"`, `"00-00000000000000000000000000000000-b7ad6b7169203331-01"`,
 		`"00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01"`, `"01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"`, `""`, `7`,
@@ -63,7 +64,7 @@ var given = map[string][]string{
 	"on_step_failure": {`"fail"`, `"continue"`, `"continue","steps":[{"step":"a","params":1}]`, `"stop","steps":[{"step":"a","params":1}]`},
 	"steps": {
 		`[]`, `7`, `[{"step":"a","params":1}]`, `[{"step":"a","params":1}],"run_at":"2026-01-01T00:00:00Z"`, `[{"step":"a","params":1}],"delay_ms":1`,
-		`[{"step":"a","params":1}],"expires_at":"2026-01-01T00:00:00Z"`, `[{"step":"a","params":1}],"group":"g"`,
+		`[{"step":"a","params":1}],"expires_at":"2026-01-01T00:00:00Z"`, `[{"step":"a","params":1}],"group":"g"`, `[{"step":"a","params":1}],"share_key":"k"`,
 	},
 }
 

@@ -19,6 +19,7 @@ type Filter struct {
 	WorkerID      string     `json:"worker_id,omitempty"`
 	ParentID      uint64     `json:"parent_id,omitempty"`
 	Labels        Labels     `json:"labels,omitempty"`
+	ShareKey      string     `json:"share_key,omitempty"`
 	CreatedAfter  *time.Time `json:"created_after,omitempty"`
 	CreatedBefore *time.Time `json:"created_before,omitempty"`
 	ErrorGroup    string     `json:"error_group,omitempty"` // as shown by GET /api/failures

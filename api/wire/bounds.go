@@ -26,6 +26,7 @@ const (
 	ContainsMax    = 256     // bytes of a text, or of a pointer with its value, to search for
 	LabelBytes     = 64      // of a label's name, and of its value
 	GroupMax       = 128     // bytes of a group
+	ShareKeyMax    = 128     // bytes of a share key
 	ChangesMax     = 10_000  // tasks that one request may change
 	PageDefault    = 100     // tasks of a page without limit
 )

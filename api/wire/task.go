@@ -25,6 +25,7 @@ type Task struct {
 	InForce          *InForce        `json:"in_force,omitempty"`     // only on GET of one task
 	Labels           Labels          `json:"labels,omitempty"`
 	Group            string          `json:"group,omitempty"`
+	ShareKey         string          `json:"share_key,omitempty"`
 	Status           string          `json:"status"`
 	WorkerID         *string         `json:"worker_id"`
 	ClaimToken       *uint64         `json:"claim_token"`
@@ -108,6 +109,7 @@ type NewTask struct {
 	RetentionMS    *int64          `json:"retention_ms,omitempty"` // 0: removed at its end; -1: kept until deleted
 	Labels         Labels          `json:"labels,omitempty"`
 	Group          string          `json:"group,omitempty"`
+	ShareKey       string          `json:"share_key,omitempty"`
 	Traceparent    string          `json:"traceparent,omitempty"`     // default: the request's
 	Steps          []NewStep       `json:"steps,omitempty"`           // makes it a parent; up to 1,000
 	Finalize       string          `json:"finalize,omitempty"`        // "auto" or "claim"

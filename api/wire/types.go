@@ -7,8 +7,12 @@ import (
 // TypeSettings are the settings of a task type. In an answer nil means not set. In a PATCH each field that is present
 // is set, and null clears it, so a PATCH is encoded from a map.
 type TypeSettings struct {
-	Paused      bool        `json:"paused"`
-	MaxClaimed  *int32      `json:"max_claimed"`
+	Paused     bool   `json:"paused"`
+	MaxClaimed *int32 `json:"max_claimed"`
+
+	MaxClaimedPerKey *int32 `json:"max_claimed_per_key"` // of the tasks with one share_key
+	Fair             bool   `json:"fair"`                // share keys take turns
+
 	RateLimit   *float64    `json:"rate_limit"`  // claims per second, six decimals
 	DeadLetter  *DeadLetter `json:"dead_letter"` // where copies of tasks go whose last attempt failed
 	DelayMS     *int64      `json:"delay_ms"`    // of tasks that name neither a delay nor a time

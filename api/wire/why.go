@@ -6,7 +6,7 @@ import "time"
 type Why struct {
 	Success bool     `json:"success"`
 	Reasons []Reason `json:"reasons"` // empty if it is claimed, running or has ended
-	// Ahead is the number of claimable tasks of its type that will be claimed before it; null if it cannot be claimed
+	// Ahead is the number of claimable tasks of its type and share key that will be claimed before it; null if it cannot be claimed
 	// itself.
 	Ahead *int64 `json:"ahead"`
 }
@@ -15,7 +15,7 @@ type Why struct {
 type Reason struct {
 	Code        string     `json:"code"`
 	Message     string     `json:"message"`
-	Holders     []Holder   `json:"holders,omitempty"`       // limit_reached: the first 100 claims
+	Holders     []Holder   `json:"holders,omitempty"`       // limit_reached, share_limit_reached: the first 100 claims
 	At          *time.Time `json:"at,omitempty"`            // rate_limited
 	RunAt       *time.Time `json:"run_at,omitempty"`        // scheduled
 	Steps       []string   `json:"steps,omitempty"`         // blocked

@@ -110,6 +110,9 @@ exit 0
 `
 	same(say("", "apply", path), drifted)
 	same(say("", "apply", path), unchanged)
+	same(say("types: {turns: {fair: true, max_claimed_per_key: 2}}", "apply", "-"), "type turns: fair: false -> true\ntype turns: max_claimed_per_key: none -> 2\nexit 0\n")
+	same(say("types: {turns: {}}", "apply", "-"), "type turns: fair: true -> none\ntype turns: max_claimed_per_key: 2 -> none\nexit 0\n")
+	same(say("types: {turns: {}}", "apply", "-"), "type turns: unchanged\nexit 0\n")
 	for _, name := range []string{"type", "schedule"} {
 		if got := say("", name, map[string]string{"type": "show", "schedule": "get"}[name], map[string]string{"type": "mail", "schedule": "nightly"}[name], "--output", "json"); !strings.Contains(got, `"paused":true`) {
 			t.Errorf("the pause has ended: %s", got)
@@ -130,8 +133,8 @@ func TestApply_wrongFiles(t *testing.T) {
 		{"a: 1", `line 1: "a" is unknown: give defaults, types or schedules`},
 		{"types: {}\n---\ntypes: {}", "several documents"},
 		{"types: 5", "line 1: types must be a mapping"},
-		{"types:\n  mail:\n    leese: 5s", "line 3: types.mail.leese is unknown: there are backoff, dead_letter, delay, lease, "},
-		{"types:\n  mail:\n    lease_ms: 5", "line 3: types.mail.lease_ms is unknown: there are backoff, dead_letter, delay, lease, "},
+		{"types:\n  mail:\n    leese: 5s", "line 3: types.mail.leese is unknown: there are backoff, dead_letter, delay, fair, lease, "},
+		{"types:\n  mail:\n    lease_ms: 5", "line 3: types.mail.lease_ms is unknown: there are backoff, dead_letter, delay, fair, lease, "},
 		{"types:\n  mail:\n    lease: 5", `line 3: types.mail.lease is "5": it must be a time as 30s, 2m or 7d`},
 		{"types:\n  mail:\n    lease: [5s]", "line 3: types.mail.lease is"},
 		{"types:\n  mail:\n    retention: soon", "0 (gone at once) or forever"},

@@ -85,12 +85,12 @@ const (
 		`{"worker_id":"w1","claim_token":9,"claimed_at":"2026-01-02T03:04:00.500Z","ended_at":null,"outcome":null}]}`
 	cliLater = `{"id":18,"task_type":"mail","params":{"to":"bob"},"priority":0,"max_attempts":0,"attempts":1,"idempotency_key":"k","unique":"active","status":"scheduled",` +
 		`"run_at":"2026-01-02T04:04:05.750Z","expires_at":"2026-01-03T03:04:05.750Z","lease_ms":2000,"backoff":{"initial_ms":1000,"max_ms":600000,"factor":1.5,"jitter":0.2},` +
-		`"retention_ms":-1,"labels":{"tier":"gold","customer":"7"},"group":"g\u001b[1m","worker_id":null,"claim_token":null,"claimed_at":"2026-01-02T03:04:00.500Z",` +
+		`"retention_ms":-1,"labels":{"tier":"gold","customer":"7"},"group":"g\u001b[1m","share_key":"customer-7","worker_id":null,"claim_token":null,"claimed_at":"2026-01-02T03:04:00.500Z",` +
 		`"created_at":"2026-01-02T02:00:00.000Z","completed_at":null,"progress":{"done": 3},"cancel_requested":false}`
 	cliAsked = `{"id":17,"task_type":"mail","status":"claimed","worker_id":"w1","claim_token":9,"max_attempts":3,"attempts":1,"lease_remaining_ms":1500,` +
 		`"created_at":"2026-01-02T02:00:00.000Z","cancel_requested":true}`
 	cliType = `{"task_type":"mail","counts":{"pending":3,"claimed":2},"oldest_pending_age_ms":93784005,"submitted_per_s":1.5,"completed_per_s":0,"failed_per_s":0,` +
-		`"paused":true,"max_claimed":10,"rate_limit":2.5,"lease_ms":120000,"max_attempts":0,"backoff":{"initial_ms":1000,"max_ms":600000,"factor":2,"jitter":0.2},"retention_ms":0}`
+		`"paused":true,"max_claimed":10,"max_claimed_per_key":2,"fair":true,"rate_limit":2.5,"lease_ms":120000,"max_attempts":0,"backoff":{"initial_ms":1000,"max_ms":600000,"factor":2,"jitter":0.2},"retention_ms":0}`
 	cliStale    = `409 {"success":false,"error":"Claim is no longer valid","code":"stale_claim","message":"Stop working on this task","request_id":"r1"}`
 	cliNotFound = `404 {"success":false,"error":"Task not found","code":"task_not_found","message":"Check the id","request_id":"r1"}`
 )
@@ -239,6 +239,13 @@ func cliCases() []cliCase {
 		{name: "update", args: []string{"update", "18", "--priority", "0", "--run-at", "2026-01-02T04:04:05.75Z", "--label", "tier=gold"}, environ: []string{"CLAIMQ_PRIORITY=7"}, answers: one("PATCH /api/tasks/18", `200 {"success":true,"task":`+cliLater+`}`)},
 		{name: "update clears", args: []string{"update", "17", "--run-at", "now", "--no-labels"}, answers: one("PATCH /api/tasks/17", `200 {"success":true,"task":`+cliTask+`}`)},
 		{name: "update a delay", args: []string{"update", "17", "--delay", "1d12h"}, answers: one("PATCH /api/tasks/17", `200 {"success":true,"task":`+cliTask+`}`)},
+		{name: "update a share key", args: []string{"update", "17", "--share-key", "customer-7"}, answers: one("PATCH /api/tasks/17", `200 {"success":true,"task":`+cliTask+`}`)},
+		{name: "update without a share key", args: []string{"update", "17", "--share-key", "none"}, answers: one("PATCH /api/tasks/17", `200 {"success":true,"task":`+cliTask+`}`)},
+		{name: "submit with a share key", args: []string{"submit", "mail", "{}", "--share-key", "customer-7"}, answers: one(submit, `201 {"success":true,"created":true,"task":`+cliTask+`}`)},
+		{name: "type set fair", args: []string{"type", "set", "mail", "--fair", "--max-claimed-per-key", "2"}, answers: one("PATCH /api/types/mail", `200 {"success":true,"type":`+cliType+`}`)},
+		{name: "type set not fair", args: []string{"type", "set", "mail", "--fair=false", "--max-claimed-per-key", "none"}, answers: one("PATCH /api/types/mail", `200 {"success":true,"type":`+cliType+`}`)},
+		{name: "type set no number", args: []string{"type", "set", "mail", "--max-claimed-per-key", "few"}, want: 2},
+		{name: "list of a share key", args: []string{"list", "--share-key", "customer-7"}, answers: one("GET /api/tasks?limit=100&share_key=customer-7", `200 {"success":true,"tasks":[],"next_cursor":null}`)},
 		{name: "update nothing", args: []string{"update", "17"}, environ: []string{"CLAIMQ_PRIORITY=7"}, want: 2},
 		{name: "update labels both ways", args: []string{"update", "17", "--no-labels", "--label", "a=b"}, want: 2},
 		{name: "types", args: []string{"types"}, answers: one("GET /api/types", `200 {"success":true,"types":[`+cliType+`,{"task_type":"sms","counts":{"pending":0},"paused":false,"max_claimed":null,"rate_limit":null,"lease_ms":null,"max_attempts":null,"backoff":null,"retention_ms":null}]}`)},

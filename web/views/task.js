@@ -84,6 +84,7 @@ function Body({ data }) {
 			["Labels", task.labels && html`<${Labels} labels=${task.labels} />`],
 			["Key", task.idempotency_key && html`<span class="mono">${task.idempotency_key}</span>${task.unique ? html` <span class="soft">taken while it has not ended</span>` : ""}`],
 			["Group", task.group],
+			["Share key", task.share_key],
 			["Runs", task.run_at && html`<${Time} at=${task.run_at} />`],
 			["Expires", task.expires_at && html`<${Time} at=${task.expires_at} />`],
 			["Lease", task.lease_ms && dur(task.lease_ms)],

@@ -23,6 +23,8 @@ const deadLetterWords = (/** @type {{task_type: string, max_attempts?: number}} 
 /** Each setting: name, label, how it is shown, how it is typed and read. @type {Setting[]} */
 const settings = [
 	{ name: "max_claimed", label: "At most claimed", hint: "At one time; empty: no limit.", show: num, typed: plain, read: Number },
+	{ name: "max_claimed_per_key", label: "At most claimed per share key", hint: "At one time; empty: no limit.", show: num, typed: plain, read: Number },
+	{ name: "fair", label: "Share keys take turns", hint: "yes, or empty: the oldest task first.", show: () => "yes", typed: (fair) => (fair ? "yes" : ""), read: (text) => text.trim() === "yes" },
 	{ name: "rate_limit", label: "Claims a second", hint: "Empty: no limit.", show: rate, typed: plain, read: Number },
 	{ name: "delay_ms", label: "Delay", hint: "As 30 s, 5 min. Empty: none.", show: dur, typed: typedDur, read: parseDur },
 	{
@@ -45,6 +47,9 @@ const settings = [
 		},
 	},
 ];
+
+/** @param {Type} type @param {Setting} setting */
+const isSet = (type, { name }) => type[name] !== null && type[name] !== false;
 
 /** What of a form differs from the type. @param {Type} type @param {Words} values */
 function changed(type, values) {
@@ -80,7 +85,7 @@ const claimColumns = [
 function Body({ data, params }) {
 	const { type, held, head, why, failed, seen, last } = data, { name } = params;
 	if (!type) return html`<${Card}><${Empty} title="There is no such type"><p>It has no tasks and no settings.</p><//><//>`;
-	const shown = settings.filter((setting) => type[setting.name] !== null), total = Object.values(type.counts).reduce((sum, n) => sum + Number(n), 0);
+	const shown = settings.filter((setting) => isSet(type, setting)), total = Object.values(type.counts).reduce((sum, n) => sum + Number(n), 0);
 	return html`
 		<div class="stats">
 			<${Counts} counts=${type.counts} of=${statuses} type=${name} />
@@ -101,7 +106,7 @@ function Body({ data, params }) {
 }
 
 /** Whether there is anything of a type: the API answers zeros for any name. @param {Type} type */
-const isKnown = (type) => type.paused || Object.values(type.counts).some(Boolean) || settings.some(({ name }) => type[name] !== null);
+const isKnown = (type) => type.paused || Object.values(type.counts).some(Boolean) || settings.some((setting) => isSet(type, setting));
 
 /** @param {{data: {type?: Type}}} shown */
 function tools({ data: { type } }) {

@@ -204,6 +204,8 @@ func (h *held) submittedField(r *Reader, name []byte) bool {
 		h.Unique = r.Text()
 	case "group":
 		h.Group = r.Text()
+	case "share_key":
+		h.ShareKey = r.Text()
 	case "traceparent":
 		h.Traceparent = r.Text()
 	case "attributes":

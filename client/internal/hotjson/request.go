@@ -41,6 +41,7 @@ func Task(n *wire.NewTask) ([]byte, error) {
 	o.text("unique", n.Unique)
 	o.number("lease_ms", n.LeaseMS)
 	o.text("group", n.Group)
+	o.text("share_key", n.ShareKey)
 	o.text("traceparent", n.Traceparent)
 	return o.close()
 }

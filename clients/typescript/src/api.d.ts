@@ -46,7 +46,8 @@ export interface paths {
         put?: never;
         /**
          * Claim the next task, or tasks
-         * @description A paused type, one at its `max_claimed` or past its `rate_limit`, and a task behind another of its group are passed over.
+         * @description A paused type, one at its `max_claimed` or past its `rate_limit`, a task behind another of its group, and one whose `share_key` is at its type's `max_claimed_per_key` are passed over.
+         *     The share keys of a `fair` type take turns if tasks are sorted by priority, highest first, and `max_attempts_remaining` is not given: of those with tasks of the highest priority, the one whose last turn is longest ago.
          *
          *     A claim that waits is answered as soon as it gets a task, in order of arrival. When its connection is closed, or only the side that the client sends on, it is given up and takes nothing.
          *     When a follower loses its connection to the leader meanwhile, the answer is 504. An answer without a task writes nothing to the log.
@@ -331,6 +332,7 @@ export interface paths {
          *     | `type_paused` | is of a paused type | |
          *     | `limit_reached` | is of a type of which as many are claimed as `max_claimed` says | `holders` |
          *     | `rate_limited` | is of a type that has used its `rate_limit` up | `at` |
+         *     | `share_limit_reached` | has a `share_key` of which as many are claimed as its type's `max_claimed_per_key` says | `holders` |
          *     | `no_worker` | is pending, and no claim waits, or came in the last 60 s, that would take its type | `last_asked_at` |
          *     | `queued` | waits for nothing but its turn | `ahead` |
          *
@@ -1433,6 +1435,8 @@ export interface components {
          * @description How long it is kept after its end. 0: removed at once; -1: until deleted. Default: the type's, else the server's: 86400000, or 1209600000 if it failed
          */
         RetentionMS: number;
+        /** @description The share of its type's tasks that it belongs to, as a tenant: the type's `max_claimed_per_key` applies to each, and they take turns if it is `fair` */
+        ShareKey: string;
         /** @description Names of 1 to 64 bytes without a colon, values of up to 64 bytes, both without control characters */
         Labels: {
             [key: string]: string;
@@ -1471,7 +1475,7 @@ export interface components {
              * @description Why: of task_not_claimable, where `running` is a task with steps; `step` of task_not_terminal; `parent_ended`, `dependency_ended` and `cancel_requested` of a retry of steps; `moved_on` of a retry; of overloaded what is full, if it is one of the server's bounds, or that the `issuer` of tokens did not answer
              * @enum {string}
              */
-            reason?: "scheduled" | "blocked" | "running" | "group_behind" | "limit_reached" | "rate_limited" | "no_steps" | "step" | "parent_ended" | "dependency_ended" | "cancel_requested" | "moved_on" | "memory" | "disk" | "in_flight" | "waiting_claims" | "waiting_reads" | "connections" | "bodies" | "answers" | "reads" | "key_connections" | "key_waits" | "key_streams" | "issuer";
+            reason?: "scheduled" | "blocked" | "running" | "group_behind" | "limit_reached" | "rate_limited" | "share_limit_reached" | "no_steps" | "step" | "parent_ended" | "dependency_ended" | "cancel_requested" | "moved_on" | "memory" | "disk" | "in_flight" | "waiting_claims" | "waiting_reads" | "connections" | "bodies" | "answers" | "reads" | "key_connections" | "key_waits" | "key_streams" | "issuer";
             /**
              * @description Of forbidden: which role the call, or the op of a batch, needs
              * @enum {string}
@@ -1650,6 +1654,7 @@ export interface components {
             labels?: components["schemas"]["Labels"];
             /** @description Tasks of one group and type are claimed one at a time, in order of submission */
             group?: string;
+            share_key?: components["schemas"]["ShareKey"];
             /** @description Its W3C trace context, and its steps'; neither id is all zeros. Default: that of the request's header */
             traceparent?: string;
             /** @description They depend on each other without a cycle */
@@ -1712,6 +1717,7 @@ export interface components {
             labels?: components["schemas"]["Labels"];
             /** @description Tasks of one group and type are claimed one at a time, in order of submission */
             group?: string;
+            share_key?: components["schemas"]["ShareKey"];
         };
         /** @description As a NewTask, without what can only be said of one task. Exactly one of `params` and `payload` */
         ScheduledTask: {
@@ -1741,6 +1747,7 @@ export interface components {
             labels?: components["schemas"]["Labels"];
             /** @description Tasks of one group and type are claimed one at a time, in order of submission */
             group?: string;
+            share_key?: components["schemas"]["ShareKey"];
         };
         /** @description Fields that are not required are left out where they are not set */
         Task: {
@@ -1788,6 +1795,7 @@ export interface components {
             labels?: components["schemas"]["Labels"];
             /** @description Tasks of one group and type are claimed one at a time, in order of submission */
             group?: string;
+            share_key?: components["schemas"]["ShareKey"];
             /** @description The trace context of the request that submitted it */
             traceparent?: string;
             /** @description The claim's holder; of a completed or failed task the one that ended it; of a finalized one the processor */
@@ -2206,6 +2214,7 @@ export interface components {
             labels?: components["schemas"]["Labels"];
             /** @description Tasks of one group and type are claimed one at a time, in order of submission */
             group?: string;
+            share_key?: components["schemas"]["ShareKey"];
             /** @description Its W3C trace context, and its steps'; neither id is all zeros. Default: that of the request's header */
             traceparent?: string;
             /** @description They depend on each other without a cycle */
@@ -2369,6 +2378,7 @@ export interface components {
             worker_id?: components["schemas"]["HolderID"];
             parent_id?: components["schemas"]["ID"];
             labels?: components["schemas"]["Labels"];
+            share_key?: components["schemas"]["ShareKey"];
             /**
              * Format: date-time
              * @description Exclusive
@@ -2457,6 +2467,10 @@ export interface components {
             paused: boolean;
             /** @description The maximum number of its tasks that are claimed at a time */
             max_claimed: number | null;
+            /** @description The maximum number of its tasks with the same `share_key` that are claimed at a time */
+            max_claimed_per_key: number | null;
+            /** @description Share keys take turns in claims by priority */
+            fair: boolean;
             /** @description Claims per second */
             rate_limit: number | null;
             /**
@@ -2610,10 +2624,10 @@ export interface components {
              * @description Why
              * @enum {string}
              */
-            code: "type_paused" | "limit_reached" | "rate_limited" | "scheduled" | "blocked" | "group_behind" | "no_worker" | "queued";
+            code: "type_paused" | "limit_reached" | "rate_limited" | "share_limit_reached" | "scheduled" | "blocked" | "group_behind" | "no_worker" | "queued";
             /** @description The same in words */
             message: string;
-            /** @description Of limit_reached: the holders of the claims */
+            /** @description Of limit_reached and share_limit_reached: the holders of the claims */
             holders?: {
                 task_id: components["schemas"]["ID"];
                 worker_id: components["schemas"]["WorkerID"];
@@ -2721,6 +2735,7 @@ export interface components {
                 labels?: components["schemas"]["Labels"];
                 /** @description Tasks of one group and type are claimed one at a time, in order of submission */
                 group?: string;
+                share_key?: components["schemas"]["ShareKey"];
                 /** @enum {string} */
                 unique?: "active";
             };
@@ -3509,6 +3524,8 @@ export interface operations {
                  *     ]
                  */
                 label?: string[];
+                /** @description Of one share key */
+                share_key?: components["schemas"]["ShareKey"];
                 /** @description A text that the params contain as they were submitted, byte for byte, or the payload. A page reads 64 MiB of them at most */
                 contains?: string;
                 /**
@@ -4233,6 +4250,8 @@ export interface operations {
                     labels?: {
                         [key: string]: string;
                     } | null;
+                    /** @description null: none. Not of a task with steps */
+                    share_key?: string | null;
                 };
             };
         };
@@ -5127,7 +5146,7 @@ export interface operations {
                         reasons: components["schemas"]["Reason"][];
                         /**
                          * Format: int64
-                         * @description The number of claimable tasks of its type that are claimed before it; null if it is not claimable
+                         * @description The number of claimable tasks of its type and `share_key` that are claimed before it; null if it is not claimable
                          */
                         ahead: number | null;
                     };
@@ -5988,6 +6007,8 @@ export interface operations {
                      *           "oldest_pending_id": 17,
                      *           "paused": false,
                      *           "max_claimed": 10,
+                     *           "max_claimed_per_key": null,
+                     *           "fair": false,
                      *           "rate_limit": null,
                      *           "delay_ms": null,
                      *           "dead_letter": null,
@@ -6117,6 +6138,8 @@ export interface operations {
                      *         "oldest_pending_id": 17,
                      *         "paused": false,
                      *         "max_claimed": 10,
+                     *         "max_claimed_per_key": null,
+                     *         "fair": false,
                      *         "rate_limit": null,
                      *         "delay_ms": null,
                      *         "dead_letter": null,
@@ -6180,6 +6203,10 @@ export interface operations {
                     paused?: boolean | null;
                     /** @description The maximum number of its tasks that are claimed at a time. null: no limit */
                     max_claimed?: number | null;
+                    /** @description The maximum number of its tasks with the same `share_key` that are claimed at a time. null: no limit */
+                    max_claimed_per_key?: number | null;
+                    /** @description Share keys take turns in claims by priority. null: false */
+                    fair?: boolean | null;
                     /** @description Claims per second, six decimals; up to a second's worth at once, at least one. null: no limit */
                     rate_limit?: number | null;
                     /**
@@ -6242,6 +6269,8 @@ export interface operations {
                      *         "oldest_pending_id": 17,
                      *         "paused": false,
                      *         "max_claimed": 10,
+                     *         "max_claimed_per_key": null,
+                     *         "fair": false,
                      *         "rate_limit": null,
                      *         "delay_ms": null,
                      *         "dead_letter": null,

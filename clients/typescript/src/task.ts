@@ -115,6 +115,8 @@ export interface TaskOptions {
   attributes?: Readonly<Record<string, unknown>>;
   /** Of one type and group one task is claimed at a time, in order of submission. */
   group?: string;
+  /** The share of its type's tasks that it belongs to, a tenant for example. The type can limit the claims of each, and let them take turns. */
+  shareKey?: string;
   /** The W3C trace context that its worker gets. */
   traceparent?: string;
   /** Tasks of which this one consists; see newStep. */
@@ -166,6 +168,7 @@ export function newTask<Data>(
     labels: options.labels && { ...options.labels },
     attributes: options.attributes && { ...options.attributes },
     group: options.group,
+    share_key: options.shareKey,
     traceparent: options.traceparent,
     steps: options.steps && [...options.steps],
     finalize: options.finalize,

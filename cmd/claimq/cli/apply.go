@@ -337,7 +337,7 @@ func sameValue(field string, have, want json.RawMessage) bool {
 			maps.DeleteFunc(full, func(name string, _ any) bool { _, ok := given[name]; return !ok })
 		}
 	}
-	return reflect.DeepEqual(h, w)
+	return reflect.DeepEqual(h, w) || h == false && w == nil // null turns a switch off
 }
 
 // decodeNumbers decodes JSON. Numbers that a float64 cannot hold exactly stay as they are written.

@@ -31,6 +31,7 @@ type updateOptions struct {
 	delay    time.Duration
 	labels   []string
 	noLabels bool
+	shareKey string
 }
 
 // NewUpdateCommand returns the command `claimq update`.
@@ -38,7 +39,7 @@ func NewUpdateCommand(a *term.App) *cobra.Command {
 	var o updateOptions
 	cmd := &cobra.Command{
 		Use:   "update ID",
-		Short: "Change a task's priority, time or labels",
+		Short: "Change a task's priority, time, labels or share key",
 		Long: `Change a task that is not claimed and has not ended. Fields without a flag stay as
 they are. The given labels replace all present labels.`,
 		Example: `  claimq update 17 --priority 100
@@ -63,6 +64,7 @@ they are. The given labels replace all present labels.`,
 	term.DurationVar(f, &o.delay, "delay", 0, "in place of --run-at: time from now, by this machine's clock")
 	f.StringArrayVar(&o.labels, "label", nil, "label, as name=value; repeatable; together they replace all labels")
 	f.BoolVar(&o.noLabels, "no-labels", false, "remove all labels")
+	f.StringVar(&o.shareKey, "share-key", "", "the share of its type's tasks that it belongs to, or none")
 	term.OnlyExplicit(cmd)
 	return cmd
 }
@@ -103,8 +105,15 @@ func (o *updateOptions) patch(cmd *cobra.Command, now time.Time) (map[string]any
 		}
 		fields["labels"] = labels
 	}
+	switch o.shareKey {
+	case "":
+	case "none":
+		fields["share_key"] = nil
+	default:
+		fields["share_key"] = o.shareKey
+	}
 	if len(fields) == 0 {
-		return nil, term.UsageErrorf("say what to change: --priority, --run-at, --delay, --label or --no-labels")
+		return nil, term.UsageErrorf("say what to change: --priority, --run-at, --delay, --label, --no-labels or --share-key")
 	}
 	return fields, nil
 }

@@ -20,7 +20,7 @@ type filterFlags struct {
 	parent                      positive
 	labels                      []string
 	createdAfter, createdBefore string
-	errorGroup                  string
+	errorGroup, shareKey        string
 }
 
 func (o *filterFlags) addFilterFlags(f *pflag.FlagSet) {
@@ -29,6 +29,7 @@ func (o *filterFlags) addFilterFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.worker, "worker", "", "only those that this worker holds, or ended")
 	f.Var(&o.parent, "parent", "only the steps of this task")
 	f.StringArrayVar(&o.labels, "label", nil, "only those with this label, as name=value; repeatable: all must match")
+	f.StringVar(&o.shareKey, "share-key", "", "only those of this share key")
 	f.StringVar(&o.createdAfter, "created-after", "", "only those submitted after this time, as 2026-01-02T15:04:05Z, or this long ago, as 90m or 7d")
 	f.StringVar(&o.createdBefore, "created-before", "", "only those submitted before this time, or this long ago")
 	f.StringVar(&o.errorGroup, "error-group", "", "only failed ones of this GROUP, as claimq failures shows it")
@@ -36,7 +37,7 @@ func (o *filterFlags) addFilterFlags(f *pflag.FlagSet) {
 
 // filter builds the filter from the flags. A length of time counts back from now.
 func (o *filterFlags) filter(now time.Time) (wire.Filter, error) {
-	f := wire.Filter{Status: o.status, TaskType: o.taskType, WorkerID: o.worker, ParentID: uint64(o.parent), ErrorGroup: o.errorGroup}
+	f := wire.Filter{Status: o.status, TaskType: o.taskType, WorkerID: o.worker, ParentID: uint64(o.parent), ErrorGroup: o.errorGroup, ShareKey: o.shareKey}
 	var err error
 	if f.Labels, err = parseLabels(o.labels); err != nil {
 		return f, err
@@ -60,6 +61,7 @@ func Query(f *wire.Filter) url.Values {
 	set("task_type", f.TaskType)
 	set("worker_id", f.WorkerID)
 	set("error_group", f.ErrorGroup)
+	set("share_key", f.ShareKey)
 	if f.ParentID != 0 {
 		q.Set("parent_id", strconv.FormatUint(f.ParentID, 10))
 	}

@@ -24,6 +24,7 @@ type taskFlags struct {
 	expiresAt   string
 	labels      []string
 	group       string
+	shareKey    string
 	unique      string
 	backoff     string
 	retention   string
@@ -42,6 +43,7 @@ func (t *taskFlags) addTaskFlags(f *pflag.FlagSet) (names []string) {
 	own.StringVar(&t.expiresAt, "expires-at", "", "it fails if it has not been claimed by then")
 	own.StringArrayVar(&t.labels, "label", nil, "label, as name=value; repeatable")
 	own.StringVar(&t.group, "group", "", "tasks of a type with the same group run one at a time, in order")
+	own.StringVar(&t.shareKey, "share-key", "", "the share of its type's tasks that it belongs to, as a tenant; a type can limit each and let them take turns")
 	own.StringVar(&t.attributes, "attributes", "", "a JSON object that describes the payload; workers get it unchanged")
 	own.StringVar(&t.unique, "unique", "", "for how long the key is taken: exists (while the task exists, the default) or active (until it ends)")
 	own.StringVar(&t.backoff, "backoff", "", "wait after a failed attempt: "+backoffForm)
@@ -57,7 +59,7 @@ func (t *taskFlags) addTaskFlags(f *pflag.FlagSet) (names []string) {
 
 // task builds the task from the flags, without its params.
 func (t *taskFlags) task(flags *pflag.FlagSet) (*newTask, error) {
-	n := &newTask{NewTask: wire.NewTask{Priority: t.priority, IdempotencyKey: t.key, Group: t.group, Unique: t.unique}}
+	n := &newTask{NewTask: wire.NewTask{Priority: t.priority, IdempotencyKey: t.key, Group: t.group, ShareKey: t.shareKey, Unique: t.unique}}
 	if t.delay != 0 && t.runAt != "" {
 		return nil, term.UsageErrorf("--delay and --run-at are both given: give one of them")
 	}

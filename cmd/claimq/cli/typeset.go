@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/cmd/claimq/session"
@@ -17,6 +18,8 @@ import (
 type typeSetOptions struct {
 	pause, resume         bool
 	maxClaimed, rateLimit string
+	maxPerKey             string
+	fair                  bool
 	delay, deadLetter     string
 	taskDefaults
 }
@@ -52,7 +55,7 @@ only: present claims continue.`,
   claimq type set mail --rate-limit none`,
 	}
 	session.Command(a, cmd, func(args []string) (session.Request, error) {
-		fields, err := o.patch()
+		fields, err := o.patch(cmd.Flags())
 		if err != nil {
 			return session.Request{}, err
 		}
@@ -62,6 +65,8 @@ only: present claims continue.`,
 	f.BoolVar(&o.pause, "pause", false, "stop claims of this type, except by id")
 	f.BoolVar(&o.resume, "resume", false, "end the pause")
 	f.StringVar(&o.maxClaimed, "max-claimed", "", "how many of its tasks are claimed at a time, or none")
+	f.StringVar(&o.maxPerKey, "max-claimed-per-key", "", "how many of its tasks with the same share key are claimed at a time, or none")
+	f.BoolVar(&o.fair, "fair", false, "let its share keys take turns; --fair=false ends that")
 	f.StringVar(&o.rateLimit, "rate-limit", "", "claims per second, as 0.5 or 100, or none")
 	f.StringVar(&o.delay, "delay", "", "delay of tasks submitted with neither a delay nor a time, as 2m, or none")
 	f.StringVar(&o.deadLetter, "dead-letter", "", "type that gets copies of tasks whose last attempt failed, as mail-dead, or mail-dead,5: after 5 attempts; or none")
@@ -71,8 +76,11 @@ only: present claims continue.`,
 }
 
 // patch builds the request body. A null clears a field; missing fields do not change.
-func (o *typeSetOptions) patch() (map[string]any, error) {
+func (o *typeSetOptions) patch(flags *pflag.FlagSet) (map[string]any, error) {
 	fields := map[string]any{}
+	if flags.Changed("fair") {
+		fields["fair"] = o.fair
+	}
 	switch {
 	case o.pause && o.resume:
 		return nil, term.UsageErrorf("--pause and --resume are both given: give one of them")
@@ -81,6 +89,7 @@ func (o *typeSetOptions) patch() (map[string]any, error) {
 	}
 	settings := append([]setting{
 		{"max_claimed", o.maxClaimed, func(v string) (any, error) { return parseCount("--max-claimed", v) }},
+		{"max_claimed_per_key", o.maxPerKey, func(v string) (any, error) { return parseCount("--max-claimed-per-key", v) }},
 		{"rate_limit", o.rateLimit, parseRate},
 		{"delay_ms", o.delay, parseDelay},
 		{"dead_letter", o.deadLetter, parseDeadLetter},
@@ -89,7 +98,7 @@ func (o *typeSetOptions) patch() (map[string]any, error) {
 		return nil, err
 	}
 	if len(fields) == 0 {
-		return nil, term.UsageErrorf("say what to set: --pause, --resume, --max-claimed, --rate-limit, --delay, --dead-letter, --lease, --max-attempts, --backoff or --retention")
+		return nil, term.UsageErrorf("say what to set: --pause, --resume, --max-claimed, --max-claimed-per-key, --fair, --rate-limit, --delay, --dead-letter, --lease, --max-attempts, --backoff or --retention")
 	}
 	return fields, nil
 }
@@ -134,7 +143,7 @@ func showType(a *term.App, t *wire.Type) error {
 	f.Add("type", term.Printable(t.TaskType))
 	f.Add("paused", term.YesNo(t.Paused))
 	words := settingsOf(&t.TypeSettings)
-	for i, name := range []string{"max claimed", "rate/s", "delay", "dead letter", "lease", "attempts", "backoff", "retention"} {
+	for i, name := range []string{"max claimed", "max per key", "fair", "rate/s", "delay", "dead letter", "lease", "attempts", "backoff", "retention"} {
 		f.Add(name, term.Cell(words[i]))
 	}
 	f.Add("pending", strconv.FormatInt(t.Counts["pending"], 10))

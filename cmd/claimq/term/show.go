@@ -171,6 +171,7 @@ func (a *App) addIdentity(f *Fields, t *wire.Task) {
 	}
 	f.AddSome("key", key)
 	f.AddSome("group", t.Group)
+	f.AddSome("share key", t.ShareKey)
 	f.AddSome("labels", showLabels(t.Labels))
 	f.Add("priority", strconv.Itoa(int(t.Priority)))
 	if t.Finalize == "" { // no worker claims a task with steps

@@ -126,6 +126,7 @@ class Client:
         labels: Mapping[str, str] | None = None,
         attributes: Mapping[str, api.JSON] | None = None,
         group: str | None = None,
+        share_key: str | None = None,
         traceparent: str | None = None,
         steps: Sequence[api.NewStep] | None = None,
         finalize: Literal["auto", "claim"] | None = None,
@@ -160,6 +161,7 @@ class Client:
             labels=labels,
             attributes=attributes,
             group=group,
+            share_key=share_key,
             traceparent=traceparent,
             steps=steps,
             finalize=finalize,
@@ -255,8 +257,8 @@ class Client:
     def patch(
         self, id: int, changes: api.ChangeTaskBody, *, timeout: float | None = None
     ) -> api.KnownTask:
-        """Change a task that is neither claimed nor ended: priority, run_at, labels; None
-        clears.
+        """Change a task that is neither claimed nor ended: priority, run_at, labels,
+        share_key; None clears.
 
         Raises:
             Conflict: It is claimed or has ended.
@@ -270,6 +272,7 @@ class Client:
         task_type: str | None = None,
         worker_id: str | None = None,
         labels: Mapping[str, str] | None = None,
+        share_key: str | None = None,
         parent_id: int | None = None,
         created_after: datetime | None = None,
         created_before: datetime | None = None,
@@ -289,6 +292,7 @@ class Client:
             "task_type": task_type,
             "worker_id": worker_id,
             "label": labels,
+            "share_key": share_key,
             "parent_id": parent_id,
             "created_after": created_after,
             "created_before": created_before,

@@ -95,6 +95,7 @@ def new_task(
     labels: Mapping[str, str] | None = None,
     attributes: Mapping[str, types.JSON] | None = None,
     group: str | None = None,
+    share_key: str | None = None,
     traceparent: str | None = None,
     steps: Sequence[types.NewStep] | None = None,
     finalize: Literal["auto", "claim"] | None = None,
@@ -124,6 +125,8 @@ def new_task(
         labels: Up to 16, to find it by.
         attributes: An object that describes params or payload; its worker gets it unchanged.
         group: Tasks of one type and group are claimed one at a time, in order of submission.
+        share_key: The share of its type's tasks that it belongs to, a tenant for example. The
+            type can limit the claims of each, and let them take turns.
         traceparent: The W3C trace context that its worker gets.
         steps: Tasks of which this one consists; see new_step.
         finalize: How a task with steps ends: "auto": by itself; "claim": by a processor.
@@ -166,6 +169,7 @@ def new_task(
         ),
         "labels": None if labels is None else dict(labels),
         "group": group,
+        "share_key": share_key,
         "traceparent": traceparent,
         "steps": None if steps is None else list(steps),
         "finalize": finalize,

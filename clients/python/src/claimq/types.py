@@ -44,7 +44,7 @@ class Refusal(TypedDict):
     """Of a 409 about tasks: what that task is"""
     worker_id: NotRequired[str | None]
     """Of a 409 about tasks: the worker or processor that holds or ended it; null: none"""
-    reason: NotRequired[Literal["scheduled", "blocked", "running", "group_behind", "limit_reached", "rate_limited", "no_steps", "step", "parent_ended", "dependency_ended", "cancel_requested", "moved_on", "memory", "disk", "in_flight", "waiting_claims", "waiting_reads", "connections", "bodies", "answers", "reads", "key_connections", "key_waits", "key_streams", "issuer"]]
+    reason: NotRequired[Literal["scheduled", "blocked", "running", "group_behind", "limit_reached", "rate_limited", "share_limit_reached", "no_steps", "step", "parent_ended", "dependency_ended", "cancel_requested", "moved_on", "memory", "disk", "in_flight", "waiting_claims", "waiting_reads", "connections", "bodies", "answers", "reads", "key_connections", "key_waits", "key_streams", "issuer"]]
     """Why: of task_not_claimable, where `running` is a task with steps; `step` of
     task_not_terminal; `parent_ended`, `dependency_ended` and `cancel_requested` of a retry
     of steps; `moved_on` of a retry; of overloaded what is full, if it is one of the
@@ -130,6 +130,9 @@ class NewTask(TypedDict):
     control characters"""
     group: NotRequired[str]
     """Tasks of one group and type are claimed one at a time, in order of submission"""
+    share_key: NotRequired[str]
+    """The share of its type's tasks that it belongs to, as a tenant: the type's
+    `max_claimed_per_key` applies to each, and they take turns if it is `fair`"""
     traceparent: NotRequired[str]
     """Its W3C trace context, and its steps'; neither id is all zeros. Default: that of the
     request's header"""
@@ -187,6 +190,9 @@ class NewStep(TypedDict):
     control characters"""
     group: NotRequired[str]
     """Tasks of one group and type are claimed one at a time, in order of submission"""
+    share_key: NotRequired[str]
+    """The share of its type's tasks that it belongs to, as a tenant: the type's
+    `max_claimed_per_key` applies to each, and they take turns if it is `fair`"""
 
 
 class TaskOrigin(TypedDict):
@@ -249,6 +255,9 @@ class Task(TypedDict):
     control characters"""
     group: NotRequired[str]
     """Tasks of one group and type are claimed one at a time, in order of submission"""
+    share_key: NotRequired[str]
+    """The share of its type's tasks that it belongs to, as a tenant: the type's
+    `max_claimed_per_key` applies to each, and they take turns if it is `fair`"""
     traceparent: NotRequired[str]
     """The trace context of the request that submitted it"""
     worker_id: str | None
@@ -550,6 +559,9 @@ class SubmitOp(TypedDict):
     control characters"""
     group: NotRequired[str]
     """Tasks of one group and type are claimed one at a time, in order of submission"""
+    share_key: NotRequired[str]
+    """The share of its type's tasks that it belongs to, as a tenant: the type's
+    `max_claimed_per_key` applies to each, and they take turns if it is `fair`"""
     traceparent: NotRequired[str]
     """Its W3C trace context, and its steps'; neither id is all zeros. Default: that of the
     request's header"""
@@ -715,6 +727,9 @@ class Filter(TypedDict):
     labels: NotRequired[dict[str, str]]
     """Names of 1 to 64 bytes without a colon, values of up to 64 bytes, both without
     control characters"""
+    share_key: NotRequired[str]
+    """The share of its type's tasks that it belongs to, as a tenant: the type's
+    `max_claimed_per_key` applies to each, and they take turns if it is `fair`"""
     created_after: NotRequired[str]
     """Exclusive"""
     created_before: NotRequired[str]
@@ -795,6 +810,10 @@ class Type(TypedDict):
     """Nothing is claimed, but by id"""
     max_claimed: int | None
     """The maximum number of its tasks that are claimed at a time"""
+    max_claimed_per_key: int | None
+    """The maximum number of its tasks with the same `share_key` that are claimed at a time"""
+    fair: bool
+    """Share keys take turns in claims by priority"""
     rate_limit: float | None
     """Claims per second"""
     delay_ms: int | None
@@ -871,12 +890,12 @@ class ReasonHolders(TypedDict):
 class Reason(TypedDict):
     """The fields after the first two depend on the code"""
 
-    code: Literal["type_paused", "limit_reached", "rate_limited", "scheduled", "blocked", "group_behind", "no_worker", "queued"]
+    code: Literal["type_paused", "limit_reached", "rate_limited", "share_limit_reached", "scheduled", "blocked", "group_behind", "no_worker", "queued"]
     """Why"""
     message: str
     """The same in words"""
     holders: NotRequired[list[ReasonHolders]]
-    """Of limit_reached: the holders of the claims"""
+    """Of limit_reached and share_limit_reached: the holders of the claims"""
     at: NotRequired[str]
     """Of rate_limited: when the next claim may be made"""
     run_at: NotRequired[str]
@@ -957,6 +976,9 @@ class ScheduleTask(TypedDict):
     control characters"""
     group: NotRequired[str]
     """Tasks of one group and type are claimed one at a time, in order of submission"""
+    share_key: NotRequired[str]
+    """The share of its type's tasks that it belongs to, as a tenant: the type's
+    `max_claimed_per_key` applies to each, and they take turns if it is `fair`"""
     unique: NotRequired[Literal["active"]]
 
 
@@ -1036,6 +1058,9 @@ class ScheduledTask(TypedDict):
     control characters"""
     group: NotRequired[str]
     """Tasks of one group and type are claimed one at a time, in order of submission"""
+    share_key: NotRequired[str]
+    """The share of its type's tasks that it belongs to, as a tenant: the type's
+    `max_claimed_per_key` applies to each, and they take turns if it is `fair`"""
 
 
 class RemovedTask(TypedDict):
@@ -1227,6 +1252,8 @@ class ChangeTaskBody(TypedDict):
     """Not claimable before. null: at once"""
     labels: NotRequired[dict[str, str] | None]
     """They replace all; null: none"""
+    share_key: NotRequired[str | None]
+    """null: none. Not of a task with steps"""
 
 
 class ClaimTaskBody(TypedDict):
@@ -1329,8 +1356,8 @@ class ExplainTaskAnswer(TypedDict):
     reasons: list[Reason]
     """Each would stand against a claim if all others were gone"""
     ahead: int | None
-    """The number of claimable tasks of its type that are claimed before it; null if it is
-    not claimable"""
+    """The number of claimable tasks of its type and `share_key` that are claimed before it;
+    null if it is not claimable"""
 
 
 class GetFinalizationAnswer(TypedDict):
@@ -1494,6 +1521,11 @@ class ChangeTypeBody(TypedDict):
     """No claims, but by id"""
     max_claimed: NotRequired[int | None]
     """The maximum number of its tasks that are claimed at a time. null: no limit"""
+    max_claimed_per_key: NotRequired[int | None]
+    """The maximum number of its tasks with the same `share_key` that are claimed at a time.
+    null: no limit"""
+    fair: NotRequired[bool | None]
+    """Share keys take turns in claims by priority. null: false"""
     rate_limit: NotRequired[float | None]
     """Claims per second, six decimals; up to a second's worth at once, at least one. null:
     no limit"""
