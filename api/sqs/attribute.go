@@ -156,7 +156,6 @@ func md5OfAttributes(attributes []Attribute) string {
 const (
 	keptPrefix = "AWS."
 	keptSender = keptPrefix + "SenderId"
-	keptGroup  = keptPrefix + "MessageGroupId"
 	keptTrace  = keptPrefix + traceHeader
 )
 
@@ -180,7 +179,6 @@ func (e *Entry) kept(sender string) []byte {
 		add(e.Attributes[i].Name, &e.Attributes[i])
 	}
 	add(keptSender, &Attribute{Type: "String", Value: []byte(sender)})
-	add(keptGroup, &Attribute{Type: "String", Value: []byte(e.Group)})
 	for i := range e.System {
 		add(keptPrefix+e.System[i].Name, &e.System[i])
 	}

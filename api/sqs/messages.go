@@ -79,12 +79,13 @@ func (o op) sendable(e *Entry, q *queue) *Error {
 	return nil
 }
 
-// task returns the task that a message is. What it is sent with beyond its body is kept in its attributes.
+// task returns the task that a message is. Its group is the share key; what else it is sent with beyond its body is kept
+// in its attributes.
 func (o op) task(e *Entry, q *queue) fsm.NewTask {
 	now := o.Now().UnixMilli()
 	return fsm.NewTask{
 		Type: o.c.Queue, Payload: []byte(e.Body), MaxAttempts: fsm.DefaultAttempts,
-		DelayMS: e.Delay.N * 1_000, AtOnce: e.Delay.Set && e.Delay.N == 0, ExpiresAt: now + q.retentionS*1_000, Attributes: e.kept(o.Caller()),
+		DelayMS: e.Delay.N * 1_000, AtOnce: e.Delay.Set && e.Delay.N == 0, ExpiresAt: now + q.retentionS*1_000, Attributes: e.kept(o.Caller()), ShareKey: e.Group,
 	}
 }
 
@@ -152,11 +153,12 @@ const (
 	receiveCount  = "ApproximateReceiveCount"
 	sentAt        = "SentTimestamp"
 	sourceName    = "DeadLetterQueueSourceArn"
+	groupName     = "MessageGroupId"
 )
 
 // systemAttributes are the names in the model, sorted. An answer leaves out those that the message does not have.
 var systemAttributes = []string{
-	firstReceived, receiveCount, traceHeader, sourceName, "MessageDeduplicationId", "MessageGroupId", "SenderId", sentAt, "SequenceNumber",
+	firstReceived, receiveCount, traceHeader, sourceName, "MessageDeduplicationId", groupName, "SenderId", sentAt, "SequenceNumber",
 }
 
 // systemNames returns the system attributes that are asked for. Names of queue attributes, which the older parameter of
@@ -223,6 +225,8 @@ func (o op) systemAttribute(t *fsm.Task, name string) string {
 		if of := t.Opts().Origin; of != nil {
 			return o.ARN(of.Type)
 		}
+	case groupName:
+		return t.Opts().ShareKey
 	case firstReceived:
 		return strconv.FormatInt(t.Claims()[0].ClaimedAt, 10) // the first of the last 20 receives
 	case receiveCount:
