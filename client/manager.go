@@ -93,7 +93,8 @@ func (c *Client) settleByID(ctx context.Context, taskID string, kind repeat.Op, 
 }
 
 // Retry makes a failed, cancelled, scheduled or claimed task pending if it has attempts left. For a task with steps
-// it retries all steps that failed or were cancelled, or none if one of them has no attempt left. It is not repeated
+// it retries all steps that failed or were cancelled, or none if one of them has no attempt left. If a parent with
+// OnStepFailure continue has completed or failed, the retry of one of its steps makes it run again. Retry is not repeated
 // when its answer is lost, because the repeat could take the task from a worker that has claimed it meanwhile.
 // Errors: ErrTaskNotFound, ErrTaskCompleted, ErrMaxAttemptsReached, ErrOutcomeUnknown; ErrKeyTaken if the task is
 // unique while active and another has its key.

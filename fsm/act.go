@@ -75,7 +75,7 @@ func notRetried(m *Machine, t *record.Task, c command.Retry) Code {
 	case t.Parent() != nil:
 		return parentNotRetried(m, t, c)
 	}
-	if refusal, refused := cannotRetryStep(m, t); refused {
+	if refusal, refused := cannotRetryStep(m, t, (*goneTasks).named); refused {
 		return refusal.Code
 	}
 	switch {
@@ -197,7 +197,7 @@ func retry(m *Machine, c command.Retry) Result {
 		// The first try ended the claim with this token.
 		return Result{Repeated: true, Task: m.copyOf(t)}
 	}
-	if refusal, refused := cannotRetryStep(m, t); refused {
+	if refusal, refused := cannotRetryStep(m, t, (*goneTasks).namedOrForget); refused {
 		return m.withCopy(refusal)
 	}
 	switch {
@@ -224,6 +224,9 @@ func retryAnew(m *Machine, t *record.Task, c command.Retry) Result {
 	}
 	if refusal, refused := keyTaken(m, t, (*goneTasks).namedOrForget); refused {
 		return m.withCopy(refusal)
+	}
+	if s := t.Step(); s != nil && m.Get(s.ParentID).Status.Ended() {
+		runAgain(m, s.ParentID)
 	}
 	t = m.edit(c.ID)
 	t.MaxAttempts = raisedMax(t.MaxAttempts, c.AddAttempts)

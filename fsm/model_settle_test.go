@@ -417,6 +417,9 @@ func (s *model) retry(c command.Retry) Result {
 			return refusal
 		}
 	}
+	if step := t.Opts().Step; step != nil {
+		s.runAgain(s.find(step.ParentID))
+	}
 	t.MaxAttempts = most
 	if t.Status == record.StatusClaimed {
 		was := s.answer(t)

@@ -254,13 +254,18 @@ func (s *model) cannotRetryStep(t *record.Task) Result {
 	if t.Opts().Step == nil || t.Status < record.StatusCompleted {
 		return Result{}
 	}
-	switch p := s.find(t.Opts().Step.ParentID); {
-	case p.Status >= record.StatusCompleted:
+	p := s.find(t.Opts().Step.ParentID)
+	switch {
+	case p.Status == record.StatusCancelled, p.Status >= record.StatusCompleted && !p.Opts().Parent.Plan.Continue:
 		r := s.refuse(s.endedCode(p), p)
 		r.Reason = "parent_ended"
 		return r
 	case p.CancelRequested:
 		return s.refuse(CodeTaskCancelled, p)
+	case p.Status >= record.StatusCompleted && p.Opts().UniqueActive:
+		if refusal := s.keyTaken(p); refusal.Code != "" {
+			return refusal
+		}
 	}
 	for _, place := range t.Opts().Step.Plan.Steps[t.StepPlace()].DependsOn {
 		on := s.find(t.Opts().Step.ParentID + 1 + uint64(place))
@@ -271,6 +276,15 @@ func (s *model) cannotRetryStep(t *record.Task) Result {
 		}
 	}
 	return s.undoneLater(t)
+}
+
+// runAgain lets an ended parent run again.
+func (s *model) runAgain(p *record.Task) {
+	if p.Status != record.StatusRunning {
+		token := p.Token
+		s.revive(p, record.StatusRunning)
+		p.Token = token
+	}
 }
 
 // undoneLater is the refusal to retry a step that another one, claimed and asked to stop, would
@@ -325,11 +339,7 @@ func (s *model) retryParent(p *record.Task, c command.Retry) Result {
 			return refusal
 		}
 	}
-	if p.Status != record.StatusRunning {
-		token := p.Token
-		s.revive(p, record.StatusRunning)
-		p.Token = token
-	}
+	s.runAgain(p)
 	for _, t := range again {
 		if t.MaxAttempts != 0 {
 			t.MaxAttempts += c.AddAttempts

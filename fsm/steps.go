@@ -130,19 +130,24 @@ func retryParent(m *Machine, t *record.Task, c command.Retry) Result {
 		return m.withCopy(refusal)
 	}
 	if !running {
-		t = m.edit(c.ID)
-		token := t.Token
-		unend(m, t)
-		t.Token = token
-		t.Status = record.StatusRunning
-		m.edited(t)
-		m.tellOf(event.Retried, t, "")
+		runAgain(m, c.ID)
 	}
 	retrySteps(m, c, ps)
 	if ps.open() == 0 {
 		endWithSteps(m, c.ID) // it was cancelled after its steps had completed
 	}
 	return Result{Task: m.copyOf(m.Get(c.ID))}
+}
+
+// runAgain undoes the end of a parent. It keeps its token, by which a repeat of the retry is known.
+func runAgain(m *Machine, id uint64) {
+	t := m.edit(id)
+	token := t.Token
+	unend(m, t)
+	t.Token = token
+	t.Status = record.StatusRunning
+	m.edited(t)
+	m.tellOf(event.Retried, t, "")
 }
 
 // cannotRetrySteps returns the refusal if the parent cannot be retried: another task has its key,
@@ -212,18 +217,22 @@ func retrySteps(m *Machine, c command.Retry, ps *parentState) {
 }
 
 // cannotRetryStep returns the refusal if the failed or cancelled step cannot be retried by itself:
-// its parent has ended or is being cancelled, it depends on a step that did not complete and would
-// stay blocked, or the retry would be undone. The refusal contains the state's own task.
-func cannotRetryStep(m *Machine, t *record.Task) (refusal Result, refused bool) {
+// its parent has ended and cannot run again, or is being cancelled, it depends on a step that did
+// not complete and would stay blocked, or the retry would be undone. The refusal contains the
+// state's own task.
+func cannotRetryStep(m *Machine, t *record.Task, find goneFinder) (refusal Result, refused bool) {
 	if t.Step() == nil || !retriable(t) {
 		return Result{}, false
 	}
 	parent := m.Get(t.Step().ParentID)
 	switch {
-	case parent.Status.Ended():
+	case parent.Status.Ended() && !mayRunAgain(parent):
 		return Result{Code: endedCode(parent.Status), Reason: ReasonParentEnded, Task: parent}, true
 	case parent.CancelRequested:
 		return Result{Code: CodeTaskCancelled, Task: parent}, true
+	}
+	if refusal, refused := keyTaken(m, parent, find); refused {
+		return refusal, true
 	}
 	for _, place := range t.Step().Plan.Steps[t.StepPlace()].DependsOn {
 		if on := m.Get(parent.ID + 1 + uint64(place)); retriable(on) {
@@ -231,6 +240,12 @@ func cannotRetryStep(m *Machine, t *record.Task) (refusal Result, refused bool) 
 		}
 	}
 	return wouldBeUndone(m, t)
+}
+
+// mayRunAgain reports whether the retry of a single step makes the ended parent run again: the
+// failure of a step was not the parent's. Other parents are retried with all of their steps.
+func mayRunAgain(parent *record.Task) bool {
+	return parent.Status != record.StatusCancelled && parent.Parent().Plan.Continue
 }
 
 // deleteSteps removes the steps of an ended parent that was just deleted.

@@ -106,7 +106,7 @@ func leftOut(ops []porcupine.Operation, info porcupine.LinearizationInfo) []int 
 
 // limits returns the facts about the task that its model needs.
 func (x *index) limits(t *task) limits {
-	l := limits{parent: t.parent, auto: t.plan != nil && !t.plan.ByClaim}
+	l := limits{parent: t.parent, auto: t.plan != nil && !t.plan.ByClaim, reopened: x.reopened(t)}
 	if t.submit != nil {
 		l.maxAttempts = t.submit.maxAttempts
 	} else {
@@ -209,8 +209,21 @@ func (x *index) stepLimits(t *task) stepLimits {
 	return l
 }
 
+// reopened reports whether the parent may have run again because one of its steps was retried.
+func (x *index) reopened(parent *task) bool {
+	if parent.plan == nil || !parent.plan.Continue {
+		return false
+	}
+	for place := range parent.plan.Steps {
+		if s := x.tasks[parent.id+1+uint64(place)]; s != nil && x.mayHave(s, history.Retry) {
+			return true
+		}
+	}
+	return false
+}
+
 // saysOfParent reports whether a call for a step was refused because of its parent: a step is never
-// deleted alone, and not retried once its parent has ended.
+// deleted alone, and not retried once its parent has ended, unless that may run again.
 func saysOfParent(op *history.Op) bool {
 	return op.Outcome == history.Failed && (op.Kind == history.Delete || op.Kind == history.Retry)
 }

@@ -68,6 +68,7 @@ type limits struct {
 	hiddenMax    int32
 	step         stepLimits
 	parent, auto bool // it has steps; it ends by itself
+	reopened     bool // a retry of a step makes the ended parent run again
 }
 
 // stepLimits says what may happen to a step at any time, without a call, because of its parent or
@@ -133,7 +134,7 @@ func (l limits) unasked(s state) []state {
 
 func (l limits) unaskedOnce(s state) []state {
 	if l.parent {
-		return unaskedOfParent(s)
+		return l.unaskedOfParent(s)
 	}
 	if l.step.is {
 		return append(l.unaskedOfTask(s), l.unaskedOfStep(s)...)
@@ -142,8 +143,16 @@ func (l limits) unaskedOnce(s state) []state {
 }
 
 // unaskedOfParent returns the states of a parent that its steps may cause.
-func unaskedOfParent(s state) (next []state) {
-	if s.status != statusRunning {
+func (l limits) unaskedOfParent(s state) (next []state) {
+	switch s.status {
+	case statusCompleted, statusFailed:
+		if l.reopened {
+			s.status = statusRunning
+			next = append(next, s)
+		}
+		return next
+	case statusRunning:
+	default:
 		return nil
 	}
 	for _, to := range [...]string{statusCompleted, statusFailed, statusCancelled} {

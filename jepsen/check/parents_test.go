@@ -206,6 +206,7 @@ func TestCheck_goodParents(t *testing.T) {
 	failing := []history.Op{claimed(2, 3, 2, 7, "w", "r1"), settle(history.Fail, 4, 5, 2, 7, "w")}
 	limited := chain(false, false)
 	limited.Steps[0].MaxAttempts = 1
+	alone := &history.Plan{Steps: []history.Step{{Name: "a", MaxAttempts: 1}, {Name: "b"}}, Continue: true}
 	for _, tc := range []struct {
 		name    string
 		history *history.History
@@ -237,6 +238,13 @@ func TestCheck_goodParents(t *testing.T) {
 		{
 			"without a claim, all at once", with(chain(true, false), finalizing(finalize, 10, 20, "q", toldEnd("completed", "q")),
 				finalizing(finalize, 10, 20, "p", notDone, toldEnd("completed", "q")), finalizing(finalize, 10, 20, "r", notDone, toldEnd("completed", "q"))),
+		},
+		{
+			"a step that failed is retried, and its parent runs again", run(
+				parent(alone), claimed(2, 3, 3, 7, "w", "r1"), settle(history.Complete, 4, 5, 3, 7, "w"),
+				claimed(6, 7, 2, 8, "w", "r2"), settle(history.Fail, 8, 9, 2, 8, "w"), shown(10, 11, "completed", ""),
+				op(history.Retry, 12, 13, func(o *history.Op) { o.TaskID = 2 }), shown(14, 15, "running", ""),
+			),
 		},
 		{
 			"a step fails, and takes the other along", endsWith(run(append([]history.Op{parent(limited)}, failing...)...),

@@ -165,7 +165,8 @@ func (c *trailChecker) take(e *history.Told) {
 		c.lives[e.TaskID] = t
 		c.all = append(c.all, t)
 	}
-	if t.status == "" || t.status == statusCompleted && e.Kind != "deleted" {
+	again := e.Kind == "retried" && t.plan != nil && t.plan.Continue // for the sake of a step
+	if t.status == "" || t.status == statusCompleted && e.Kind != "deleted" && !again {
 		c.fails(RuleTrailLife, e, "after the end of the task")
 	}
 	switch e.Kind {

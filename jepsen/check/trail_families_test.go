@@ -7,6 +7,54 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
+// reopened is a parent that has completed though its first step failed, and runs again once that is retried.
+func reopened(goOn bool) *history.History {
+	h := &history.History{Run: &history.Run{Nodes: 1}}
+	tell := func(index uint64, sub uint32, kind string, task, token uint64, worker, message string) {
+		h.Trail = append(h.Trail, history.Told{Index: index, Sub: sub, At: calendar + int64(index), Kind: kind, TaskID: task, Token: token, Worker: worker, Message: message})
+	}
+	did := func(index uint64, kind history.Kind, task, token uint64) *history.Op {
+		h.Ops = append(h.Ops, history.Op{Kind: kind, Outcome: history.OK, TaskID: task, Token: token, Worker: "w", Index: index})
+		return &h.Ops[len(h.Ops)-1]
+	}
+	op := did(3, history.Submit, 1, 0)
+	op.Created, op.Plan = true, &history.Plan{Steps: []history.Step{{Name: "a"}, {Name: "b"}}, Continue: goOn}
+	for id := range uint64(3) {
+		tell(3, uint32(id), "submitted", 1+id, 0, "", "")
+	}
+	tell(4, 0, "claimed", 2, 1, "w", "")
+	did(4, history.Claim, 2, 1)
+	tell(5, 0, "failed", 2, 1, "w", "no luck")
+	did(5, history.Fail, 2, 1)
+	tell(6, 0, "claimed", 3, 2, "w", "")
+	did(6, history.Claim, 3, 2)
+	for index, token := range []uint64{2, 3} {
+		at := 7 + 3*uint64(index)
+		tell(at, 0, "completed", 3-uint64(index), token, "w", "")
+		tell(at, 1, "finalized", 1, 0, "", "completed")
+		tell(at, 2, "completed", 1, 0, "", "")
+		did(at, history.Complete, 3-uint64(index), token)
+		if index == 0 {
+			tell(8, 0, "retried", 1, 0, "", "")
+			tell(8, 1, "retried", 2, 0, "", "")
+			did(8, history.Retry, 2, 0)
+			tell(9, 0, "claimed", 2, 3, "w", "")
+			did(9, history.Claim, 2, 3)
+		}
+	}
+	return h
+}
+
+func TestTrail_parentsRunAgain(t *testing.T) {
+	t.Parallel()
+	if r := trailOf(reopened(true)); !r.OK() {
+		t.Errorf("with continue: %+v", r.Part)
+	}
+	if r := trailOf(reopened(false)); r.OK() {
+		t.Error("without continue a completed parent runs again, and nothing is wrong")
+	}
+}
+
 // families is two parents of two steps each, the second of which waits for the
 // first: 1 ends by itself, 4 by a processor once its first step has failed, is
 // retried, and ended again; then it is deleted.

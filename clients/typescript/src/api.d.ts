@@ -4963,7 +4963,7 @@ export interface operations {
             /**
              * @description It is completed, no attempts are left (of it, or of the step in `task_id`), its key is taken (by the task in `task_id`, also one that was
              *     removed and is remembered), the token is not that of its claim, it has a dead letter (`reason` `moved_on`),
-             *     it is being cancelled, or it is a step of a task that has ended (`reason` `parent_ended`, `task_id` that task), or one
+             *     it is being cancelled, or it is a step of a task that has ended (`reason` `parent_ended`, `task_id` that task; with `continue` only if it was cancelled), or one
              *     that depends on a step that failed or is cancelled (`reason` `dependency_ended`, `task_id` that step), or a claimed step was asked to
              *     stop, whose end would cancel again what is retried (`reason` `cancel_requested`, `task_id` that step). There is no `task_id` if that task is of a
              *     type that the API key does not have
