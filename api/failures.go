@@ -1,6 +1,9 @@
 package api
 
 import (
+	"cmp"
+	"strconv"
+
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/errorgroup"
@@ -17,6 +20,8 @@ const (
 	failuresMax = 100_000
 	// failuresPage is the number examined under one lock; each takes about 1 to 2 µs.
 	failuresPage = 200
+	// hoursBytes is the approximate size of a group's counts in an answer.
+	hoursBytes = 4 * errorgroup.Hours
 )
 
 // failuresRequest is the query of GET /api/failures.
@@ -42,7 +47,8 @@ func listFailures(r *request) {
 		more   bool
 	)
 	sight := r.sight()
-	look := func(m *fsm.Machine, _ fsm.Stamp) {
+	look := func(m *fsm.Machine, now fsm.Stamp) {
+		groups.Now = cmp.Or(groups.Now, now.T)
 		q := req.query
 		q.Limit = min(failuresPage, groupedMax-groups.Looked)
 		req.query.From, more = m.Failures(q, func(taskType, err []byte, end fsm.End) {
@@ -63,7 +69,7 @@ func listFailures(r *request) {
 	largest := groups.Largest(req.limit)
 	size := 0
 	for _, g := range largest {
-		size += len(g.Example) + len(g.Signature)
+		size += len(g.Example) + len(g.Signature) + hoursBytes
 	}
 	if !r.roomFor(size) {
 		return
@@ -114,6 +120,8 @@ func appendFailures(b []byte, groups []*errorgroup.Group) []byte {
 		b = jsonout.IntField(b, `,"count":`, int64(g.Count))
 		b = jsonout.TimeField(b, `,"first_at":`, g.FirstAt)
 		b = jsonout.TimeField(b, `,"last_at":`, g.LastAt)
-		return append(jsonout.Uints(b, `,"ids":`, g.IDs), '}')
+		b = jsonout.Uints(b, `,"ids":`, g.IDs)
+		b = jsonout.List(b, `,"by_hour":`, len(g.ByHour), func(b []byte, i int) []byte { return strconv.AppendUint(b, uint64(g.ByHour[i]), 10) })
+		return append(b, '}')
 	})
 }

@@ -51,7 +51,7 @@ func TestServer_Failures(t *testing.T) {
 	failOne(t, s, node, "mail", "no \"luck\"")
 	failOne(t, s, node, "mail", "timeout after 3000 ms\nat mail.go:7")
 	timeouts := `{"group":"b3a41043fcf58a75","task_type":"mail","signature":"timeout after <n> ms","example":"timeout after 3000 ms\nat mail.go:7","count":2,` +
-		`"first_at":"2026-03-01T12:00:01.000Z","last_at":"2026-03-01T12:00:04.000Z","ids":[4,1]}`
+		`"first_at":"2026-03-01T12:00:01.000Z","last_at":"2026-03-01T12:00:04.000Z","ids":[4,1],"by_hour":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,2]}`
 	want := `{"success":true,"failures":[` + timeouts + `],"groups":3,"looked":4,"failed":4,"next_cursor":null}`
 	if got := s.call(t, "GET /api/failures?limit=1", "").body; got != want {
 		t.Errorf("the largest group:\n got %s\nwant %s", got, want)

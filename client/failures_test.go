@@ -13,7 +13,7 @@ import (
 func TestClient_Failures(t *testing.T) {
 	t.Parallel()
 	s, c := talk(t, says(200, `{"success":true,"failures":[{"group":"b3a41043fcf58a75","task_type":"mail","signature":"timeout after <n> ms","example":"timeout after 12 ms","count":412,`+
-		`"first_at":"2026-01-01T00:00:00.000Z","last_at":"2026-01-02T03:04:00.500Z","ids":[17,12]}],"groups":3,"looked":500,"failed":812,"next_cursor":"e1.1"}`),
+		`"first_at":"2026-01-01T00:00:00.000Z","last_at":"2026-01-02T03:04:00.500Z","ids":[17,12],"by_hour":[3,409]}],"groups":3,"looked":500,"failed":812,"next_cursor":"e1.1"}`),
 		says(200, `{"success":true,"failures":[],"groups":0,"looked":0,"failed":0,"next_cursor":null}`), refuses(wire.CodeForbidden))
 	got, err := c.Failures(t.Context(), FailuresQuery{TaskType: "mail", Limit: 1})
 	if err != nil {
@@ -22,7 +22,7 @@ func TestClient_Failures(t *testing.T) {
 	want := &Failures{
 		Groups: []FailureGroup{{
 			Group: "b3a41043fcf58a75", TaskType: "mail", Signature: "timeout after <n> ms", Example: "timeout after 12 ms", Count: 412,
-			FirstAt: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), LastAt: time.Date(2026, 1, 2, 3, 4, 0, 5e8, time.UTC), TaskIDs: []string{"17", "12"},
+			FirstAt: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), LastAt: time.Date(2026, 1, 2, 3, 4, 0, 5e8, time.UTC), TaskIDs: []string{"17", "12"}, ByHour: []int{3, 409},
 		}},
 		Count: 3, Looked: 500, Failed: 812, Next: "e1.1",
 	}

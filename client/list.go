@@ -146,6 +146,8 @@ type FailureGroup struct {
 	FirstAt   time.Time
 	LastAt    time.Time
 	TaskIDs   []string // the latest five, latest first
+	// ByHour has how many failed in each of the 24 hours before the answer, the oldest first.
+	ByHour []int
 }
 
 // Failures groups failed tasks by their errors.
@@ -171,7 +173,7 @@ func (c *Client) Failures(ctx context.Context, q FailuresQuery) (*Failures, erro
 	for i := range w.Failures {
 		g := &w.Failures[i]
 		f.Groups[i] = FailureGroup{
-			Group: g.Group, TaskType: g.TaskType, Signature: g.Signature, Example: g.Example, Count: g.Count, FirstAt: g.FirstAt, LastAt: g.LastAt,
+			Group: g.Group, TaskType: g.TaskType, Signature: g.Signature, Example: g.Example, Count: g.Count, FirstAt: g.FirstAt, LastAt: g.LastAt, ByHour: g.ByHour,
 		}
 		for _, id := range g.IDs {
 			f.Groups[i].TaskIDs = append(f.Groups[i].TaskIDs, formatID(id))

@@ -42,7 +42,7 @@ func TestParseID_RefusesWhatIsNone(t *testing.T) {
 
 func TestGroups_AddUp(t *testing.T) {
 	t.Parallel()
-	var g Groups
+	g := Groups{Now: 24*hourMS + 395}
 	add := func(taskType, err string, id uint64, at int64) {
 		room := []byte(err)
 		g.Add([]byte(taskType), room, id, at)
@@ -51,27 +51,33 @@ func TestGroups_AddUp(t *testing.T) {
 		}
 	}
 	long := strings.Repeat("ä", ExampleMax)
+	hours := func(first, last uint32) (h [Hours]uint32) {
+		h[0], h[Hours-1] = first, last
+		return h
+	}
 	add("mail", "timeout after 12 ms", 20, 500)
 	add("post", "timeout after 12 ms", 19, 500)
 	add("mail", long, 18, 450)
 	for id := range uint64(6) {
 		add("mail", "timeout after 7 ms", 10-id, 400-int64(id))
 	}
+	add("post", "timeout after 3 ms", 8, g.Now-hourMS+1)
+	add("post", "timeout after 3 ms", 7, g.Now+5) // by a clock that was set back
 	want := []*Group{
 		{
 			ID: Of("mail", "timeout after 12 ms"), Type: "mail", Signature: "timeout after <n> ms", Example: "timeout after 12 ms",
-			Count: 7, FirstAt: 395, LastAt: 500, IDs: []uint64{20, 10, 9, 8, 7},
+			Count: 7, FirstAt: 395, LastAt: 500, IDs: []uint64{20, 10, 9, 8, 7}, ByHour: hours(6, 0),
 		},
 		{
 			ID: Of("post", "timeout after 12 ms"), Type: "post", Signature: "timeout after <n> ms", Example: "timeout after 12 ms",
-			Count: 1, FirstAt: 500, LastAt: 500, IDs: []uint64{19},
+			Count: 3, FirstAt: 500, LastAt: g.Now + 5, IDs: []uint64{19, 8, 7}, ByHour: hours(1, 2),
 		},
 		{
 			ID: Of("mail", long), Type: "mail", Signature: strings.Repeat("ä", SignatureMax/2), Example: long[:ExampleMax],
-			Count: 1, FirstAt: 450, LastAt: 450, IDs: []uint64{18},
+			Count: 1, FirstAt: 450, LastAt: 450, IDs: []uint64{18}, ByHour: hours(1, 0),
 		},
 	}
-	if diff := cmp.Diff(want, g.Largest(10)); diff != "" || g.Len() != 3 || g.Looked != 9 {
+	if diff := cmp.Diff(want, g.Largest(10)); diff != "" || g.Len() != 3 || g.Looked != 11 {
 		t.Errorf("%d groups of %d tasks (-want +got):\n%s", g.Len(), g.Looked, diff)
 	}
 	if diff := cmp.Diff(want[:2], g.Largest(2)); diff != "" {

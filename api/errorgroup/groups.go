@@ -15,23 +15,28 @@ const (
 	IDsMax = 5
 	// groupBytes is the maximum size of a group: its type, signature, example and other
 	// fields.
-	groupBytes = 128 + SignatureMax + ExampleMax + 512
+	groupBytes = 128 + SignatureMax + ExampleMax + 512 + 4*Hours
+	// Hours is the number of hours for which a group is counted, back from Groups.Now.
+	Hours  = 24
+	hourMS = 3_600_000
 )
 
 // Group is the failed tasks of one type whose errors have one signature.
 type Group struct {
 	ID              ID
 	Type, Signature string
-	Example         string   // error of the first task added, cut at ExampleMax
-	Count           int      // number of tasks added
-	FirstAt, LastAt int64    // when the earliest and the latest of them ended
-	IDs             []uint64 // ids of the first tasks added
+	Example         string        // error of the first task added, cut at ExampleMax
+	Count           int           // number of tasks added
+	FirstAt, LastAt int64         // when the earliest and the latest of them ended
+	IDs             []uint64      // ids of the first tasks added
+	ByHour          [Hours]uint32 // how many ended in each hour before Groups.Now, the oldest first
 }
 
 // Groups collects failed tasks by group. The zero value is empty. It keeps no memory of its
 // arguments and takes up to groupBytes for each group.
 type Groups struct {
-	Looked int // number of tasks added
+	Now    int64 // when the hours end; set it before the first Add
+	Looked int   // number of tasks added
 
 	groups map[string]*Group // by type, a zero byte, and signature
 	name   []byte            // scratch memory of Add
@@ -55,6 +60,9 @@ func (g *Groups) Add(taskType, err []byte, id uint64, at int64) {
 	}
 	group.Count++
 	group.FirstAt, group.LastAt = min(group.FirstAt, at), max(group.LastAt, at)
+	if ago := max(g.Now-at, 0) / hourMS; ago < Hours {
+		group.ByHour[Hours-1-ago]++
+	}
 	if len(group.IDs) < IDsMax {
 		group.IDs = append(group.IDs, id)
 	}

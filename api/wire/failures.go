@@ -21,5 +21,6 @@ type FailureGroup struct {
 	Count     int       `json:"count"`
 	FirstAt   time.Time `json:"first_at"`
 	LastAt    time.Time `json:"last_at"`
-	IDs       []uint64  `json:"ids"` // the latest 5, latest first
+	IDs       []uint64  `json:"ids"`     // the latest 5, latest first
+	ByHour    []int     `json:"by_hour"` // in each of the last 24 hours, oldest first
 }

@@ -101,6 +101,44 @@ func TestViews(t *testing.T) {
 	b.clean("the views")
 }
 
+// On a phone the overview shows what needs attention without scrolling, and on a wide screen the failures have their
+// bars beside an opened example that ends where the page does.
+func TestFirstSight(t *testing.T) {
+	n := cluster(t).Nodes[0]
+	for i := range 3 {
+		failedTask(t, n, "sight", fmt.Sprintf("dial tcp 10.0.0.%d: connection refused", i))
+	}
+	failedTask(t, n, "sight", "no such mailbox")
+	b := open(t)
+	b.enter(n.URL(), "ops")
+	b.goTo("/")
+	b.says("failed for good in the last hour")
+	for _, theme := range []string{"light", "dark"} {
+		b.size(390, theme)
+		if bottom := eval[float64](b, `[...document.querySelectorAll("main li")].find((e) => e.innerText.includes("last hour")).getBoundingClientRect().bottom`); bottom > 844 {
+			t.Errorf("what needs attention ends at %v, below a phone's screen", bottom)
+		}
+		b.shot("/first-sight", 390, theme)
+	}
+	b.goTo("/failures?type=sight")
+	b.says("3 in the last hour")
+	for _, at := range []struct {
+		width int64
+		theme string
+	}{{1440, "light"}, {1440, "dark"}, {390, "light"}, {390, "dark"}} {
+		b.size(at.width, at.theme)
+		if bars := eval[int](b, `document.querySelectorAll(".failure .hours rect").length`); bars != 2*24 {
+			t.Errorf("%d bars of two groups", bars)
+		}
+		b.shot("/failures-sight", at.width, at.theme)
+	}
+	b.size(1440, "light")
+	if free := eval[float64](b, `document.querySelector("main .card:has(.failures)").getBoundingClientRect().right - document.querySelector(".failure-example:not([hidden])").getBoundingClientRect().right`); free > 40 {
+		t.Errorf("the example ends %v before the edge of its card", free)
+	}
+	b.clean("at first sight")
+}
+
 // The list of types is bounded: the node sorts and searches it, and more types are loaded on
 // demand.
 func TestTypes(t *testing.T) {

@@ -172,6 +172,7 @@ export interface Group {
 	first_at: string;
 	last_at: string;
 	ids: number[];
+	by_hour: number[];
 }
 
 /** A line of a chart; null where nothing is known. */

@@ -6,21 +6,33 @@ import { many } from "../many.js";
 import { path, setQuery } from "../routes.js";
 import { state } from "../store.js";
 import { num, plural } from "../text.js";
-import { fold, what } from "../failuregroups.js";
+import { fold, hourly, what } from "../failuregroups.js";
 
 /** @import { Group as Failed, View } from "../types/model" */
+
+const barHeight = 24;
+
+/** How many failed in each of the last 24 hours: bars, and words. @param {{hours: number[]}} props */
+function Hours({ hours }) {
+	const top = Math.max(1, ...hours), words = hourly(hours);
+	return html`<span class="hours small soft"><svg viewBox=${`0 0 ${hours.length * 6} ${barHeight + 1}`} aria-hidden="true">${hours.map((n, i) => {
+		const height = n && Math.max(2, (n / top) * barHeight);
+		return html`<rect key=${i} x=${i * 6} width="5" y=${barHeight - height} height=${height + 1} class=${n ? "" : "zero"} />`;
+	})}</svg>${words}</span>`;
+}
 
 /** @extends {Component<{group: any, open: boolean, onOpen: (open: boolean) => void}>} */
 class Group extends Component {
 	render() {
-		const { group, task_type: type, signature, example, count, first_at: first, last_at: last, ids } = this.props.group, { open, onOpen } = this.props;
+		const { group, task_type: type, signature, example, count, first_at: first, last_at: last, ids, by_hour: hours } = this.props.group, { open, onOpen } = this.props;
 		const filter = { error_group: group, task_type: type }, slug = "group-" + group;
 		return html`<li class="failure">
 			<div class="failure-head">
 				<${Button} kind="quiet icon" aria-expanded=${!!open} aria-controls=${slug} aria-label=${`${open ? "Hide" : "Show"} an example of: ${signature || "no error"}`} onClick=${() => onOpen(!open)}>${open ? "▾" : "▸"}<//>
 				<span class="failure-count num">${num(count)}</span>
 				<span class="failure-text"><${Link} data-row class="signature" to="/tasks" query=${{ status: "failed", type, error: group }}>${signature || "Failed without an error"}<//>
-					<span class="small soft"><${Link} to=${path("types", type)}>${type}<//>, first <${Time} at=${first} />, last <${Time} at=${last} /></span></span>
+					<span class="small soft"><${Link} to=${path("types", type)}>${type}<//>, first <${Time} at=${first} />, last <${Time} at=${last} /></span>
+					<${Hours} hours=${hours} /></span>
 				<span class="row">
 					<${Act} role="producer" onClick=${() => many({ action: "retry", filter, what: what(this.props.group), ids })}>Retry…<//>
 					<${Act} role="producer" kind="danger" onClick=${() => many({ action: "delete", filter, what: what(this.props.group) })}>Delete…<//>

@@ -2418,6 +2418,8 @@ export interface components {
             last_at: string;
             /** @description The latest 5, the latest first */
             ids: components["schemas"]["ID"][];
+            /** @description How many of them failed in each of the 24 hours before the answer, the oldest first */
+            by_hour: number[];
         };
         /** @description By status */
         Counts: {
@@ -6574,6 +6576,32 @@ export interface operations {
                      *             991,
                      *             987,
                      *             17
+                     *           ],
+                     *           "by_hour": [
+                     *             0,
+                     *             0,
+                     *             0,
+                     *             0,
+                     *             0,
+                     *             0,
+                     *             0,
+                     *             0,
+                     *             0,
+                     *             0,
+                     *             0,
+                     *             0,
+                     *             0,
+                     *             0,
+                     *             0,
+                     *             0,
+                     *             0,
+                     *             0,
+                     *             0,
+                     *             0,
+                     *             0,
+                     *             0,
+                     *             30,
+                     *             382
                      *           ]
                      *         }
                      *       ],

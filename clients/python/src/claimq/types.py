@@ -762,6 +762,8 @@ class FailureGroup(TypedDict):
     """When the latest of them failed"""
     ids: list[int]
     """The latest 5, the latest first"""
+    by_hour: list[int]
+    """How many of them failed in each of the 24 hours before the answer, the oldest first"""
 
 
 class Counts(TypedDict):
