@@ -34,6 +34,7 @@ const (
 // Every command of docs/production.md and docs/operations.md does what the page says, in order, on separate
 // machines. Needs root.
 func TestOperations(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), pageTimeout)
 	defer cancel()
 	l := newLab(t)
