@@ -51,7 +51,10 @@ func complete(m *Machine, c *command.Complete) Result {
 // endLate completes the waiting task that is being edited, as the end of its last claim.
 func endLate(m *Machine, t *record.Task) {
 	last := t.LastEnded()
-	t.WorkerID, t.Token, t.Log = last.WorkerID, last.Token, t.Log[:len(t.Log)-1]
+	t.WorkerID, t.Token = last.WorkerID, last.Token
+	if t.Log = t.Log[:len(t.Log)-1]; len(t.Log) == 0 {
+		t.Log = nil // as it is read from a snapshot
+	}
 	claim := claimEventOf(0, t)
 	endTask(m, t, record.StatusCompleted)
 	m.tellEnd(&claim, t, record.OutcomeCompleted, "")

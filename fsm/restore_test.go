@@ -11,6 +11,7 @@ import (
 
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/snapshot"
 	"github.com/claimq/claimq/internal/proof"
 )
@@ -135,6 +136,24 @@ func TestRestoreEqualsReplay_AnyLog(t *testing.T) {
 		applyLog(t, m, r.log[:prefix])
 		r.checkRestore(t, m, prefix)
 	})
+}
+
+// A task that was completed late after its only claim has the same log of claims, an empty one, in
+// the state and restored.
+func TestRestoreEqualsReplay_completedLate(t *testing.T) {
+	t.Parallel()
+	hold := command.Hold{ID: 1, WorkerID: "w", Token: 1}
+	var log []testEntry
+	for i, c := range []command.Command{
+		command.Submit{Tasks: []record.NewTask{{Type: "mail", MaxAttempts: 2, Payload: make([]byte, 10_000)}}}, command.ClaimNext{WorkerID: "w", Limit: 1},
+		command.Fail{Hold: hold, Error: "no"}, command.Complete{Hold: hold, Late: true}, command.Complete{Hold: hold},
+	} {
+		log = append(log, testEntry{Index: uint64(i + 1), Stamp: record.Stamp{U: 1, T: 1}, Commands: []command.Command{c}})
+	}
+	r := newReplay(t, log)
+	m := newSmall()
+	applyLog(t, m, log[:4])
+	r.checkRestore(t, m, 4)
 }
 
 // A snapshot is of the moment of its capture, however late it is written.
