@@ -35,6 +35,26 @@ func TestMachine_ReadsChangeNothing(t *testing.T) {
 	}
 }
 
+// A complete that began another claim is repeated. Judging the repeat takes no memory of the machine, which others use at
+// the same time.
+func TestMachine_JudgeOfClaimsChangesNothing(t *testing.T) {
+	t.Parallel()
+	s := newStory(t)
+	first, second := s.submit(record.NewTask{Type: "mail"}), s.submit(record.NewTask{Type: "mail"})
+	s.must(command.ClaimTask{ID: first, WorkerID: "w1"})
+	done := command.Complete{Hold: command.Hold{ID: first, WorkerID: "w1", Token: 1}, Claim: &command.ClaimNext{WorkerID: "w1", Limit: 1}}
+	s.must(done)
+	s.must(command.Complete{Hold: command.Hold{ID: second, WorkerID: "w1", Token: 2}})
+	before := printOf(s.m)
+	result, ok := s.m.Judge(done, s.Stamp)
+	if !ok || !result.Repeated || len(result.Claims) != 1 || result.Claims[0].Task.ID != second {
+		t.Fatalf("%+v, %v", result, ok)
+	}
+	if printOf(s.m) != before {
+		t.Error("the look has changed the machine")
+	}
+}
+
 // Asking what a retry would do forgets no removed task: only the log may do that, or nodes
 // would differ.
 func TestMachine_LeftAloneForgetsNothing(t *testing.T) {

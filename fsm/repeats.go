@@ -62,16 +62,15 @@ func repeatCall(m *Machine, q *call) (result Result, known bool) {
 func repeatClaim(m *Machine, c record.ClaimRef, size *int) Claim {
 	t := m.Get(c.TaskID)
 	if t == nil {
-		return Claim{Task: m.copyOf(&record.Task{ID: c.TaskID, Token: c.Token}), Token: c.Token}
+		return Claim{Task: &record.Task{ID: c.TaskID, Token: c.Token}, Token: c.Token}
 	}
 	claim := Claim{Token: c.Token, Live: t.Status == record.StatusClaimed && t.Token == c.Token}
 	*size += record.AnswerBytes(t)
+	shown := *t // its own memory, as Judge repeats under the read lock
 	if *size > 2*answerBytesMax || !claim.Live && *size > answerBytesMax {
-		bare := *t
-		bare.Bare()
-		t = &bare
+		shown.Bare()
 	}
-	claim.Task = m.copyOf(t)
+	claim.Task = &shown
 	return claim
 }
 
