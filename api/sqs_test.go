@@ -362,7 +362,6 @@ func TestSQS_Queues(t *testing.T) {
 		{"GetQueueAttributes", url + `,"AttributeNames":["Colour"]`, "InvalidAttributeName", "InvalidAttributeName"},
 		{"ReceiveMessage", url + `,"AttributeNames":["Colour"]`, "InvalidAttributeName", "InvalidAttributeName"},
 		{"CreateQueue", `"QueueName":"a.fifo","Attributes":{"FifoQueue":"true"}`, "UnsupportedOperation", "AWS.SimpleQueueService.UnsupportedOperation"},
-		{"StartMessageMoveTask", `"SourceArn":"x"`, "UnsupportedOperation", "AWS.SimpleQueueService.UnsupportedOperation"},
 		{"AddPermission", url, "UnsupportedOperation", "AWS.SimpleQueueService.UnsupportedOperation"},
 		{"Explode", ``, "UnknownOperationException", "InvalidAction"},
 	} {

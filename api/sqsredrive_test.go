@@ -1,10 +1,14 @@
 package api
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // A message whose visibility timeout has ended as often as its queue allows is in the dead-letter queue, with its id.
@@ -99,5 +103,128 @@ func TestSQS_Delay(t *testing.T) {
 		}
 		s.sqsDone(t, "DeleteMessage", fmt.Sprintf(`%s,"ReceiptHandle":%q`, mailURL, got[0].ReceiptHandle))
 		waitOn(t, node, 5*time.Second)
+	}
+}
+
+// A move brings dead letters back to their queues, or to another one. It is one at a time, can be cancelled, and says how it ended.
+func TestSQS_MoveTasks(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t, withSQS)
+	const (
+		arn    = "arn:aws:sqs::000000000000:"
+		source = `"SourceArn":"` + arn + `dead"`
+	)
+	deadURL := `"QueueUrl":"/0/dead"`
+	s.sqsDone(t, "CreateQueue", `"QueueName":"dead"`)
+	s.sqsDone(t, "CreateQueue", `"QueueName":"other"`)
+	s.sqs(t, "StartMessageMoveTask", source).refusedAs(t, 400, "InvalidParameterValueException", "InvalidParameterValue")
+	s.sqsDone(t, "CreateQueue", `"QueueName":"mail","Attributes":{"RedrivePolicy":"{\"deadLetterTargetArn\":\"`+arn+`dead\",\"maxReceiveCount\":1}"}`)
+	die := func(body string) {
+		s.sqsDone(t, "SendMessage", mailURL+`,"MessageBody":"`+body+`","MessageAttributes":{"a":{"DataType":"String","StringValue":"1"}}`)
+		got := s.sqsDone(t, "ReceiveMessage", mailURL).Messages
+		s.sqsDone(t, "ChangeMessageVisibility", fmt.Sprintf(`%s,"ReceiptHandle":%q,"VisibilityTimeout":0`, mailURL, got[0].ReceiptHandle))
+	}
+	tick := func(ms int64) {
+		t.Helper()
+		node.Advance(ms)
+		if _, err := node.Propose(t.Context(), command.Tick{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := func() map[string]any {
+		t.Helper()
+		var list struct{ Results []map[string]any }
+		if err := json.Unmarshal([]byte(s.sqsDone(t, "ListMessageMoveTasks", source).body), &list); err != nil || len(list.Results) > 1 {
+			t.Fatalf("%v, %v", list, err)
+		}
+		if len(list.Results) == 0 {
+			return nil
+		}
+		return list.Results[0]
+	}
+	if got := last(); got != nil {
+		t.Errorf("%v before the first", got)
+	}
+
+	// Back to its queue: a new message with what it was sent with, which came from nowhere.
+	die("x")
+	started := s.sqsDone(t, "StartMessageMoveTask", source)
+	s.sqs(t, "StartMessageMoveTask", source).refusedAs(t, 400, "InvalidParameterValueException", "InvalidParameterValue")
+	got := last()
+	if !strings.Contains(started.body, `"TaskHandle":"`+fmt.Sprint(got["TaskHandle"])+`"`) || got["Status"] != "RUNNING" || got["SourceArn"] != arn+"dead" || got["ApproximateNumberOfMessagesToMove"] != 1.0 {
+		t.Errorf("%s, %v", started.body, got)
+	}
+	if _, is := got["DestinationArn"]; is {
+		t.Errorf("%v", got)
+	}
+	tick(0)
+	tick(1)
+	got = last()
+	if _, is := got["TaskHandle"]; is || got["Status"] != "COMPLETED" || got["ApproximateNumberOfMessagesMoved"] != 1.0 || got["StartedTimestamp"] == 0.0 {
+		t.Errorf("%v", got)
+	}
+	if got := s.sqsDone(t, "ReceiveMessage", deadURL).Messages; len(got) != 0 {
+		t.Errorf("%+v is still there", got)
+	}
+	back := s.sqsDone(t, "ReceiveMessage", mailURL+`,"AttributeNames":["All"],"MessageAttributeNames":["All"]`).Messages
+	if len(back) != 1 || back[0].Body != "x" || back[0].MessageAttributes["a"].StringValue != "1" || back[0].Attributes["ApproximateReceiveCount"] != "1" || back[0].Attributes["DeadLetterQueueSourceArn"] != "" {
+		t.Errorf("%+v", back)
+	}
+	s.sqsDone(t, "DeleteMessage", fmt.Sprintf(`%s,"ReceiptHandle":%q`, mailURL, back[0].ReceiptHandle))
+
+	// One a second, until it is cancelled.
+	for _, body := range []string{"1", "2", "3"} {
+		die(body)
+	}
+	started = s.sqsDone(t, "StartMessageMoveTask", source+`,"DestinationArn":"`+arn+`other","MaxNumberOfMessagesPerSecond":1`)
+	tick(0)
+	tick(999)
+	handle := strings.TrimSuffix(strings.TrimPrefix(started.body, "{"), "}")
+	if got := s.sqsDone(t, "CancelMessageMoveTask", handle).body; got != `{"ApproximateNumberOfMessagesMoved":1}` {
+		t.Errorf("%s", got)
+	}
+	tick(10_000)
+	if got := last(); got["Status"] != "CANCELLED" || got["MaxNumberOfMessagesPerSecond"] != 1.0 || got["DestinationArn"] != arn+"other" || got["ApproximateNumberOfMessagesMoved"] != 1.0 {
+		t.Errorf("%v", got)
+	}
+	s.sqs(t, "CancelMessageMoveTask", handle).refusedAs(t, 400, "InvalidParameterValueException", "InvalidParameterValue")
+	if got := s.sqsDone(t, "ReceiveMessage", `"QueueUrl":"/0/other"`).Messages; len(got) != 1 || got[0].Body != "1" {
+		t.Errorf("%+v", got)
+	}
+
+	// A message that was sent to the queue itself has nowhere to go back to.
+	s.sqsDone(t, "PurgeQueue", deadURL)
+	s.sqsDone(t, "SendMessage", deadURL+`,"MessageBody":"y"`)
+	s.sqsDone(t, "StartMessageMoveTask", source)
+	s.sqs(t, "CancelMessageMoveTask", handle).refusedAs(t, 404, "ResourceNotFoundException", "ResourceNotFoundException")
+	tick(1)
+	if got := last(); got["Status"] != "FAILED" || got["FailureReason"] != "CouldNotDetermineMessageSource" {
+		t.Errorf("%v", got)
+	}
+	// Its destination goes while it moves.
+	s.sqsDone(t, "StartMessageMoveTask", source+`,"DestinationArn":"`+arn+`other"`)
+	s.sqsDone(t, "DeleteQueue", `"QueueUrl":"/0/other"`)
+	tick(1)
+	if got := last(); got["Status"] != "FAILED" || got["FailureReason"] != "AWS.SimpleQueueService.NonExistentQueue" {
+		t.Errorf("%v", got)
+	}
+	for _, x := range []struct {
+		op, params string
+		status     int
+		shape      string
+	}{
+		{"StartMessageMoveTask", ``, 400, "MissingRequiredParameterException"},
+		{"StartMessageMoveTask", `"SourceArn":"dead"`, 404, "ResourceNotFoundException"},
+		{"StartMessageMoveTask", `"SourceArn":"` + arn + `none"`, 404, "ResourceNotFoundException"},
+		{"StartMessageMoveTask", source + `,"DestinationArn":"` + arn + `none"`, 404, "ResourceNotFoundException"},
+		{"StartMessageMoveTask", source + `,"DestinationArn":"` + arn + `dead"`, 400, "InvalidParameterValueException"},
+		{"StartMessageMoveTask", source + `,"MaxNumberOfMessagesPerSecond":501`, 400, "InvalidParameterValueException"},
+		{"ListMessageMoveTasks", source + `,"MaxResults":11`, 400, "InvalidParameterValueException"},
+		{"ListMessageMoveTasks", `"SourceArn":"` + arn + `none"`, 404, "ResourceNotFoundException"},
+		{"CancelMessageMoveTask", ``, 400, "MissingRequiredParameterException"},
+		{"CancelMessageMoveTask", `"TaskHandle":"x"`, 400, "InvalidParameterValueException"},
+	} {
+		code := map[string]string{"InvalidParameterValueException": "InvalidParameterValue", "MissingRequiredParameterException": "MissingParameter"}[x.shape]
+		s.sqs(t, x.op, x.params).refusedAs(t, x.status, x.shape, cmp.Or(code, x.shape))
 	}
 }

@@ -97,7 +97,8 @@ type Task struct {
 	Attributes []byte
 	// OriginID and OriginType are those of the task of which this one, a dead letter, is a copy; "" for others.
 	OriginID, OriginType string
-	// MovedToID is the dead letter of a failed task, which cannot be retried then. "": it has none.
+	// MovedToID is the task as which it goes on, and so cannot be retried: the dead letter of a failed task, or the copy of a
+	// cancelled one that a move of dead letters made. "": it has none.
 	MovedToID string
 	// Traceparent is the W3C trace context of the submit; "": none. Start the spans of the work in it.
 	Traceparent string

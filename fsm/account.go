@@ -262,6 +262,7 @@ func (m *Machine) rebuildRest() error {
 	for _, v := range m.schedules.all {
 		m.schedules.include(v)
 	}
+	m.types.findMoving()
 	if problem := m.trail.Index(trailLimits(m)); problem != "" {
 		return fmt.Errorf("trail: %s: %w", problem, ErrCorrupt)
 	}

@@ -34,6 +34,9 @@ func (m *Machine) NextDue() (t int64, ok bool) {
 	if end, some := nextJoinTokenEnd(m); some && (!ok || end < t) {
 		t, ok = end, true
 	}
+	if r := m.types.nextMove(); r != nil && (!ok || r.Move.NextAt < t) {
+		t, ok = r.Move.NextAt, true
+	}
 	return t, ok
 }
 
@@ -42,6 +45,7 @@ func (m *Machine) NextDue() (t int64, ok bool) {
 func tick(m *Machine) Result {
 	promoteDue(m)
 	expireDue(m)
+	moveDue(m)
 	removeDue(m)
 	m.gone.forgetDue(m.Stamp().U)
 	m.requests.forgetDue(m.Stamp().U, &m.claims)

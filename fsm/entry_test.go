@@ -212,6 +212,10 @@ func drawOf(t *rapid.T, k command.Kind) command.Command {
 		return drawSetDefaults(t)
 	case command.KindSetJoinToken, command.KindDeleteJoinToken, command.KindUseJoinToken:
 		return drawJoinToken(t, k)
+	case command.KindMoveTasks:
+		return command.MoveTasks{
+			Type: str.Draw(t, "type"), Cancel: rapid.Uint64().Draw(t, "cancel"), To: str.Draw(t, "to"), Rate: i32.Draw(t, "rate"), By: str.Draw(t, "by"),
+		}
 	case command.KindSetPageSecret:
 		return command.SetPageSecret{Secret: drawBytes(t, "secret")}
 	case command.KindRestoreBegin, command.KindRestoreChunk, command.KindRestoreEnd:

@@ -174,7 +174,7 @@ func (g *generator) command(m *Machine) command.Command {
 			return g.themed(m)
 		}
 	}
-	switch g.dice(47) {
+	switch g.dice(48) {
 	case 0, 1, 2, 3, 4, 5:
 		return g.submit()
 	case 6, 7, 8, 9, 10, 11:
@@ -214,8 +214,19 @@ func (g *generator) command(m *Machine) command.Command {
 		return g.sight(m)
 	case 43, 44, 45:
 		return g.ofParent(m)
+	case 46:
+		return g.moveTasks(m)
 	}
 	return g.other(m)
+}
+
+// moveTasks starts a move, often of dead letters, or cancels one.
+func (g *generator) moveTasks(m *Machine) command.MoveTasks {
+	c := command.MoveTasks{Type: g.taskType(), To: pick(g, "", "", g.taskType()), Rate: pick[int32](g, 0, 1, 2, 500), By: g.operator()}
+	if v, _ := m.Type(c.Type, m.Stamp()); v.Move != nil && g.dice(2) == 0 {
+		c.Cancel = v.Move.Number
+	}
+	return c
 }
 
 // again returns an earlier command. It leaves out the leader's own and those that the model
@@ -238,9 +249,9 @@ func (g *generator) themed(m *Machine) command.Command {
 		h := g.hold(m)
 		return pick[command.Command](g, plain, command.Fail{Hold: h, Permanent: true}, command.Cancel{ID: g.id(m)}, g.retry(m), g.retry(m))
 	case themeLimits:
-		return pick[command.Command](g, plain, g.complete(m), g.setType(), g.batch(m))
+		return pick[command.Command](g, plain, g.complete(m), g.setType(), g.batch(m), g.moveTasks(m))
 	case themeTime:
-		return pick[command.Command](g, plain, g.fail(m), command.Tick{})
+		return pick[command.Command](g, plain, g.fail(m), command.Tick{}, g.moveTasks(m))
 	case themeKeys:
 		return pick[command.Command](g, plain, g.submit(), g.complete(m), command.Cancel{ID: g.id(m)}, g.retry(m), command.Retry{ID: g.keyless(m)})
 	case themeSteps:

@@ -368,6 +368,12 @@ func bury(m *Machine, t *record.Task) {
 	if to == "" {
 		return
 	}
+	copyTo(m, t, to, &record.Source{Type: t.Type, ID: t.ID}, "dead letter of task ")
+}
+
+// copyTo submits a copy of a task that has just ended as a task of another type, and notes in the one that ended how it
+// goes on. message, with the task's id, goes with the copy's event.
+func copyTo(m *Machine, t *record.Task, to string, origin *record.Source, message string) {
 	o := t.Opts()
 	n := record.NewTask{
 		Type: to, Params: t.Params, Payload: t.Payload, Priority: t.Priority, MaxAttempts: record.DefaultAttempts,
@@ -375,13 +381,15 @@ func bury(m *Machine, t *record.Task) {
 	}
 	c := newTask(m, &n)
 	kept := n.Options()
-	kept.Origin = &record.Source{Type: t.Type, ID: t.ID}
+	kept.Origin = origin
 	c.SetOptions(kept)
-	addNew(m, c, "dead letter of task "+strconv.FormatUint(t.ID, 10))
+	addNew(m, c, message+strconv.FormatUint(t.ID, 10))
 	then := &record.Then{Submitted: []record.FollowUp{{ID: c.ID, Created: true}}}
 	keepThen(m, t.ID, then)
 	t.Then = then // for the answer, as the table may hold another copy by now
 }
 
-// movedOn reports whether the task has failed and goes on as another, its dead letter.
-func movedOn(t *record.Task) bool { return t.Status == record.StatusFailed && t.Then != nil }
+// movedOn reports whether the task has ended and goes on as another: as its dead letter, or where a move took it.
+func movedOn(t *record.Task) bool {
+	return (t.Status == record.StatusFailed || t.Status == record.StatusCancelled) && t.Then != nil
+}

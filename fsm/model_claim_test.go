@@ -239,6 +239,7 @@ type modelType struct {
 	// What the rate limit lets be claimed, in billionths, as of at.
 	bucket *big.Int
 	at     int64
+	move   *record.Move // the last one
 }
 
 const oneClaim9 = 1_000_000_000 // in billionths
@@ -458,6 +459,9 @@ func (s *model) setType(c command.SetType) Result {
 
 func (s *model) typeView(name string) TypeView {
 	v := TypeView{Type: name, Settings: s.settings(name)}
+	if x := s.typeRecord(name); x != nil && x.move != nil {
+		v.Move = new(*x.move)
+	}
 	for _, t := range s.tasks {
 		if t.Type != name {
 			continue

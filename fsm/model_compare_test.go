@@ -275,6 +275,11 @@ func compareDue(t rapid.TB, m *Machine, s *model) {
 			want = due
 		}
 	}
+	for _, x := range s.types {
+		if v := x.move; v != nil && v.Status == record.MoveRunning && (want == 0 || v.NextAt < want) {
+			want = v.NextAt
+		}
+	}
 	if got, ok := m.NextDue(); ok != (want != 0) || ok && got != want {
 		t.Fatalf("next due at %d, %v, want %d", got, ok, want)
 	}

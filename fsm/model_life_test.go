@@ -126,6 +126,7 @@ func (s *model) tick() {
 			}
 		}
 		if next == nil {
+			s.moveDue()
 			s.dropFinalizersDue()
 			return
 		}

@@ -210,21 +210,27 @@ func (s *model) fail(c command.Fail, seen *Result) Result {
 
 // bury submits the dead letter of a task that has failed, if its type has another type for these. A step has none.
 func (s *model) bury(t *record.Task) {
-	to, o := s.settings(t.Type).DeadLetter, t.Opts()
-	if t.Status != record.StatusFailed || to == "" || o.Step != nil {
+	to := s.settings(t.Type).DeadLetter
+	if t.Status != record.StatusFailed || to == "" || t.Opts().Step != nil {
 		return
 	}
-	s.submitter = fmt.Sprintf("dead letter of task %d", t.ID)
+	c := s.copyOf(t, to, "dead letter of task ")
+	options := *c.Opts()
+	options.Origin = &record.Source{Type: t.Type, ID: t.ID}
+	setPlainly(c, options)
+}
+
+// copyOf submits a copy of a task that has ended to another type.
+func (s *model) copyOf(t *record.Task, to, message string) *record.Task {
+	o := t.Opts()
+	s.submitter = fmt.Sprint(message, t.ID)
 	id := s.submitOne(record.NewTask{
 		Type: to, Params: t.Params, Payload: t.Payload, Priority: t.Priority, MaxAttempts: record.DefaultAttempts, AtOnce: true,
 		Labels: o.Labels, Group: o.Group, Traceparent: o.Traceparent, ShareKey: o.ShareKey, Attributes: o.Attributes,
 	}).Task.ID
 	s.submitter = ""
-	c := s.find(id)
-	options := *c.Opts()
-	options.Origin = &record.Source{Type: t.Type, ID: t.ID}
-	setPlainly(c, options)
 	t.Then = &record.Then{Submitted: []record.FollowUp{{ID: id, Created: true}}}
+	return s.find(id)
 }
 
 func (s *model) release(c command.Release) Result {
@@ -400,8 +406,8 @@ func (s *model) retry(c command.Retry) Result {
 		s.follow(t)
 		return Result{Task: s.answer(t)}
 	}
-	if t.Status == record.StatusFailed && t.Then != nil {
-		r := s.refuse(CodeTaskFailed, t)
+	if t.Status > record.StatusCompleted && t.Then != nil {
+		r := s.refuse(s.endedCode(t), t)
 		r.Reason = ReasonMovedOn
 		return r
 	}

@@ -98,6 +98,9 @@ func (s *model) copy() *model {
 	c.types = make([]*modelType, len(s.types))
 	for i, x := range s.types {
 		other := *x
+		if x.move != nil {
+			other.move = new(*x.move)
+		}
 		c.types[i] = &other
 	}
 	c.schedules = slices.Clone(s.schedules)
@@ -205,6 +208,8 @@ func (s *model) change(c command.Command, seen *Result) Result {
 		return s.expire(c)
 	case command.SetType:
 		return s.setType(c)
+	case command.MoveTasks:
+		return s.moveTasks(c)
 	case command.SetDefaults:
 		return s.setDefaults(c)
 	case command.Evict:

@@ -40,6 +40,9 @@ type (
 	JoinToken           = record.JoinToken
 	Stamp               = record.Stamp
 	Status              = record.Status
+	Move                = record.Move
+	MoveStatus          = record.MoveStatus
+	MoveFailure         = record.MoveFailure
 
 	Snapshot   = snapshot.Snapshot
 	Hasher     = snapshot.Hasher
@@ -85,6 +88,21 @@ const (
 
 	TypeMaxClaimedPerKey = record.TypeMaxClaimedPerKey
 	TypeFair             = record.TypeFair
+)
+
+// The statuses of a move.
+const (
+	MoveRunning   = record.MoveRunning
+	MoveCompleted = record.MoveCompleted
+	MoveFailed    = record.MoveFailed
+	MoveCancelled = record.MoveCancelled
+)
+
+// Why a move failed.
+const (
+	MoveNoOrigin = record.MoveNoOrigin
+	MoveNoType   = record.MoveNoType
+	MoveOfStep   = record.MoveOfStep
 )
 
 // Bounds and special values of submitted fields.

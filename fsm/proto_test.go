@@ -214,6 +214,10 @@ var (
 			Backoff: &fullBackoff, RetentionMS: record.KeepForever, Queue: "1 2", DelayMS: 60_000,
 			DeadLetter: "dead", DeadLetterAfter: 3, MaxClaimedPerKey: 2, Fair: true,
 		},
+		Move: &record.Move{
+			Number: math.MaxUint64, To: "mail", Rate: 500, Until: 1<<53 - 1, ToMove: 300, Moved: 200, StartedAt: 1_780_000_000_000, NextAt: 1_780_000_001_000,
+			Status: record.MoveFailed, Failure: record.MoveNoType,
+		},
 	}
 	fullGone = record.Gone{
 		Key: "order-17", KeyOfType: true, Type: "mail", Status: record.StatusCompleted, WorkerID: "worker-1", Token: 76, Outcome: record.OutcomeCompleted,

@@ -242,6 +242,8 @@ func (m *Machine) checkRecords() error {
 			return fmt.Errorf("type %q does not have its settings", r.Name)
 		case r.Settings == (record.TypeSettings{}):
 			return fmt.Errorf("type %q has a record without settings", r.Name)
+		case r.Moving() != slices.Contains(m.types.moving, r):
+			return fmt.Errorf("type %q is not among those with a move, or is without one", r.Name)
 		case r.Settings.RateLimit == 0 && (r.Bucket != 0 || r.BucketT != 0):
 			return fmt.Errorf("type %q has a bucket without a limit", r.Name)
 		case r.Settings.RateLimit > 0 && r.Bucket > max(1_000_000_000, 1000*r.Settings.RateLimit) || r.Bucket < 0 || r.BucketT > m.header.Stamp.T:

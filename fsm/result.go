@@ -208,6 +208,7 @@ type TypeView struct {
 	Type     string
 	Counts   [record.StatusCancelled + 1]int64 // by Status
 	Settings record.TypeSettings
+	Move     *record.Move // the last one of its tasks, or nil
 	// OldestPendingAgeMS is the age of the oldest pending task, or 0.
 	OldestPendingAgeMS int64
 	// OldestWaitMS is the time that this task has waited to be claimed, since it became pending, at first or again.

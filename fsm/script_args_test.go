@@ -121,10 +121,13 @@ func (a *args) command() command.Command {
 		"batch": func() command.Command {
 			return command.Batch{Atomic: a.text("atomic", "") != "", RequestID: a.text("request", "")}
 		},
-		"schedule":    func() command.Command { return a.setSchedule() },
-		"unschedule":  func() command.Command { return command.DeleteSchedule{Name: a.word(), By: a.text("by", "")} },
-		"run":         func() command.Command { return command.RunSchedules{Items: a.slots()} },
-		"act":         func() command.Command { return a.act() },
+		"schedule":   func() command.Command { return a.setSchedule() },
+		"unschedule": func() command.Command { return command.DeleteSchedule{Name: a.word(), By: a.text("by", "")} },
+		"run":        func() command.Command { return command.RunSchedules{Items: a.slots()} },
+		"act":        func() command.Command { return a.act() },
+		"move": func() command.Command {
+			return command.MoveTasks{Type: a.word(), Cancel: uint64(a.option("cancel", 0)), To: a.text("to", ""), Rate: int32(a.option("rate", 0)), By: a.text("by", "")}
+		},
 		"expire":      func() command.Command { return command.Expire{Items: a.leases()} },
 		"tick":        func() command.Command { return command.Tick{} },
 		"checkpoint":  func() command.Command { return command.Checkpoint{} },

@@ -378,6 +378,10 @@ func describeType(v *TypeView) string {
 		add(n > 0, "%v %d", record.Status(status), n)
 	}
 	add(v.OldestPendingAgeMS != 0, "oldest pending %d ms", v.OldestPendingAgeMS)
+	if m := v.Move; m != nil {
+		status := [...]string{record.MoveRunning: "running", record.MoveCompleted: "completed", record.MoveFailed: "failed", record.MoveCancelled: "cancelled"}
+		add(true, "move %d %s, %d of %d moved, next at %d, failure %d", m.Number, status[m.Status], m.Moved, m.ToMove, m.NextAt-scriptEpoch, m.Failure)
+	}
 	return strings.Join(words, ", ")
 }
 
@@ -503,7 +507,8 @@ func describeRare(t *record.Task) string {
 		add(true, "copy of %s %d", o.Origin.Type, o.Origin.ID)
 	}
 	if movedOn(t) {
-		add(true, "dead letter %d", t.Then.Submitted[0].ID)
+		how := map[record.Status]string{record.StatusFailed: "dead letter", record.StatusCancelled: "moved to"}
+		add(true, "%s %d", how[t.Status], t.Then.Submitted[0].ID)
 	}
 	add(o.Parent != nil, "%s", describePlan(o.Parent))
 	return strings.Join(words, ", ")

@@ -83,7 +83,7 @@ func (m *Machine) Type(name string, now record.Stamp) (v TypeView, ok bool) {
 func viewOf(m *Machine, ts *typeState, now record.Stamp) TypeView {
 	v := TypeView{Type: ts.Name(), Counts: ts.counts}
 	if r := ts.Record(); r != nil {
-		v.Settings = r.Settings
+		v.Settings, v.Move = r.Settings, r.Move
 	}
 	perS := ts.rates.at(ratesAt(m, now))
 	v.SubmittedPerS, v.CompletedPerS, v.FailedPerS = perS[rateSubmitted], perS[rateCompleted], perS[rateFailed]

@@ -48,9 +48,7 @@ func (m *Machine) TypesWithSettings(after string) iter.Seq2[string, *record.Type
 func setType(m *Machine, c command.SetType) Result {
 	settings := *m.types.settingsOf(c.Type)
 	if c.IfQueue && settings.Queue != c.Queue {
-		refused := typeResult(m, c.Type)
-		refused.Code = CodeInvalidRequest
-		return refused
+		return refusedType(m, c.Type)
 	}
 	settings.Change(c.Set, &c.Settings)
 	at, known := m.types.find(c.Type)
@@ -72,6 +70,7 @@ func setType(m *Machine, c command.SetType) Result {
 		r = nil
 	}
 	m.types.Limit(&ts.Type, r, &m.turns, m.Stamp().T)
+	m.types.findMoving()
 	m.dropType(ts)
 	if changed {
 		m.tellBy(event.TypeChanged, c.Type, c.By)
@@ -85,6 +84,13 @@ func typeResult(m *Machine, name string) Result {
 	v, _ := m.Type(name, m.Stamp())
 	v.SubmittedPerS, v.CompletedPerS, v.FailedPerS = 0, 0, 0
 	return Result{Type: &v}
+}
+
+// refusedType is typeResult of a command that changed nothing.
+func refusedType(m *Machine, name string) Result {
+	refused := typeResult(m, name)
+	refused.Code = CodeInvalidRequest
+	return refused
 }
 
 // FirstDefaults returns the defaults of a new cluster: enough attempts with growing delays to

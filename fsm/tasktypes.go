@@ -15,12 +15,13 @@ type taskTypes struct {
 	index.Types
 	settings []*record.TaskType // sorted by name, at most record.TaskTypesMax; a snapshot has copies
 	went     wentTypes
+	moving   []*record.TaskType // those whose tasks a move moves, by name
 }
 
 // reset empties what is derived.
 func (y *taskTypes) reset() {
 	y.Reset()
-	y.went = newWentTypes()
+	y.went, y.moving = newWentTypes(), nil
 }
 
 // typeState holds what is derived of a task type while it has tasks or settings, or still has
@@ -100,6 +101,26 @@ func (y *taskTypes) find(name string) (at int, known bool) {
 	return slices.BinarySearchFunc(y.settings, name, func(r *record.TaskType, name string) int {
 		return strings.Compare(r.Name, name)
 	})
+}
+
+// findMoving finds the types with a running move again. It is called when one starts or ends.
+func (y *taskTypes) findMoving() {
+	y.moving = nil
+	for _, r := range y.settings {
+		if r.Moving() {
+			y.moving = append(y.moving, r)
+		}
+	}
+}
+
+// nextMove returns the type whose move has its turn first, or nil.
+func (y *taskTypes) nextMove() (first *record.TaskType) {
+	for _, r := range y.moving {
+		if first == nil || r.Move.NextAt < first.Move.NextAt {
+			first = r
+		}
+	}
+	return first
 }
 
 // NameOfType returns the name as a string. If the type exists, it is the one that its tasks

@@ -90,7 +90,7 @@ func appendTaskBody(b []byte, t *fsm.Task, token uint64, leased bool, v View) []
 	if t.Error != "" {
 		b = jsonout.StringField(b, `,"error":`, t.Error)
 	}
-	if t.Status == fsm.StatusFailed && t.Then != nil {
+	if (t.Status == fsm.StatusFailed || t.Status == fsm.StatusCancelled) && t.Then != nil {
 		b = jsonout.UintField(b, `,"moved_to_id":`, t.Then.Submitted[0].ID)
 	}
 	b = jsonout.Raw(b, `,"progress":`, t.Opts().Progress)

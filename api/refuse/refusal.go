@@ -213,7 +213,7 @@ func family(r *Refusal, cmd command.Command) {
 	running := r.Task != nil && r.Task.Status == fsm.StatusRunning
 	switch {
 	case r.Reason == fsm.ReasonMovedOn:
-		r.Advice = "It goes on as the task in its moved_to_id, its dead letter"
+		r.Advice = "It goes on as the task in its moved_to_id"
 	case r.Reason == fsm.ReasonStep:
 		r.Text, r.Advice = "A step cannot be deleted", "Delete its parent once that has ended: its steps go with it"
 	case r.Reason == fsm.ReasonParentEnded:

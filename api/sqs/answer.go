@@ -2,6 +2,8 @@ package sqs
 
 import (
 	"encoding/base64"
+
+	"github.com/claimq/claimq/fsm"
 )
 
 // Answer is the result of a call, the same for both forms. An operation writes the fields that its answer has in the model;
@@ -14,6 +16,9 @@ type Answer struct {
 	Tags       []Pair
 	Messages   []Message
 	Done       []Done // what was done to each entry, in order
+
+	Move                                  *fsm.Move
+	TaskHandle, SourceARN, DestinationARN string // of the move
 }
 
 // Message is a message as it is received.
@@ -91,6 +96,14 @@ func (a *Answer) fields(w *writer, op Op) {
 		if len(a.Messages) > 0 {
 			w.list("Messages", "Message", len(a.Messages), func(i int) { a.Messages[i].write(w) })
 		}
+	case StartMessageMoveTask:
+		w.text("TaskHandle", a.TaskHandle)
+	case ListMessageMoveTasks:
+		if a.Move != nil {
+			w.list("Results", "ListMessageMoveTasksResultEntry", 1, func(int) { a.writeMove(w) })
+		}
+	case CancelMessageMoveTask:
+		w.number("ApproximateNumberOfMessagesMoved", a.Move.Moved)
 	case SendMessage:
 		for i := range a.Done {
 			a.Done[i].sent(w)

@@ -23,6 +23,11 @@ type Call struct {
 	Prefix, NextToken string
 	MaxResults        Int
 
+	// Of a move: where to, "" = back; its rate; the number in its handle.
+	Destination string
+	Rate        Int
+	Number      uint64
+
 	MaxMessages, Wait, Visibility Int
 	AttemptID                     string // ReceiveRequestAttemptId
 
@@ -145,7 +150,6 @@ func (d *decoder) call(h Head, v *value) *Call {
 			d.refuse(noQueue(h.Query))
 		}
 	}
-	c.Queue = strings.Clone(c.Queue) // it becomes a part of commands
 	switch h.Op {
 	case CreateQueue, SetQueueAttributes:
 		c.Attributes = d.pairs(v, namesMax, "Attributes")
@@ -165,10 +169,45 @@ func (d *decoder) call(h Head, v *value) *Call {
 		c.MaxResults = d.integer(v, "MaxResults", 1, 1_000, "Must be between 1 and 1000, if provided.")
 	case ReceiveMessage:
 		d.receive(c, v)
+	case StartMessageMoveTask, ListMessageMoveTasks, CancelMessageMoveTask:
+		d.move(c, v)
 	default:
 		d.messages(c, v)
 	}
+	c.Queue = strings.Clone(c.Queue) // it becomes a part of commands
 	return c
+}
+
+// move reads what a call says of a move.
+func (d *decoder) move(c *Call, v *value) {
+	if c.Op == CancelMessageMoveTask {
+		handle := d.text(v, "TaskHandle")
+		if c.Queue, c.Number = readMoveHandle(handle); handle == "" {
+			d.refuse(missing("TaskHandle"))
+		} else if c.Number == 0 {
+			d.refuse(badValue("TaskHandle", handle, "It is no handle of a message move task."))
+		}
+		return
+	}
+	c.Queue = d.arn(v, "SourceArn")
+	if c.Queue == "" {
+		d.refuse(missing("SourceArn"))
+	}
+	if c.Op == StartMessageMoveTask {
+		c.Destination = strings.Clone(d.arn(v, "DestinationArn"))
+		c.Rate = d.integer(v, "MaxNumberOfMessagesPerSecond", 1, rateMax, "Must be between 1 and 500, if provided.")
+		return
+	}
+	d.integer(v, "MaxResults", 1, entriesMax, "Must be between 1 and 10, if provided.") // there is one at most
+}
+
+// arn reads the name of a queue in an ARN; "" if there is none.
+func (d *decoder) arn(v *value, name string) (queue string) {
+	arn := d.text(v, name)
+	if queue = queueOfARN(arn); queue == "" && arn != "" {
+		d.refuse(noResource(name))
+	}
+	return queue
 }
 
 func (d *decoder) receive(c *Call, v *value) {

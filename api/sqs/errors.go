@@ -66,6 +66,11 @@ func noQueue(query bool) *Error {
 	return &Error{Shape: "QueueDoesNotExist", Code: "AWS.SimpleQueueService.NonExistentQueue", Status: 400, Text: text}
 }
 
+// noResource refuses a parameter of message move tasks that names what is not there.
+func noResource(name string) *Error {
+	return &Error{Shape: "ResourceNotFoundException", Status: 404, Text: "The resource that you specified for the " + name + " parameter doesn't exist."}
+}
+
 func badHandle(handle string) *Error {
 	return plain("ReceiptHandleIsInvalid", "The input receipt handle \""+shorten(handle)+"\" is not a valid receipt handle.")
 }

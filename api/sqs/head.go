@@ -78,6 +78,8 @@ func queueOfURL(u string) string {
 // fifoSuffix is the end of the names of FIFO queues.
 const fifoSuffix = ".fifo"
 
+func isFIFO(queue string) bool { return strings.HasSuffix(queue, fifoSuffix) }
+
 // validQueueName reports whether a queue can have the name: 1 to 80 letters, digits, hyphens and underscores, of which
 // the last five may be .fifo.
 func validQueueName(name string) bool {

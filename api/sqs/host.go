@@ -44,36 +44,19 @@ func workerOf(h Host) string {
 
 // Do performs a call. The answer is nil if the host has answered already.
 func Do(h Host, c *Call) (*Answer, *Error) {
-	o := op{h, c}
-	switch c.Op {
-	case CreateQueue:
-		return o.createQueue()
-	case DeleteQueue:
-		return o.deleteQueue()
-	case PurgeQueue:
-		return o.purgeQueue()
-	case GetQueueURL:
-		return o.getQueueURL()
-	case ListQueues, ListDeadLetterSourceQueues:
-		return o.listQueues()
-	case GetQueueAttributes:
-		return o.getQueueAttributes()
-	case SetQueueAttributes:
-		return o.setQueueAttributes()
-	case TagQueue, UntagQueue:
-		return o.tag()
-	case ListQueueTags:
-		return o.listQueueTags()
-	case SendMessage, SendMessageBatch:
-		return o.send()
-	case ReceiveMessage:
-		return o.receive()
-	case DeleteMessage, DeleteMessageBatch:
-		return o.delete()
-	case ChangeMessageVisibility, ChangeMessageVisibilityBatch:
-		return o.changeVisibility()
+	if do := handlers[c.Op]; do != nil {
+		return do(op{h, c})
 	}
 	return nil, Unsupported("The operation " + c.Op.String() + " is not supported by this endpoint.")
+}
+
+var handlers = [Ops]func(op) (*Answer, *Error){
+	CreateQueue: op.createQueue, DeleteQueue: op.deleteQueue, PurgeQueue: op.purgeQueue, GetQueueURL: op.getQueueURL, ListQueues: op.listQueues,
+	GetQueueAttributes: op.getQueueAttributes, SetQueueAttributes: op.setQueueAttributes,
+	TagQueue: op.tag, UntagQueue: op.tag, ListQueueTags: op.listQueueTags,
+	SendMessage: op.send, SendMessageBatch: op.send, ReceiveMessage: op.receive, DeleteMessage: op.delete, DeleteMessageBatch: op.delete,
+	ChangeMessageVisibility: op.changeVisibility, ChangeMessageVisibilityBatch: op.changeVisibility, ListDeadLetterSourceQueues: op.listQueues,
+	StartMessageMoveTask: op.startMove, ListMessageMoveTasks: op.listMoves, CancelMessageMoveTask: op.cancelMove,
 }
 
 // op is a call and what it asks of the host.

@@ -36,34 +36,26 @@ type operation struct {
 	name     string
 	noQueue  bool // its parameters name no queue by URL
 	noResult bool // Query answers it without a result
-	batch    bool // it has Entries
 	entry    bool // it is about one message, which becomes the only entry
+	batch    bool // it has Entries
 }
 
 var operations = [Ops]operation{
-	AddPermission:                {name: "AddPermission", noResult: true},
+	AddPermission: {name: "AddPermission", noResult: true}, RemovePermission: {name: "RemovePermission", noResult: true},
+	CreateQueue: {name: "CreateQueue", noQueue: true}, DeleteQueue: {name: "DeleteQueue", noResult: true},
+	GetQueueURL: {name: "GetQueueUrl", noQueue: true}, ListQueues: {name: "ListQueues", noQueue: true},
+	GetQueueAttributes: {name: "GetQueueAttributes"}, SetQueueAttributes: {name: "SetQueueAttributes", noResult: true},
+	ListQueueTags: {name: "ListQueueTags"}, TagQueue: {name: "TagQueue", noResult: true}, UntagQueue: {name: "UntagQueue", noResult: true},
+	PurgeQueue: {name: "PurgeQueue", noResult: true}, ListDeadLetterSourceQueues: {name: "ListDeadLetterSourceQueues"},
+	StartMessageMoveTask: {name: "StartMessageMoveTask", noQueue: true}, ListMessageMoveTasks: {name: "ListMessageMoveTasks", noQueue: true},
 	CancelMessageMoveTask:        {name: "CancelMessageMoveTask", noQueue: true},
-	ChangeMessageVisibility:      {name: "ChangeMessageVisibility", noResult: true, entry: true},
-	ChangeMessageVisibilityBatch: {name: "ChangeMessageVisibilityBatch", batch: true},
-	CreateQueue:                  {name: "CreateQueue", noQueue: true},
-	DeleteMessage:                {name: "DeleteMessage", noResult: true, entry: true},
-	DeleteMessageBatch:           {name: "DeleteMessageBatch", batch: true},
-	DeleteQueue:                  {name: "DeleteQueue", noResult: true},
-	GetQueueAttributes:           {name: "GetQueueAttributes"},
-	GetQueueURL:                  {name: "GetQueueUrl", noQueue: true},
-	ListDeadLetterSourceQueues:   {name: "ListDeadLetterSourceQueues"},
-	ListMessageMoveTasks:         {name: "ListMessageMoveTasks", noQueue: true},
-	ListQueues:                   {name: "ListQueues", noQueue: true},
-	ListQueueTags:                {name: "ListQueueTags"},
-	PurgeQueue:                   {name: "PurgeQueue", noResult: true},
 	ReceiveMessage:               {name: "ReceiveMessage"},
-	RemovePermission:             {name: "RemovePermission", noResult: true},
 	SendMessage:                  {name: "SendMessage", entry: true},
 	SendMessageBatch:             {name: "SendMessageBatch", batch: true},
-	SetQueueAttributes:           {name: "SetQueueAttributes", noResult: true},
-	StartMessageMoveTask:         {name: "StartMessageMoveTask", noQueue: true},
-	TagQueue:                     {name: "TagQueue", noResult: true},
-	UntagQueue:                   {name: "UntagQueue", noResult: true},
+	DeleteMessage:                {name: "DeleteMessage", noResult: true, entry: true},
+	DeleteMessageBatch:           {name: "DeleteMessageBatch", batch: true},
+	ChangeMessageVisibility:      {name: "ChangeMessageVisibility", noResult: true, entry: true},
+	ChangeMessageVisibilityBatch: {name: "ChangeMessageVisibilityBatch", batch: true},
 }
 
 // String returns the operation's name in the model.

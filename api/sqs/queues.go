@@ -20,10 +20,14 @@ const triesMax = 8
 
 // queue looks up the call's queue. bad is nil and ok false if the host has answered.
 func (o op) queue() (q queue, s fsm.TypeSettings, bad *Error, ok bool) {
-	if !o.MaySee(o.c.Queue) {
+	return o.queueNamed(o.c.Queue)
+}
+
+func (o op) queueNamed(name string) (q queue, s fsm.TypeSettings, bad *Error, ok bool) {
+	if !o.MaySee(name) {
 		return q, s, noQueue(o.c.Query), false
 	}
-	if !o.Look(func(m *fsm.Machine) { s = m.SettingsOf(o.c.Queue) }) {
+	if !o.Look(func(m *fsm.Machine) { s = m.SettingsOf(name) }) {
 		return q, s, nil, false
 	}
 	if q, ok = readQueue(s.Queue); !ok {
@@ -33,7 +37,7 @@ func (o op) queue() (q queue, s fsm.TypeSettings, bad *Error, ok bool) {
 }
 
 func (o op) createQueue() (*Answer, *Error) {
-	if strings.HasSuffix(o.c.Queue, fifoSuffix) {
+	if isFIFO(o.c.Queue) {
 		return nil, noFIFO()
 	}
 	for range triesMax {
@@ -253,16 +257,25 @@ func (o op) listQueues() (*Answer, *Error) {
 	}
 	limit := int(o.c.MaxResults.Or(listMax))
 	a := &Answer{}
-	for more := true; more; {
-		ok := o.Read(func(m *fsm.Machine, _ fsm.Stamp) { after, more = o.list(m, a, after, limit) })
-		if !ok {
-			return answered()
-		}
+	after, ok := o.findQueues(a, after, limit)
+	if !ok {
+		return answered()
 	}
 	if len(a.QueueURLs) == limit && o.c.MaxResults.Set {
 		a.NextToken = base64.RawURLEncoding.EncodeToString([]byte(after))
 	}
 	return a, nil
+}
+
+// findQueues adds up to limit queues behind after, and returns the last type that was looked at. ok is false if the host has
+// answered.
+func (o op) findQueues(a *Answer, after string, limit int) (last string, ok bool) {
+	for more := true; more; {
+		if !o.Read(func(m *fsm.Machine, _ fsm.Stamp) { after, more = o.list(m, a, after, limit) }) {
+			return "", false
+		}
+	}
+	return after, true
 }
 
 // list adds the queues behind after to the answer, among the next types: those with the prefix, or those whose dead

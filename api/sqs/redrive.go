@@ -85,16 +85,14 @@ func (o op) mayRedrive(s *fsm.TypeSettings) (bad *Error, ok bool) {
 	refused := func(reason string) (*Error, bool) {
 		return badValue(redriveName, redriveOf(s, o.ARN), reason), true
 	}
-	var target fsm.TypeSettings
-	if !o.Look(func(m *fsm.Machine) { target = m.SettingsOf(s.DeadLetter) }) {
-		return nil, false
-	}
-	q, there := readQueue(target.Queue)
+	q, _, bad, there := o.queueNamed(s.DeadLetter)
 	switch {
 	case s.DeadLetter == o.c.Queue:
 		return refused("A queue cannot be the dead letter target of itself.")
-	case !there || !o.MaySee(s.DeadLetter):
+	case bad != nil:
 		return refused("Dead letter target does not exist.")
+	case !there:
+		return nil, false
 	case !q.allow.takes(o.c.Queue):
 		return refused("The dead letter target does not allow this queue, by its " + allowName + ".")
 	}

@@ -1,6 +1,7 @@
 package sqs
 
 import (
+	"strconv"
 	"unicode/utf8"
 
 	"github.com/claimq/claimq/api/jsonout"
@@ -44,11 +45,12 @@ func write[T ~string | ~[]byte](w *writer, name string, s T) {
 	}
 }
 
-func (w *writer) boolean(name string, v bool) {
-	word := "false"
-	if v {
-		word = "true"
-	}
+func (w *writer) boolean(name string, v bool) { w.bare(name, strconv.FormatBool(v)) }
+
+func (w *writer) number(name string, n int64) { w.bare(name, strconv.FormatInt(n, 10)) }
+
+// bare writes a text that has no quotes in JSON.
+func (w *writer) bare(name, word string) {
 	if w.xml {
 		w.text(name, word)
 		return

@@ -39,7 +39,7 @@ type Task struct {
 	ResultPayload    []byte          `json:"result_payload,omitempty"`
 	Error            string          `json:"error,omitempty"`
 	Origin           *Origin         `json:"origin,omitempty"`      // of a dead letter
-	MovedToID        uint64          `json:"moved_to_id,omitempty"` // of a failed task that has one
+	MovedToID        uint64          `json:"moved_to_id,omitempty"` // of a task that goes on as another
 	Progress         json.RawMessage `json:"progress,omitempty"`    // the last one reported
 	CancelRequested  bool            `json:"cancel_requested"`
 	AttemptsLog      []Attempt       `json:"attempts_log,omitempty"`    // only on GET of one task

@@ -55,6 +55,8 @@ const (
 	KindReleaseFinalization Kind = 19
 	KindFinalize            Kind = 20
 
+	KindMoveTasks Kind = 21
+
 	KindTick       Kind = 128
 	KindCheckpoint Kind = 129
 	KindSetNode    Kind = 130
@@ -120,6 +122,8 @@ var table = [...]Row{
 	KindExtendFinalization:  {of: ExtendFinalization{}, Name: "extend finalization", Level: 1, Lane: LaneSettle},
 	KindReleaseFinalization: {of: ReleaseFinalization{}, Name: "release finalization", Level: 1, Lane: LaneSettle},
 	KindFinalize:            {of: Finalize{}, Name: "finalize", Level: 1, Lane: LaneSettle},
+
+	KindMoveTasks: {of: MoveTasks{}, Name: "move tasks", Level: 1, Lane: LaneSettle},
 
 	KindTick:       {of: Tick{}, Name: "tick", Level: 1, Lane: LaneInternal},
 	KindCheckpoint: {of: Checkpoint{}, Name: "checkpoint", Level: 1, Lane: LaneInternal},

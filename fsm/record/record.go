@@ -287,6 +287,7 @@ func (f *Fields) taskType(t *TaskType) {
 	t.Settings.Code(f, 2)
 	f.Int(3, &t.Bucket)
 	f.Int(4, &t.BucketT)
+	f.move(&t.Move)
 }
 
 // AppendGone appends the record of the removed task with that id.

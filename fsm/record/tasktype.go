@@ -63,6 +63,7 @@ type TaskType struct {
 	// BucketT by T. Both are 0 without a rate limit.
 	Bucket  int64
 	BucketT int64
+	Move    *Move // the last one of its tasks, nil = none
 }
 
 // CloneTypes copies the records for a snapshot.

@@ -95,7 +95,7 @@ function Body({ data }) {
 			["Ended by", task.finalize && (task.finalize === "claim" ? "a processor" : "its last step")],
 			["Trace", task.traceparent && html`<span class="mono">${task.traceparent}</span> <${Copy} text=${task.traceparent} />`],
 			["Copy of", task.origin && html`<${TaskLink} id=${task.origin.id} />`],
-			["Dead letter", task.moved_to_id && html`<${TaskLink} id=${task.moved_to_id} />`],
+			["Goes on as", task.moved_to_id && html`<${TaskLink} id=${task.moved_to_id} />`],
 			["Changed", html`<${Time} at=${task.updated_at} />`],
 		]} /><//>
 		<${Events} events=${events} />`;
