@@ -191,7 +191,7 @@ func scheduleFromWire(w *wire.Schedule) Schedule {
 func newTaskOf(n *wire.NewTask) *wire.Task {
 	t := &wire.Task{
 		TaskType: n.TaskType, Params: n.Params, Payload: n.Payload, Priority: n.Priority,
-		LeaseMS: n.LeaseMS, Backoff: n.Backoff, RetentionMS: n.RetentionMS, Labels: n.Labels, Group: n.Group, Unique: n.Unique,
+		LeaseMS: n.LeaseMS, Backoff: n.Backoff, RetentionMS: n.RetentionMS, Labels: n.Labels, Group: n.Group, Unique: n.Unique, UniqueMS: n.UniqueMS,
 	}
 	if n.MaxAttempts != nil {
 		t.MaxAttempts = *n.MaxAttempts

@@ -174,7 +174,7 @@ func (s *Step) check() error {
 	switch {
 	case t.IdempotencyKey != "":
 		return errors.New("a step has no idempotency key: set its parent's")
-	case t.Unique != "":
+	case t.Unique != "" || t.UniqueFor != 0:
 		return errors.New("a step is not unique: its parent is")
 	case t.Retention != 0:
 		return errors.New("a step is kept as long as its parent: set the parent's retention")

@@ -20,8 +20,12 @@ const (
 	KeepNone    = time.Duration(-2) // removed as soon as it ends
 )
 
-// UniqueActive in Task.Unique frees the idempotency key as soon as the task ends.
-const UniqueActive = "active"
+// UniqueActive in Task.Unique frees the idempotency key as soon as the task ends, UniqueWindow when Task.UniqueFor has
+// passed since its submit.
+const (
+	UniqueActive = "active"
+	UniqueWindow = "window"
+)
 
 // Task is a task, as submitted and as read. The server sets ID and the fields from Status on; Submit ignores them.
 type Task struct {
@@ -62,9 +66,11 @@ type Task struct {
 	// ShareKey names the share of the type's tasks that this one belongs to, a tenant for example. The type's
 	// MaxClaimedPerKey applies to each, and they take turns if it is Fair. Up to 128 bytes; "": none.
 	ShareKey string
-	// Unique says how long the idempotency key stays taken: while the task exists (""), or until it ends
-	// (UniqueActive).
-	Unique string
+	// Unique says how long the idempotency key stays taken: while the task exists (""), until it ends (UniqueActive), or
+	// for UniqueFor after the submit, whether the task is there or not (UniqueWindow). UniqueFor is up to a day, and only
+	// with UniqueWindow.
+	Unique    string
+	UniqueFor time.Duration
 	// Steps make the task a parent: it is not claimed itself, its steps are claimed as separate tasks, and it
 	// ends with them. Up to 1,000, without cycles. A parent may have no Payload. It cannot have RunAt, ExpiresAt,
 	// Group or ShareKey; its steps can. Only Get, GetByIdempotencyKey and calls that change one task return them.
@@ -171,7 +177,7 @@ func (t *Task) encodeFields(key string) ([]byte, error) {
 		key = t.IdempotencyKey
 	}
 	n := wire.NewTask{
-		TaskType: t.TaskType, Priority: int32(t.Priority), MaxAttempts: wireAttempts(t.MaxAttempts), IdempotencyKey: key, Unique: t.Unique,
+		TaskType: t.TaskType, Priority: int32(t.Priority), MaxAttempts: wireAttempts(t.MaxAttempts), IdempotencyKey: key, Unique: t.Unique, UniqueMS: milliseconds(t.UniqueFor),
 		RunAt: wireTime(t.RunAt), ExpiresAt: wireTime(t.ExpiresAt), LeaseMS: milliseconds(t.Lease),
 		Backoff: t.Backoff.wire(), RetentionMS: wireRetention(t.Retention), Labels: t.Labels, Group: t.Group, ShareKey: t.ShareKey,
 		Finalize: t.Finalize, OnStepFailure: t.OnStepFailure, Attributes: t.Attributes,
@@ -297,8 +303,9 @@ func setFromWire(t *Task, w *wire.Task) {
 	if len(w.DependsOn) > 0 {
 		t.DependsOn = w.DependsOn
 	}
-	if w.Unique == UniqueActive {
-		t.Unique = UniqueActive
+	t.UniqueFor = time.Duration(w.UniqueMS) * time.Millisecond
+	if w.Unique == UniqueActive || w.Unique == UniqueWindow {
+		t.Unique = w.Unique
 	}
 	if w.WorkerID != nil {
 		t.ClaimedBy = *w.WorkerID

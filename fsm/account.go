@@ -102,7 +102,7 @@ func (m *Machine) include(t *record.Task) *typeState {
 	ts := m.typeOf(t.Type)
 	t.Type = ts.Name() // all tasks of the type share one string
 	ts.tasks++
-	if record.HoldsKey(t) {
+	if m.hasKey(t) {
 		m.addKey(t)
 	}
 	m.parents.join(t)
@@ -273,14 +273,35 @@ func (m *Machine) rebuildRest() error {
 	return nil
 }
 
-// addKey adds the task's key to the index.
+// hasKey reports whether the task keeps its key taken now.
+func (m *Machine) hasKey(t *record.Task) bool {
+	return record.HoldsKey(t) && !windowOver(t.KeyUntil(), m.Stamp().T)
+}
+
+// addKey adds the task's key to the index, in place of one that has become free by time.
 func (m *Machine) addKey(t *record.Task) {
-	m.keys.Add(t.KeyName(), t.ID)
+	name := t.KeyName()
+	if m.windows {
+		if former := m.keyed(name); former != nil {
+			m.keys.Remove(name, former.ID)
+		}
+	}
+	m.keys.Add(name, t.ID)
 	m.keysOfTypes = m.keysOfTypes || t.Opts().KeyOfType
+	m.windows = m.windows || t.Opts().UniqueMS != 0
 }
 
 // byKeyName returns the task whose key has this name in the indexes, or nil.
-func (m *Machine) byKeyName(name string) (t *record.Task) {
+func (m *Machine) byKeyName(name string) *record.Task {
+	t := m.keyed(name)
+	if t == nil || windowOver(t.KeyUntil(), m.Stamp().T) {
+		return nil
+	}
+	return t
+}
+
+// keyed is byKeyName, but its key may have become free by time.
+func (m *Machine) keyed(name string) (t *record.Task) {
 	id := m.keys.Get(name, func(id uint64) bool {
 		t = m.Get(id)
 		return t.KeyName() == name
@@ -309,7 +330,7 @@ func (m *Machine) indexTask(id uint64, t *record.Task) (problem string) {
 	if problem := attachSteps(m, t); problem != "" {
 		return problem
 	}
-	if record.HoldsKey(t) && m.byKeyName(t.KeyName()) != nil {
+	if m.hasKey(t) && m.byKeyName(t.KeyName()) != nil {
 		return "its key is another's"
 	}
 	if t.Status == record.StatusClaimed {
@@ -340,7 +361,7 @@ func (m *Machine) indexGone(id uint64, g *record.Gone) (problem string) {
 	if m.Get(id) != nil {
 		return "it is there all the same"
 	}
-	return m.gone.index(id, g)
+	return m.gone.index(id, g, m.Stamp().T)
 }
 
 // indexTurn adds a saved turn to everything derived. It returns what is wrong with it, or "".

@@ -11,7 +11,7 @@ func act(m *Machine, c command.Act) Result {
 	var result Result
 	for _, id := range c.IDs {
 		t := m.Get(id)
-		if t != nil && c.Filter.Matches(t) && (c.EndedUntil == 0 || t.CompletedAt <= c.EndedUntil) && actOn(m, id, &c) {
+		if t != nil && c.Filter.Matches(t) && (c.Filter.Key == "" || m.hasKey(t)) && (c.EndedUntil == 0 || t.CompletedAt <= c.EndedUntil) && actOn(m, id, &c) {
 			result.Acted++
 		}
 	}

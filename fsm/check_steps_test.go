@@ -50,7 +50,7 @@ func (m *Machine) problemAsStep(t *record.Task, s *record.Step) string {
 		return "has no place in the plan, or another plan"
 	case parent.Status.Ended() && !t.Status.Ended():
 		return "goes on though its parent has ended"
-	case t.Options.Parent != nil || t.Key != "" || t.Options.UniqueActive || t.Options.RetentionMS != 0 || t.RemoveAt != 0 || t.Status == record.StatusRunning:
+	case t.Options.Parent != nil || t.Key != "" || t.Options.UniqueActive || t.Options.UniqueMS != 0 || t.Options.RetentionMS != 0 || t.RemoveAt != 0 || t.Status == record.StatusRunning:
 		return "has what only a parent has"
 	}
 	waits, inVain := false, false

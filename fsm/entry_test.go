@@ -63,7 +63,7 @@ func lifeCommands() []command.Command {
 		Type: "mail", Params: []byte(`{"to":"ann"}`), Payload: []byte{0, 1, 254, 255}, Priority: math.MinInt32,
 		MaxAttempts: math.MaxInt32, Key: "order-17", LeaseMS: 86_400_000,
 		RunAt: 1_780_000_060_000, DelayMS: 60_000, AtOnce: true, ExpiresAt: 1_780_000_120_000, Backoff: backoff, RetentionMS: record.KeepNone,
-		Labels: []record.Label{{Name: "customer", Value: "ann"}, {Name: "region", Value: "eu"}}, Group: "ann", UniqueActive: true, ShareKey: "ann",
+		Labels: []record.Label{{Name: "customer", Value: "ann"}, {Name: "region", Value: "eu"}}, Group: "ann", UniqueActive: true, UniqueMS: 300_000, ShareKey: "ann",
 	}
 	claim := command.ClaimNext{
 		WorkerID: "worker-1", Types: []string{"mail", "sms"}, SortBy: command.SortRandom, Ascending: true,
@@ -275,7 +275,7 @@ func drawNewTask(t *rapid.T) record.NewTask {
 		RunAt: i64.Draw(t, "run at"), DelayMS: i64.Draw(t, "delay"), AtOnce: rapid.Bool().Draw(t, "at once"), ExpiresAt: i64.Draw(t, "expires"),
 		Backoff: drawPointer(t, "backoff", drawBackoff), RetentionMS: i64.Draw(t, "retention"),
 		Labels: drawSlice(t, "labels", drawLabel), Group: str.Draw(t, "group"),
-		UniqueActive: rapid.Bool().Draw(t, "unique"), Traceparent: str.Draw(t, "traceparent"), Attributes: drawBytes(t, "attributes"),
+		UniqueActive: rapid.Bool().Draw(t, "unique"), UniqueMS: i64.Draw(t, "window"), Traceparent: str.Draw(t, "traceparent"), Attributes: drawBytes(t, "attributes"),
 		KeyOfType: rapid.Bool().Draw(t, "key of type"), ShareKey: str.Draw(t, "share key"),
 	}
 }

@@ -36,7 +36,7 @@ func (g *generator) newParent() record.NewTask {
 // step is the task of a step.
 func (g *generator) step(traceparent string) record.NewTask {
 	t := g.plainTask()
-	t.Key, t.UniqueActive, t.KeyOfType, t.RetentionMS, t.Traceparent, t.Attributes = "", false, false, 0, traceparent, nil
+	t.Key, t.UniqueActive, t.UniqueMS, t.KeyOfType, t.RetentionMS, t.Traceparent, t.Attributes = "", false, 0, false, 0, traceparent, nil
 	return t
 }
 

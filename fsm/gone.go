@@ -62,31 +62,39 @@ func (g *goneTasks) of(name string) (id uint64, r *record.Gone) {
 	return id, r
 }
 
-// named is of at time u by the lease clock. It changes nothing.
-func (g *goneTasks) named(name string, u int64) (id uint64, r *record.Gone) {
-	if id, r = g.of(name); r == nil || r.ForgetU <= u {
+// named is of at that time. It changes nothing.
+func (g *goneTasks) named(name string, now record.Stamp) (id uint64, r *record.Gone) {
+	if id, r = g.of(name); r == nil || r.ForgetU <= now.U || windowOver(r.KeyUntil, now.T) {
 		return 0, nil
 	}
 	return id, r
 }
 
-// namedOrForget is named for Apply. It forgets a task whose time is over, so that its key can
-// be given to another.
-func (g *goneTasks) namedOrForget(name string, u int64) (id uint64, r *record.Gone) {
-	if id, r = g.of(name); r != nil && r.ForgetU <= u {
+// namedOrForget is named for Apply. It forgets a task whose time is over, or only its key, so that the key can be given to
+// another.
+func (g *goneTasks) namedOrForget(name string, now record.Stamp) (id uint64, r *record.Gone) {
+	switch id, r = g.of(name); {
+	case r == nil:
+	case r.ForgetU <= now.U:
 		g.forget(id)
 		return 0, nil
+	case windowOver(r.KeyUntil, now.T):
+		g.keys.Remove(name, id)
+		return 0, nil
 	}
 	return id, r
 }
 
+// windowOver reports whether a key is free that was taken until then; 0 = not by time.
+func windowOver(until, t int64) bool { return until != 0 && until <= t }
+
 // add remembers a task that was just removed, and forgets some of the oldest.
-func (g *goneTasks) add(id uint64, r *record.Gone, u int64) {
+func (g *goneTasks) add(id uint64, r *record.Gone, now record.Stamp) {
 	g.table.Put(id, r)
-	g.include(id, r)
+	g.include(id, r, now.T)
 	g.table.Rest(id)
 	for range goneForgottenMax {
-		id, due := g.forgetting.Due(u)
+		id, due := g.forgetting.Due(now.U)
 		if !due && g.table.Len() <= g.max {
 			break
 		}
@@ -99,19 +107,19 @@ func (g *goneTasks) add(id uint64, r *record.Gone, u int64) {
 }
 
 // index is include for a saved record. It returns what is wrong with the record, or "".
-func (g *goneTasks) index(id uint64, r *record.Gone) (problem string) {
-	if r.Key != "" {
-		if _, other := g.of(r.KeyName()); other != nil {
+func (g *goneTasks) index(id uint64, r *record.Gone, t int64) (problem string) {
+	if r.Key != "" && !windowOver(r.KeyUntil, t) {
+		if _, other := g.of(r.KeyName()); other != nil && !windowOver(other.KeyUntil, t) {
 			return "its key is another's"
 		}
 	}
-	g.include(id, r)
+	g.include(id, r, t)
 	return ""
 }
 
-// include adds a record to everything derived.
-func (g *goneTasks) include(id uint64, r *record.Gone) {
-	if r.Key != "" {
+// include adds a record to everything derived, at time t by T.
+func (g *goneTasks) include(id uint64, r *record.Gone, t int64) {
+	if r.Key != "" && !windowOver(r.KeyUntil, t) {
 		g.keys.Add(r.KeyName(), id)
 		g.keysOfTypes = g.keysOfTypes || r.KeyOfType
 	}

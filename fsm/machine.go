@@ -28,6 +28,7 @@ type Machine struct {
 	// keysOfTypes says that some task has had a key of its type alone since the indexes were
 	// empty. Without one, such keys need not be looked for.
 	keysOfTypes bool
+	windows     bool // the same of keys that become free by time
 	parents     parents
 	claims      liveClaims
 	times       times
@@ -203,7 +204,7 @@ func (m *Machine) resetIndexes() {
 	m.counts = [record.StatusCancelled + 1]int64{}
 	m.bytes = 0
 	m.types.reset()
-	m.keys, m.keysOfTypes = index.NewNames(), false
+	m.keys, m.keysOfTypes, m.windows = index.NewNames(), false, false
 	m.parents.reset()
 	m.claims.reset()
 	m.schedules.reset()

@@ -85,7 +85,14 @@ func (s *model) retire(t *record.Task) {
 	s.remove(t)
 	s.removed++
 	s.endedNow = append(s.endedNow, t.ID)
-	s.gone = append(s.gone, &modelGone{task: t, untilU: s.u + tenMinutes})
+	g := &modelGone{task: t, untilU: s.u + tenMinutes}
+	if ms := t.Opts().UniqueMS; ms != 0 && s.inWindow(t) {
+		g.untilU = max(g.untilU, s.u+t.CreatedAt+ms-s.t)
+	} else if ms != 0 {
+		g.task = s.answer(t)
+		g.task.Key = ""
+	}
+	s.gone = append(s.gone, g)
 	slices.SortStableFunc(s.gone, func(a, b *modelGone) int {
 		return cmp.Or(cmp.Compare(a.untilU, b.untilU), cmp.Compare(a.task.ID, b.task.ID))
 	})

@@ -116,7 +116,7 @@ func (s *model) selected(f record.Filter, t *record.Task) bool {
 	step := t.Opts().Step
 	return (f.ShareKey == "" || f.ShareKey == t.Opts().ShareKey) && (f.ParentID == 0 || step != nil && step.ParentID == f.ParentID) &&
 		(f.Status == 0 || f.Status == t.Status) && (f.Type == "" || f.Type == t.Type) && (f.WorkerID == "" || f.WorkerID == t.WorkerID) &&
-		(f.Key == "" || t.Key == f.Key && (!t.Opts().UniqueActive || t.Status < record.StatusCompleted)) && (f.CreatedAfter == 0 || t.CreatedAt > f.CreatedAfter) && (f.CreatedBefore == 0 || t.CreatedAt < f.CreatedBefore)
+		(f.Key == "" || t.Key == f.Key && (!t.Opts().UniqueActive || t.Status < record.StatusCompleted) && s.inWindow(t)) && (f.CreatedAfter == 0 || t.CreatedAt > f.CreatedAfter) && (f.CreatedBefore == 0 || t.CreatedAt < f.CreatedBefore)
 }
 
 // compareSchedules compares what can be read of schedules.

@@ -329,13 +329,19 @@ func meets(t *record.Task, taskType, key string, ofType bool) bool {
 	return key != "" && t.Key == key && (t.Type == taskType || !ofType && !t.Opts().KeyOfType)
 }
 
+// inWindow tells whether the key is not free by time.
+func (s *model) inWindow(t *record.Task) bool {
+	ms := t.Opts().UniqueMS
+	return ms == 0 || s.t < t.CreatedAt+ms
+}
+
 // holder returns the task that keeps another from having the key: as long as it
 // exists, or, if its key is only taken while it is active, until it ends. One that
 // has the key among all tasks comes first.
 func (s *model) holder(taskType, key string, ofType bool) *record.Task {
 	var found *record.Task
 	for _, t := range s.tasks {
-		if meets(t, taskType, key, ofType) && (!t.Opts().UniqueActive || t.Status < record.StatusCompleted) &&
+		if meets(t, taskType, key, ofType) && (!t.Opts().UniqueActive || t.Status < record.StatusCompleted) && s.inWindow(t) &&
 			(found == nil || found.Opts().KeyOfType) {
 			found = t
 		}
@@ -347,7 +353,7 @@ func (s *model) holder(taskType, key string, ofType bool) *record.Task {
 func (s *model) formerHolder(taskType, key string, ofType bool) *record.Task {
 	var found *record.Task
 	for _, g := range s.gone {
-		if meets(g.task, taskType, key, ofType) && keyKept(g.task) != "" && s.u < g.untilU && (found == nil || found.Opts().KeyOfType) {
+		if meets(g.task, taskType, key, ofType) && keyKept(g.task) != "" && s.inWindow(g.task) && s.u < g.untilU && (found == nil || found.Opts().KeyOfType) {
 			found = g.task
 		}
 	}
@@ -420,7 +426,7 @@ func (s *model) newTask(n record.NewTask) *record.Task {
 		Key: n.Key, LeaseMS: n.LeaseMS, Status: record.StatusPending, CreatedAt: s.t, UpdatedAt: s.t,
 	}
 	setPlainly(t, record.Options{
-		ExpiresAt: n.ExpiresAt, Backoff: n.Backoff, RetentionMS: n.RetentionMS, Labels: n.Labels, Group: n.Group, UniqueActive: n.UniqueActive,
+		ExpiresAt: n.ExpiresAt, Backoff: n.Backoff, RetentionMS: n.RetentionMS, Labels: n.Labels, Group: n.Group, UniqueActive: n.UniqueActive, UniqueMS: n.UniqueMS,
 		Traceparent: n.Traceparent, ShareKey: n.ShareKey, Attributes: n.Attributes, KeyOfType: n.KeyOfType && n.Key != "",
 	})
 	if t.MaxAttempts == record.DefaultAttempts {

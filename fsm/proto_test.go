@@ -190,7 +190,7 @@ var (
 		RunAt: 1_780_000_000_004, RemoveAt: 1_780_086_400_003, CancelRequested: true,
 		Options: &record.Options{
 			ExpiresAt: 1_780_000_000_005, Backoff: &fullBackoff, RetentionMS: record.KeepNone,
-			Labels: []record.Label{{Name: "customer", Value: "ann"}, {Name: "region", Value: "eu"}}, Group: "ann", UniqueActive: true, KeyOfType: true,
+			Labels: []record.Label{{Name: "customer", Value: "ann"}, {Name: "region", Value: "eu"}}, Group: "ann", UniqueActive: true, UniqueMS: 300_000, KeyOfType: true,
 			Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", Attributes: []byte(`{"a":1}`), ShareKey: "ann",
 			Origin: &record.Source{Type: "mail", ID: 1<<53 - 1}, Progress: []byte(`{"done":7}`),
 			Parent: fullParent(), Step: &record.Step{ParentID: 1<<53 - 2}, // no task is both
@@ -220,7 +220,7 @@ var (
 		},
 	}
 	fullGone = record.Gone{
-		Key: "order-17", KeyOfType: true, Type: "mail", Status: record.StatusCompleted, WorkerID: "worker-1", Token: 76, Outcome: record.OutcomeCompleted,
+		Key: "order-17", KeyOfType: true, KeyUntil: 1_780_000_300_000, Type: "mail", Status: record.StatusCompleted, WorkerID: "worker-1", Token: 76, Outcome: record.OutcomeCompleted,
 		Same: math.MaxUint64, Then: &fullThen, ForgetU: 600_000,
 	}
 	fullTurn  = record.Turn{Type: "mail", ShareKey: "ann", Priority: math.MinInt32}

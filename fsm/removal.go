@@ -50,7 +50,7 @@ func lastLook(m *Machine, id uint64) *record.Task {
 // removeOne removes a task that m.Get or lastLook has returned.
 func removeOne(m *Machine, t *record.Task) {
 	drop(m, t)
-	m.gone.add(t.ID, goneOf(t, m.Stamp().U+goneMS), m.Stamp().U)
+	m.gone.add(t.ID, goneOf(t, m.Stamp()), m.Stamp())
 	m.removed++
 }
 
@@ -142,16 +142,17 @@ func forgetOldest(m *Machine, c command.Forget) Result {
 	return Result{Forgotten: early}
 }
 
-// goneOf returns what is remembered of a task that is removed, until the time u by the lease
-// clock.
-func goneOf(t *record.Task, u int64) *record.Gone {
+// goneOf returns what is remembered of a task that is removed now, for as long as its key stays taken or longer.
+func goneOf(t *record.Task, now record.Stamp) *record.Gone {
 	g := &record.Gone{
 		Type:    t.Type,
 		Status:  t.Status,
 		Then:    t.Then,
-		ForgetU: u,
+		ForgetU: now.U + goneMS,
 	}
-	if record.HoldsKey(t) {
+	if until := t.KeyUntil(); record.HoldsKey(t) && !windowOver(until, now.T) {
+		g.KeyUntil = until
+		g.ForgetU = max(g.ForgetU, now.U+until-now.T)
 		g.Key, g.KeyOfType, g.Same = t.Key, t.Opts().KeyOfType, sameHash(t.Type, t.Params, t.Payload)
 	}
 	if last := t.LastEnded(); last.Outcome != record.OutcomeNone {

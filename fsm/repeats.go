@@ -156,19 +156,18 @@ func (m *Machine) goneHolder(taskType, key string, ofType bool, find goneFinder)
 	if key == "" {
 		return 0, nil
 	}
-	u := m.Stamp().U
-	if id, g = find(&m.gone, key, u); g != nil && (!ofType || g.Type == taskType) {
+	now := m.Stamp()
+	if id, g = find(&m.gone, key, now); g != nil && (!ofType || g.Type == taskType) {
 		return id, g
 	}
 	if !m.gone.keysOfTypes {
 		return 0, nil
 	}
-	return find(&m.gone, record.KeyName(taskType, key, true), u)
+	return find(&m.gone, record.KeyName(taskType, key, true), now)
 }
 
-// goneFinder returns the remembered removed task whose key has this name, or nil, at time u by
-// the lease clock.
-type goneFinder func(of *goneTasks, name string, u int64) (id uint64, g *record.Gone)
+// goneFinder returns the remembered removed task whose key has this name, or nil, at that time.
+type goneFinder func(of *goneTasks, name string, now record.Stamp) (id uint64, g *record.Gone)
 
 // refsOf returns the ids and tokens of the claims, or nil.
 func refsOf(claims []Claim) []record.ClaimRef {
@@ -187,6 +186,9 @@ func refsOf(claims []Claim) []record.ClaimRef {
 // contains the state's own task.
 func keyTaken(m *Machine, t *record.Task, find goneFinder) (refusal Result, refused bool) {
 	ofType := t.Opts().KeyOfType
+	if t.KeyUntil() != 0 { // a retry does not take its key again
+		return Result{}, false
+	}
 	if holder := m.holder(t.Type, t.Key, ofType); holder != nil {
 		if holder.ID == t.ID {
 			return Result{}, false

@@ -173,6 +173,7 @@ func (a *args) newTasks() []record.NewTask {
 		Labels:       a.labels(),
 		Group:        a.text("group", ""),
 		UniqueActive: a.text("unique", "exists") == "active",
+		UniqueMS:     a.option("window", 0),
 		KeyOfType:    a.text("taken", "all") == "type",
 		Traceparent:  a.text("traceparent", ""),
 		ShareKey:     a.text("share", ""),

@@ -499,6 +499,7 @@ func describeRare(t *record.Task) string {
 	add(len(o.Labels) > 0, "labels %v", o.Labels)
 	add(o.Group != "", "group %s", o.Group)
 	add(o.UniqueActive, "unique while active")
+	add(o.UniqueMS != 0, "unique for %d ms", o.UniqueMS)
 	add(o.KeyOfType, "key of its type")
 	add(o.Traceparent != "", "trace %s", o.Traceparent)
 	add(o.ShareKey != "", "share %s", o.ShareKey)

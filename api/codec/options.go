@@ -38,7 +38,15 @@ var options = []option{
 		return bad
 	}, nil},
 	{"unique", steps | schedules, func(d *Decoder, t *draft) (bad *refuse.Refusal) {
-		t.UniqueActive, bad = d.choice("unique", "exists", "active")
+		var unique string
+		unique, bad = parsed(d, "unique", `"exists", "active" or "window"`, func(s string) (string, bool) {
+			return s, s == "exists" || s == "active" || s == "window"
+		})
+		t.UniqueActive, t.window = unique == "active", unique == "window"
+		return bad
+	}, nil},
+	{"unique_ms", steps | schedules, func(d *Decoder, t *draft) (bad *refuse.Refusal) {
+		t.UniqueMS, _, bad = d.Integer("unique_ms", 1, wire.UniqueMSMax)
 		return bad
 	}, nil},
 	{"run_at", schedules, func(d *Decoder, t *draft) (bad *refuse.Refusal) {

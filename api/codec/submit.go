@@ -59,6 +59,7 @@ func DecodeSubmit(body []byte, limits *Limits) (Submit, *refuse.Refusal) {
 type draft struct {
 	fsm.NewTask
 	delayed bool // delay_ms was given
+	window  bool // unique is window
 	// ofParents is the first given field that requires steps; byClaim and goesOn are the values of such fields.
 	ofParents       string
 	byClaim, goesOn bool
@@ -207,7 +208,9 @@ func (d *Decoder) checkTask(t *draft) *refuse.Refusal {
 		return d.refuse("delay_ms", "run_at and delay_ms are both given", "Send at most one of run_at and delay_ms")
 	case t.RunAt != 0 && t.ExpiresAt != 0 && t.ExpiresAt <= t.RunAt:
 		return d.refuse("expires_at", "expires_at is not after run_at: the task could never be claimed", "Send an expires_at after run_at, or leave it out")
-	case t.UniqueActive && t.Key == "":
+	case t.window != (t.UniqueMS != 0):
+		return d.refuse("unique_ms", "unique_ms and unique: window are not given together", "Send both, or neither")
+	case (t.UniqueActive || t.window) && t.Key == "":
 		return d.refuse("unique", "unique is given without idempotency_key", "Send the key that is to be unique as idempotency_key, or leave unique out")
 	case t.Params != nil && t.Payload != nil:
 		return d.refuse("payload", "params and payload are both given", "Send exactly one of params and payload")

@@ -62,6 +62,9 @@ func appendTaskBody(b []byte, t *fsm.Task, token uint64, leased bool, v View) []
 	if t.Options != nil && t.Options.UniqueActive {
 		b = append(b, `,"unique":"active"`...)
 	}
+	if t.Options != nil && t.Options.UniqueMS != 0 {
+		b = jsonout.IntField(append(b, `,"unique":"window"`...), `,"unique_ms":`, t.Options.UniqueMS)
+	}
 	b = jsonout.WordField(b, `,"status":`, t.Status.String())
 	if t.RunAt != 0 {
 		b = jsonout.TimeField(b, `,"run_at":`, t.RunAt)

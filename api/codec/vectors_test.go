@@ -32,7 +32,11 @@ var given = map[string][]string{
 		`"k"`, `"é\"\\/"`, `""`, `"."`, `".."`, `"a\nb"`, `"\u007f"`, `"\u0080"`, `7`, text("k", wire.KeyMax), text("k", wire.KeyMax+1),
 		text("é", wire.KeyMax/2), text("é", wire.KeyMax/2+1),
 	},
-	"unique":   {`"exists"`, `"active"`, `"exists","idempotency_key":"k"`, `"active","idempotency_key":"k"`, `"always","idempotency_key":"k"`, `true`},
+	"unique":   {`"exists"`, `"active"`, `"exists","idempotency_key":"k"`, `"active","idempotency_key":"k"`, `"always","idempotency_key":"k"`, `true`, `"window","idempotency_key":"k"`, `"window"`},
+	"unique_ms": {
+		`1,"unique":"window","idempotency_key":"k"`, `1,"unique":"window"`, `1,"unique":"active","idempotency_key":"k"`, `1,"idempotency_key":"k"`, `0,"unique":"window","idempotency_key":"k"`,
+		number(wire.UniqueMSMax) + `,"unique":"window","idempotency_key":"k"`, number(wire.UniqueMSMax+1) + `,"unique":"window","idempotency_key":"k"`, `1.5`, `"1"`,
+	},
 	"delay_ms": {`0`, number(wire.DelayMSMax), number(wire.DelayMSMax + 1), `-1`, `0.5`, `"1"`, `5,"run_at":"2026-01-01T00:00:00Z"`},
 	"run_at":   {`"1970-01-01T00:00:00Z"`, `"1969-12-31T23:59:59Z"`, `"9999-12-31T23:59:59.999Z"`, `7`},
 	"expires_at": {

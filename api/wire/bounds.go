@@ -17,6 +17,8 @@ const (
 	LeaseMSMin      = 100
 	LeaseMSMax      = 86_400_000
 	WaitMSMax       = 60_000
+	// UniqueMSMax bounds unique_ms: a day.
+	UniqueMSMax = 86_400_000
 	// DelayMSMax bounds delay_ms, retry_in_ms and the fields of a backoff: 365 days.
 	DelayMSMax = 31_536_000_000
 	// RetentionMSMax bounds retention_ms: 100 years of 365 days.

@@ -15,7 +15,8 @@ type Task struct {
 	MaxAttempts      int32           `json:"max_attempts"` // 0 = no limit
 	Attempts         int32           `json:"attempts"`
 	IdempotencyKey   string          `json:"idempotency_key,omitempty"`
-	Unique           string          `json:"unique,omitempty"`   // "active", else absent or "exists"
+	Unique           string          `json:"unique,omitempty"`   // "active" or "window", else absent or "exists"
+	UniqueMS         int64           `json:"unique_ms,omitempty"`
 	LeaseMS          int64           `json:"lease_ms,omitempty"` // as submitted
 	Attributes       json.RawMessage `json:"attributes,omitempty"`
 	RunAt            *time.Time      `json:"run_at,omitempty"` // when a scheduled task becomes pending
@@ -100,7 +101,8 @@ type NewTask struct {
 	Priority       int32           `json:"priority,omitempty"`
 	MaxAttempts    *int32          `json:"max_attempts,omitempty"`
 	IdempotencyKey string          `json:"idempotency_key,omitempty"`
-	Unique         string          `json:"unique,omitempty"` // "exists" or "active"
+	Unique         string          `json:"unique,omitempty"` // "exists", "active" or "window"
+	UniqueMS       int64           `json:"unique_ms,omitempty"`
 	RunAt          *time.Time      `json:"run_at,omitempty"` // not together with DelayMS
 	DelayMS        int64           `json:"delay_ms,omitempty"`
 	ExpiresAt      *time.Time      `json:"expires_at,omitempty"`

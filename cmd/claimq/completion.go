@@ -43,7 +43,7 @@ var flagWords = map[string]string{
 	"claim --output":  "table json env",
 	"status":          "pending scheduled blocked claimed running completed failed cancelled",
 	"role":            "reader producer worker operator",
-	"unique":          "exists active",
+	"unique":          "exists active window",
 	"sort-by":         "priority created_at random",
 	"sort-order":      "asc desc",
 	"overlap":         "skip allow",

@@ -21,7 +21,7 @@ func TestCompletion(t *testing.T) {
 		"list --output t|":               "table json :4",
 		"claim --output |":               "table json env :4",
 		"key generate --role r|":         "reader producer worker operator :4",
-		"submit mail --unique |":         "exists active :4",
+		"submit mail --unique |":         "exists active window :4",
 		"server --data-dir |":            ":16",
 		"get --ca-file |":                ":0",
 		"snapshot restore |":             ":0",

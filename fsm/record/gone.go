@@ -11,6 +11,7 @@ type Gone struct {
 	Type string // "" if it was removed by an older version
 	// KeyOfType says that the key is taken only among the tasks of the type.
 	KeyOfType bool
+	KeyUntil  int64  // the key is taken until then, by T; 0 = as long as the record exists
 	Status    Status // completed, failed or cancelled
 	// Token and Outcome are from the last claim, or zero. WorkerID had that claim, but is
 	// "" if the task ended otherwise. A parent has no Outcome; its WorkerID and Token are

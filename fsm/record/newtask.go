@@ -28,6 +28,7 @@ type NewTask struct {
 	Labels       []Label  // sorted by name, each name once, at most 16
 	Group        string   // "" = none
 	UniqueActive bool     // the key is taken only until the task ends
+	UniqueMS     int64    // the key is taken for this long after the submit, whether the task is there or not; 0 = see above
 	KeyOfType    bool     // the key is taken among the tasks of the type alone
 	AtOnce       bool     // see DelayMS
 
@@ -129,6 +130,7 @@ func (t *NewTask) code(f *Fields, before *string, steps bool) {
 	f.Bytes(19, &t.Attributes)
 	f.Bool(20, &t.AtOnce)
 	f.Text(21, &t.ShareKey)
+	f.Int(50, &t.UniqueMS)
 }
 
 // Options are the fields that most tasks leave at their defaults, as in NewTask.
@@ -139,6 +141,7 @@ type Options struct {
 	Labels       []Label
 	Group        string
 	UniqueActive bool
+	UniqueMS     int64
 	KeyOfType    bool
 	Traceparent  string
 	ShareKey     string
@@ -165,6 +168,7 @@ func (t *NewTask) Options() Options {
 		Labels:       t.Labels,
 		Group:        t.Group,
 		UniqueActive: t.UniqueActive,
+		UniqueMS:     t.UniqueMS,
 		KeyOfType:    t.KeyOfType && t.Key != "",
 		Traceparent:  t.Traceparent,
 		ShareKey:     t.ShareKey,
@@ -174,7 +178,7 @@ func (t *NewTask) Options() Options {
 
 // SetOptions sets the task's options, to nil if all have their defaults.
 func (t *Task) SetOptions(o Options) {
-	if o.ExpiresAt == 0 && o.Backoff == nil && o.RetentionMS == 0 && len(o.Labels) == 0 && o.Group == "" && !o.UniqueActive &&
+	if o.ExpiresAt == 0 && o.Backoff == nil && o.RetentionMS == 0 && len(o.Labels) == 0 && o.Group == "" && !o.UniqueActive && o.UniqueMS == 0 &&
 		!o.KeyOfType && o.Traceparent == "" && o.ShareKey == "" && o.Attributes == nil && o.Progress == nil && o.Origin == nil && o.Parent == nil && o.Step == nil {
 		t.Options = nil
 		return
@@ -216,6 +220,7 @@ func (o *Options) after(f *Fields) {
 	f.Bytes(40, &o.Attributes)
 	f.origin(41, &o.Origin)
 	f.known(FieldShare, &o.ShareKey)
+	f.Int(50, &o.UniqueMS)
 }
 
 // origin is field num, a message; nil is not written.

@@ -317,6 +317,7 @@ func (f *Fields) gone(id *uint64, g *Gone) {
 	f.then(goneThen, &g.Then)
 	f.known(goneType, &g.Type)
 	f.Bool(goneKeyOfType, &g.KeyOfType)
+	f.Int(50, &g.KeyUntil)
 }
 
 // AppendEnd appends the end of a snapshot.

@@ -235,7 +235,15 @@ func (g *Gone) KeyName() string {
 	return KeyName(g.Type, g.Key, g.KeyOfType)
 }
 
-// HoldsKey reports whether the task keeps its key taken.
+// KeyUntil returns when the task's key becomes free whatever the task does, by T; 0 = not by time.
+func (t *Task) KeyUntil() int64 {
+	if ms := t.Opts().UniqueMS; ms != 0 {
+		return t.CreatedAt + ms
+	}
+	return 0
+}
+
+// HoldsKey reports whether the task keeps its key taken, until its KeyUntil if there is one.
 func HoldsKey(t *Task) bool {
 	return t.Key != "" && !(t.Opts().UniqueActive && t.Status.Ended())
 }

@@ -202,6 +202,8 @@ func (h *held) submittedField(r *Reader, name []byte) bool {
 		h.RetentionMS = &h.retention
 	case "unique":
 		h.Unique = r.Text()
+	case "unique_ms":
+		h.UniqueMS = r.Int()
 	case "group":
 		h.Group = r.Text()
 	case "share_key":

@@ -39,6 +39,7 @@ func Task(n *wire.NewTask) ([]byte, error) {
 	}
 	o.text("idempotency_key", n.IdempotencyKey)
 	o.text("unique", n.Unique)
+	o.number("unique_ms", n.UniqueMS)
 	o.number("lease_ms", n.LeaseMS)
 	o.text("group", n.Group)
 	o.text("share_key", n.ShareKey)

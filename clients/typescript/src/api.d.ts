@@ -23,7 +23,7 @@ export interface paths {
          * @description One task, or `{"tasks": [...]}` without other fields, at most 10,000 with their steps. Of many, all valid ones are one entry of the log: all of them are durable, or none.
          *
          *     An `idempotency_key` that is taken answers with the task that has it. That stays so for 10 minutes after the task was removed: until then no other task gets the key.
-         *     The key of a task with `unique: active` is free as soon as the task has ended.
+         *     The key of a task with `unique: active` is free as soon as the task has ended, that of one with `unique: window` when `unique_ms` has passed since its submit, even if it still waits.
          *
          *     Steps get the ids that follow the task's own, in their order. If they wait for each other, `error` names a cycle, up to 20 steps of it. A task with steps
          *     shows its `priority`, `max_attempts`, `lease_ms` and `backoff`, but they have no effect: each step has its own.
@@ -1632,11 +1632,16 @@ export interface components {
             max_attempts?: number;
             idempotency_key?: components["schemas"]["IdempotencyKey"];
             /**
-             * @description `exists`: the key is taken while the task exists; `active`: only until it ends, and only with an idempotency_key
+             * @description `exists`: the key is taken while the task exists; `active`: only until it ends; `window`: for unique_ms after the submit, whether the task is there or not. The last two need an idempotency_key
              * @default exists
              * @enum {string}
              */
-            unique?: "exists" | "active";
+            unique?: "exists" | "active" | "window";
+            /**
+             * Format: int64
+             * @description With `unique: window`, and only then: for how long the key is taken
+             */
+            unique_ms?: number;
             /**
              * Format: date-time
              * @description Not claimable before
@@ -1677,7 +1682,7 @@ export interface components {
             /** @description A NewTask each; an invalid one is refused, the others are submitted */
             tasks: unknown[];
         };
-        /** @description A task with a name, as a NewTask, without what is for the task that has the steps: `idempotency_key`, `unique`, `attributes`, `traceparent`, `retention_ms`, `steps`, `finalize`, `on_step_failure` */
+        /** @description A task with a name, as a NewTask, without what is for the task that has the steps: `idempotency_key`, `unique`, `unique_ms`, `attributes`, `traceparent`, `retention_ms`, `steps`, `finalize`, `on_step_failure` */
         NewStep: {
             step: components["schemas"]["StepName"];
             /** @description Steps of the same task, earlier or later ones, each once, that have to be completed before */
@@ -1774,10 +1779,15 @@ export interface components {
             attempts: number;
             idempotency_key?: components["schemas"]["IdempotencyKey"];
             /**
-             * @description The key is taken only until the task ends
+             * @description `active`: the key is taken only until the task ends; `window`: for unique_ms after its submit
              * @enum {string}
              */
-            unique?: "active";
+            unique?: "active" | "window";
+            /**
+             * Format: int64
+             * @description For how long the key is taken after the submit
+             */
+            unique_ms?: number;
             status: components["schemas"]["Status"];
             /**
              * Format: date-time
@@ -1850,7 +1860,7 @@ export interface components {
             };
             /**
              * Format: int64
-             * @description Of a failed task that has a dead letter. It cannot be retried
+             * @description The task as which it goes on: of a failed task its dead letter, of a cancelled one the copy that a move of dead letters made. It cannot be retried
              */
             moved_to_id?: number;
             progress?: components["schemas"]["Progress"];
@@ -2192,11 +2202,16 @@ export interface components {
             max_attempts?: number;
             idempotency_key?: components["schemas"]["IdempotencyKey"];
             /**
-             * @description `exists`: the key is taken while the task exists; `active`: only until it ends, and only with an idempotency_key
+             * @description `exists`: the key is taken while the task exists; `active`: only until it ends; `window`: for unique_ms after the submit, whether the task is there or not. The last two need an idempotency_key
              * @default exists
              * @enum {string}
              */
-            unique?: "exists" | "active";
+            unique?: "exists" | "active" | "window";
+            /**
+             * Format: int64
+             * @description With `unique: window`, and only then: for how long the key is taken
+             */
+            unique_ms?: number;
             /**
              * Format: date-time
              * @description Not claimable before

@@ -87,9 +87,11 @@ export interface TaskOptions {
   key?: string;
   /**
    * "exists": the key is taken while the task exists, and 10 minutes more; "active": only until
-   * the task ends.
+   * the task ends; "window": for uniqueMs after the submit.
    */
-  unique?: "exists" | "active";
+  unique?: "exists" | "active" | "window";
+  /** With unique "window", for how many milliseconds the key is taken, up to a day, whether the task is there or not. */
+  uniqueMs?: number;
   /** How many milliseconds the task cannot be claimed. */
   delayMs?: number;
   /** The time before which it cannot be claimed. */
@@ -152,6 +154,7 @@ export function newTask<Data>(
     task_type: typeof type === "string" ? type : type.name,
     idempotency_key: options.key,
     unique: options.unique,
+    unique_ms: options.uniqueMs,
     delay_ms: options.delayMs,
     run_at: time("run_at", options.runAt),
     expires_at: time("expires_at", options.expiresAt),
@@ -201,7 +204,7 @@ function checkJson(field: string, value: unknown): void {
   }
 }
 
-const ONLY_WHOLE = ["idempotency_key", "unique", "attributes", "traceparent", "retention_ms", "steps", "finalize", "on_step_failure"] as const;
+const ONLY_WHOLE = ["idempotency_key", "unique", "unique_ms", "attributes", "traceparent", "retention_ms", "steps", "finalize", "on_step_failure"] as const;
 
 /**
  * Makes a step of a task: a task with a name, which waits until those that it depends on are

@@ -31,6 +31,7 @@ type taskFlags struct {
 	maxAttempts int32
 	lease       time.Duration
 	attributes  string
+	uniqueFor   time.Duration
 }
 
 // addTaskFlags adds the flags to f and returns their names.
@@ -45,7 +46,8 @@ func (t *taskFlags) addTaskFlags(f *pflag.FlagSet) (names []string) {
 	own.StringVar(&t.group, "group", "", "tasks of a type with the same group run one at a time, in order")
 	own.StringVar(&t.shareKey, "share-key", "", "the share of its type's tasks that it belongs to, as a tenant; a type can limit each and let them take turns")
 	own.StringVar(&t.attributes, "attributes", "", "a JSON object that describes the payload; workers get it unchanged")
-	own.StringVar(&t.unique, "unique", "", "for how long the key is taken: exists (while the task exists, the default) or active (until it ends)")
+	own.StringVar(&t.unique, "unique", "", "for how long the key is taken: exists (while the task exists, the default), active (until it ends) or window (for --unique-for)")
+	term.DurationVar(own, &t.uniqueFor, "unique-for", 0, "with --unique window: the key is taken this long after the submit, up to 24h")
 	own.StringVar(&t.backoff, "backoff", "", "wait after a failed attempt: "+backoffForm)
 	own.StringVar(&t.retention, "retention", "", "keep it this long after its end: 12h, 7d, 0 (gone at once) or forever")
 	own.Int32Var(&t.maxAttempts, "max-attempts", 0, "attempts before it fails for good; 0: no limit; not given: the type's, else the server's, 10 in a new cluster")
@@ -69,6 +71,9 @@ func (t *taskFlags) task(flags *pflag.FlagSet) (*newTask, error) {
 			return nil, term.UsageErrorf("--attributes is %q: it must be a JSON object", t.attributes)
 		}
 		n.Attributes = json.RawMessage(t.attributes)
+	}
+	if n.UniqueMS, err = wholeMS("--unique-for", t.uniqueFor); err != nil {
+		return nil, err
 	}
 	if n.DelayMS, err = wholeMS("--delay", t.delay); err != nil {
 		return nil, err

@@ -166,8 +166,11 @@ func addSteps(f *Fields, t *wire.Task) {
 // addIdentity adds the fields that the task was submitted with.
 func (a *App) addIdentity(f *Fields, t *wire.Task) {
 	key := t.IdempotencyKey
-	if t.Unique == "active" {
+	switch t.Unique {
+	case "active":
 		key += " (until it ends)"
+	case "window":
+		key += " (until " + a.ShowTime(t.CreatedAt.Add(time.Duration(t.UniqueMS)*time.Millisecond)) + ")"
 	}
 	f.AddSome("key", key)
 	f.AddSome("group", t.Group)

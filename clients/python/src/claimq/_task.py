@@ -83,7 +83,8 @@ def new_task(
     *,
     payload: bytes | None = None,
     key: str | None = None,
-    unique: Literal["exists", "active"] | None = None,
+    unique: Literal["exists", "active", "window"] | None = None,
+    unique_for: Seconds | None = None,
     delay: Seconds | None = None,
     run_at: datetime | None = None,
     expires_at: datetime | None = None,
@@ -112,7 +113,9 @@ def new_task(
         key: The idempotency key: a submit with a key that is taken adds no task, and returns
             the one that has it. Derive it from the work, for example order-17-invoice.
         unique: "exists": the key is taken while the task exists, and 10 minutes more;
-            "active": only until the task ends.
+            "active": only until the task ends; "window": for unique_for after the submit.
+        unique_for: With unique="window", how long the key is taken, in seconds, up to a day,
+            whether the task is there or not.
         delay: How long the task cannot be claimed, in seconds.
         run_at: The time before which it cannot be claimed.
         expires_at: If it is not claimed by then, it fails.
@@ -157,6 +160,7 @@ def new_task(
     optional = {
         "idempotency_key": key,
         "unique": unique,
+        "unique_ms": None if unique_for is None else _length("unique_ms", unique_for),
         "delay_ms": None if delay is None else _length("delay_ms", delay),
         "run_at": None if run_at is None else timestamp(run_at),
         "expires_at": None if expires_at is None else timestamp(expires_at),
@@ -182,8 +186,8 @@ def new_task(
 
 
 _ONLY_WHOLE = (
-    *("idempotency_key", "unique", "attributes", "traceparent", "retention_ms"),
-    *("steps", "finalize", "on_step_failure"),
+    *("idempotency_key", "unique", "unique_ms", "attributes", "traceparent"),
+    *("retention_ms", "steps", "finalize", "on_step_failure"),
 )
 
 

@@ -107,9 +107,12 @@ class NewTask(TypedDict):
     """Default: the type's, else the server's: 10 in a new cluster. 0: no limit"""
     idempotency_key: NotRequired[str]
     """1 to 256 bytes without control characters"""
-    unique: NotRequired[Literal["exists", "active"]]
-    """`exists`: the key is taken while the task exists; `active`: only until it ends, and
-    only with an idempotency_key"""
+    unique: NotRequired[Literal["exists", "active", "window"]]
+    """`exists`: the key is taken while the task exists; `active`: only until it ends;
+    `window`: for unique_ms after the submit, whether the task is there or not. The last two
+    need an idempotency_key"""
+    unique_ms: NotRequired[int]
+    """With `unique: window`, and only then: for how long the key is taken"""
     run_at: NotRequired[str]
     """Not claimable before"""
     delay_ms: NotRequired[int]
@@ -156,8 +159,8 @@ class NewTasks(TypedDict):
 
 class NewStep(TypedDict):
     """A task with a name, as a NewTask, without what is for the task that has the steps:
-    `idempotency_key`, `unique`, `attributes`, `traceparent`, `retention_ms`, `steps`,
-    `finalize`, `on_step_failure`"""
+    `idempotency_key`, `unique`, `unique_ms`, `attributes`, `traceparent`, `retention_ms`,
+    `steps`, `finalize`, `on_step_failure`"""
 
     step: str
     """A step's name, unique among the steps of a task"""
@@ -235,8 +238,11 @@ class Task(TypedDict):
     """Claims; a release takes its own off"""
     idempotency_key: NotRequired[str]
     """1 to 256 bytes without control characters"""
-    unique: NotRequired[Literal["active"]]
-    """The key is taken only until the task ends"""
+    unique: NotRequired[Literal["active", "window"]]
+    """`active`: the key is taken only until the task ends; `window`: for unique_ms after
+    its submit"""
+    unique_ms: NotRequired[int]
+    """For how long the key is taken after the submit"""
     status: Status
     """blocked: a step whose dependencies have not completed; running: a task with steps"""
     run_at: NotRequired[str]
@@ -287,7 +293,8 @@ class Task(TypedDict):
     origin: NotRequired[TaskOrigin]
     """Of a dead letter the task of which it is a copy"""
     moved_to_id: NotRequired[int]
-    """Of a failed task that has a dead letter. It cannot be retried"""
+    """The task as which it goes on: of a failed task its dead letter, of a cancelled one
+    the copy that a move of dead letters made. It cannot be retried"""
     progress: NotRequired[JSON]
     """Any JSON but null; the bytes are kept as given. Up to 4 KiB"""
     cancel_requested: bool
@@ -536,9 +543,12 @@ class SubmitOp(TypedDict):
     """Default: the type's, else the server's: 10 in a new cluster. 0: no limit"""
     idempotency_key: NotRequired[str]
     """1 to 256 bytes without control characters"""
-    unique: NotRequired[Literal["exists", "active"]]
-    """`exists`: the key is taken while the task exists; `active`: only until it ends, and
-    only with an idempotency_key"""
+    unique: NotRequired[Literal["exists", "active", "window"]]
+    """`exists`: the key is taken while the task exists; `active`: only until it ends;
+    `window`: for unique_ms after the submit, whether the task is there or not. The last two
+    need an idempotency_key"""
+    unique_ms: NotRequired[int]
+    """With `unique: window`, and only then: for how long the key is taken"""
     run_at: NotRequired[str]
     """Not claimable before"""
     delay_ms: NotRequired[int]
