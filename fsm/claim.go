@@ -21,11 +21,20 @@ func claimNextOf(m *Machine, c *command.ClaimNext, q *call) Result {
 		claims []Claim
 		size   = m.answered
 		known  bool
+		run    groupRun
+		owed   bool // the last head was claimed, and its run is not over
 	)
 	for len(claims) < int(c.Limit) {
-		id, ok := next.First()
-		if !ok {
-			break
+		id, ok := run.next(m)
+		first := !ok
+		if first {
+			if owed {
+				next.Taken(&m.turns)
+				owed = false
+			}
+			if id, ok = next.First(); !ok {
+				break
+			}
 		}
 		// Edit at once, because claiming edits the task in any case.
 		t := m.tasks.Edit(id)
@@ -40,12 +49,40 @@ func claimNextOf(m *Machine, c *command.ClaimNext, q *call) Result {
 		}
 		beginClaim(m, t, c.WorkerID, c.LeaseMS, q.seq)
 		claims = append(claims, Claim{Task: m.copyOf(t), Token: t.Token, Live: true})
+		owed = owed || first
+		if first && c.Runs && !m.types.settingsOf(t.Type).Fair { // there turns come first
+			run = groupRun{of: m.types.named(t.Type), group: t.Opts().Group}
+		}
+	}
+	if owed {
 		next.Taken(&m.turns)
 	}
 	if q.id != "" && len(claims) > 0 {
 		m.requests.add(q, known, claims, &m.claims)
 	}
 	return Result{Claims: claims}
+}
+
+// groupRun finds the tasks behind the head of a group that was claimed.
+type groupRun struct {
+	of    *typeState
+	group string // "": there is none
+	taken int    // tasks behind the head
+}
+
+// next returns the id of the next task of the run; ok is false if the run is over.
+func (r *groupRun) next(m *Machine) (id uint64, ok bool) {
+	if r.group == "" {
+		return 0, false
+	}
+	r.taken++
+	if id = r.of.InGroup(r.group, r.taken); id != 0 {
+		if t := m.Get(id); t.Status == record.StatusPending && limitedBy(m, r.of, t) == "" {
+			return id, true
+		}
+	}
+	r.group = ""
+	return 0, false
 }
 
 // oneClaim returns the result of claiming one task.
@@ -110,6 +147,13 @@ func notClaimable(m *Machine, t *record.Task) Reason {
 		return Reason(t.Status.String())
 	case !ts.Leads(t):
 		return ReasonGroupBehind
+	}
+	return limitedBy(m, ts, t)
+}
+
+// limitedBy returns which limit of its type keeps the pending task from being claimed now, or "".
+func limitedBy(m *Machine, ts *typeState, t *record.Task) Reason {
+	switch {
 	case ts.Slots() <= 0:
 		return ReasonLimitReached
 	case ts.Record() != nil && ts.Record().ClaimableAt(m.Stamp().T) > m.Stamp().T:

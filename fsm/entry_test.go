@@ -67,7 +67,7 @@ func lifeCommands() []command.Command {
 	}
 	claim := command.ClaimNext{
 		WorkerID: "worker-1", Types: []string{"mail", "sms"}, SortBy: command.SortRandom, Ascending: true,
-		Limit: 1000, LeaseMS: 100, RequestID: "request-1", RequestPlace: 999, MoreAttempts: command.AttemptsLeftMax,
+		Limit: 1000, LeaseMS: 100, RequestID: "request-1", RequestPlace: 999, MoreAttempts: command.AttemptsLeftMax, Runs: true,
 	}
 	complete := command.Complete{Hold: hold, Result: []byte(`"done"`), ResultPayload: []byte{0xff}, Submit: []record.NewTask{task, task}, Claim: &claim, Late: true}
 	fail := command.Fail{Hold: hold, Error: "mailbox full", RetryIn: true, RetryInMS: 300_000, Permanent: true}
@@ -288,7 +288,7 @@ func drawClaimNext(t *rapid.T) command.ClaimNext {
 		SortBy:    rapid.SampledFrom([]command.SortBy{command.SortPriority, command.SortCreatedAt, command.SortRandom}).Draw(t, "sort by"),
 		Ascending: rapid.Bool().Draw(t, "ascending"), Limit: rapid.Int32().Draw(t, "limit"),
 		LeaseMS: rapid.Int64().Draw(t, "lease"), RequestID: str.Draw(t, "request"),
-		MoreAttempts: rapid.Int32().Draw(t, "more attempts"), RequestPlace: rapid.Uint32().Draw(t, "place"),
+		MoreAttempts: rapid.Int32().Draw(t, "more attempts"), RequestPlace: rapid.Uint32().Draw(t, "place"), Runs: rapid.Bool().Draw(t, "runs"),
 	}
 }
 

@@ -121,6 +121,17 @@ func (s *model) claimNext(c command.ClaimNext, seen *Result) Result {
 				s.turns[turnOf(t)] = s.moves
 			}
 			r.Claims = append(r.Claims, Claim{Task: s.answer(t), Token: t.Token, Live: true})
+			for _, o := range s.tasks { // those behind it
+				if !c.Runs || s.settings(t.Type).Fair || t.Opts().Group == "" || o.ID <= t.ID || o.Type != t.Type || o.Opts().Group != t.Opts().Group || o.Status == record.StatusBlocked || o.Status >= record.StatusCompleted {
+					continue
+				}
+				if len(r.Claims) == int(c.Limit) || o.Status != record.StatusPending || s.limitOf(o) != "" {
+					break
+				}
+				s.beginClaim(o, c.WorkerID, c.LeaseMS)
+				s.settleTurns()
+				r.Claims = append(r.Claims, Claim{Task: s.answer(o), Token: o.Token, Live: true})
+			}
 		}
 		return r
 	})

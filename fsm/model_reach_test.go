@@ -85,6 +85,7 @@ func (n reached) seeResult(m *Machine, c command.Command, r Result) {
 	case command.ClaimNext:
 		n.count(c.SortBy == command.SortRandom && len(r.Claims) > 1, "random claims")
 		n.count(c.MoreAttempts > 0 && len(r.Claims) > 0, "claims by attempts left")
+		n.count(c.Runs && len(r.Claims) > 1 && r.Claims[0].Task.Opts().Group != "" && r.Claims[1].Task.Opts().Group == r.Claims[0].Task.Opts().Group, "claims of a run")
 	case command.Complete:
 		n.count(r.Repeated && len(r.Submitted) > 0, "follow-ups repeated")
 		n.count(r.Code == CodeInvalidTask, "completed with a follow-up that is refused")
@@ -145,7 +146,7 @@ func TestRandomLog_ReachesEveryRule(t *testing.T) {
 		"cancelled by failed", "cancelled by released", "cancelled by expired", "cancelled by cancelled",
 		"repeated of a removed task", "refused for a removed task", "claims repeated", "follow-ups repeated", "retry repeated",
 		"submitted with the key of a removed task", "submitted with a key that is taken",
-		"random claims", "claims by attempts left", "completed with follow-ups and a claim", "claimed a follow-up",
+		"random claims", "claims by attempts left", "claims of a run", "completed with follow-ups and a claim", "claimed a follow-up",
 		"told again of a claim by a repeated complete", "released the latest answer's claim", "kept a claim that a later answer told of",
 		"batch undone after ops that were done", "atomic batch done",
 		"completed with a follow-up that is refused", "a slot done", "slots of several schedules done", "no slot done", "a slot passed over", "a schedule replaced after its first task",

@@ -206,6 +206,7 @@ func (a *args) claimNext() command.ClaimNext {
 	c.LeaseMS = a.option("lease", 0)
 	c.RequestID = a.text("request", "")
 	c.RequestPlace = uint32(a.option("place", 0))
+	c.Runs = a.text("runs", "") != ""
 	return c
 }
 

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/claimq/claimq/api/sqs/shape"
 )
 
 // Attribute is an attribute of a message, typed by its sender.
@@ -38,21 +40,21 @@ const (
 const traceHeader = "AWSTraceHeader"
 
 // attributes reads the attributes of a message, sorted by name.
-func (d *decoder) attributes(v *value, member string, system bool) []Attribute {
-	m := v.member(member)
+func (d *decoder) attributes(v *shape.Value, member string, system bool) []Attribute {
+	m := v.Member(member)
 	switch {
-	case m.kind == none, d.query && m.kind == text && m.text == "":
+	case m.Kind == shape.None, d.query && m.Kind == shape.Text && m.Text == "":
 		return nil
-	case m.kind != object:
+	case m.Kind != shape.Object:
 		d.refuse(malformed(member + " must be a map."))
 		return nil
-	case len(m.items) > attributesMax:
-		d.refuse(invalidParameter("Number of message attributes [" + strconv.Itoa(len(m.items)) + "] exceeds the allowed maximum [" + strconv.Itoa(attributesMax) + "]."))
+	case len(m.Items) > attributesMax:
+		d.refuse(invalidParameter("Number of message attributes [" + strconv.Itoa(len(m.Items)) + "] exceeds the allowed maximum [" + strconv.Itoa(attributesMax) + "]."))
 		return nil
 	}
-	all := make([]Attribute, 0, len(m.items))
-	for i := range m.items {
-		all = append(all, d.attribute(m.items[i].name, &m.items[i], system))
+	all := make([]Attribute, 0, len(m.Items))
+	for i := range m.Items {
+		all = append(all, d.attribute(m.Items[i].Name, &m.Items[i], system))
 	}
 	sortAttributes(all)
 	for i := 1; i < len(all); i++ {
@@ -65,37 +67,37 @@ func sortAttributes(all []Attribute) {
 	slices.SortFunc(all, func(a, b Attribute) int { return strings.Compare(a.Name, b.Name) })
 }
 
-func (d *decoder) attribute(name string, v *value, system bool) Attribute {
+func (d *decoder) attribute(name string, v *shape.Value, system bool) Attribute {
 	a := Attribute{Name: name, Type: d.text(v, "DataType")}
 	switch {
 	case system && name != traceHeader:
-		d.refuse(invalidParameter("Message system attribute name '" + shorten(name) + "' is invalid."))
+		d.refuse(invalidParameter("Message system attribute name '" + shape.Shorten(name) + "' is invalid."))
 	case !system && !validAttributeName(name):
-		d.refuse(invalidParameter("The message attribute name '" + shorten(name) + "' is invalid. Attribute name can contain A-Z, a-z, 0-9, underscore (_), hyphen (-), and period (.) characters."))
+		d.refuse(invalidParameter("The message attribute name '" + shape.Shorten(name) + "' is invalid. Attribute name can contain A-Z, a-z, 0-9, underscore (_), hyphen (-), and period (.) characters."))
 	case a.Type == "":
-		d.refuse(invalidParameter("The message attribute '" + shorten(name) + "' must contain a non-empty message attribute type."))
+		d.refuse(invalidParameter("The message attribute '" + shape.Shorten(name) + "' must contain a non-empty message attribute type."))
 	case len(a.Type) > attributeNameMax || !slices.Contains([]string{"String", "Number", "Binary"}, base(a.Type)) || system && a.Type != "String" || !validXML(a.Type):
-		d.refuse(invalidParameter("The message attribute '" + shorten(name) + "' has an invalid message attribute type, the set of supported type prefixes is Binary, Number, and String."))
+		d.refuse(invalidParameter("The message attribute '" + shape.Shorten(name) + "' has an invalid message attribute type, the set of supported type prefixes is Binary, Number, and String."))
 	}
-	if v.member("StringListValues").kind != none || v.member("BinaryListValues").kind != none {
+	if v.Member("StringListValues").Kind != shape.None || v.Member("BinaryListValues").Kind != shape.None {
 		d.refuse(Unsupported("Message attribute lists in the message are not supported."))
 	}
 	if a.Binary() {
 		s := d.text(v, "BinaryValue")
 		var err error
 		if a.Value, err = base64.StdEncoding.DecodeString(s); err != nil {
-			d.refuse(malformed("The BinaryValue of " + shorten(name) + " is not base64."))
+			d.refuse(malformed("The BinaryValue of " + shape.Shorten(name) + " is not base64."))
 		}
 	} else {
 		a.Value = []byte(d.text(v, "StringValue"))
 	}
 	switch text := string(a.Value); {
 	case text == "":
-		d.refuse(invalidParameter("The message attribute '" + shorten(name) + "' must contain a non-empty message attribute value for message attribute type '" + shorten(a.Type) + "'."))
+		d.refuse(invalidParameter("The message attribute '" + shape.Shorten(name) + "' must contain a non-empty message attribute value for message attribute type '" + shape.Shorten(a.Type) + "'."))
 	case !a.Binary() && !validXML(text):
 		d.refuse(badContents())
 	case base(a.Type) == "Number" && !validNumber(text):
-		d.refuse(invalidParameter("Can't cast the value of message (user) attribute '" + shorten(name) + "' to a number."))
+		d.refuse(invalidParameter("Can't cast the value of message (user) attribute '" + shape.Shorten(name) + "' to a number."))
 	}
 	return a
 }
@@ -156,7 +158,7 @@ func md5OfAttributes(attributes []Attribute) string {
 const (
 	keptPrefix = "AWS."
 	keptSender = keptPrefix + "SenderId"
-	keptTrace  = keptPrefix + traceHeader
+	keptDedup  = keptPrefix + "MessageDeduplicationId"
 )
 
 // kept returns the attributes of the task that a message is; nil: none.
@@ -179,6 +181,7 @@ func (e *Entry) kept(sender string) []byte {
 		add(e.Attributes[i].Name, &e.Attributes[i])
 	}
 	add(keptSender, &Attribute{Type: "String", Value: []byte(sender)})
+	add(keptDedup, &Attribute{Type: "String", Value: []byte(e.Dedup)})
 	for i := range e.System {
 		add(keptPrefix+e.System[i].Name, &e.System[i])
 	}
@@ -194,10 +197,10 @@ func readKept(raw []byte) (attributes []Attribute, system []Pair) {
 	if raw == nil {
 		return nil, nil
 	}
-	_ = readJSON(raw, func(v *value) { // a text that is no JSON has no attributes
-		for i := range v.items {
-			name := v.items[i].name
-			a, ok := attributeOf(name, &v.items[i])
+	_ = shape.ReadJSON(raw, func(v *shape.Value) { // a text that is no JSON has no attributes
+		for i := range v.Items {
+			name := v.Items[i].Name
+			a, ok := attributeOf(name, &v.Items[i])
 			switch short, own := strings.CutPrefix(name, keptPrefix); {
 			case !ok:
 			case own:
@@ -211,20 +214,20 @@ func readKept(raw []byte) (attributes []Attribute, system []Pair) {
 	return attributes, system
 }
 
-func attributeOf(name string, v *value) (a Attribute, ok bool) {
-	a = Attribute{Name: name, Type: "String", Value: []byte(v.text)}
-	switch v.kind {
-	case number:
+func attributeOf(name string, v *shape.Value) (a Attribute, ok bool) {
+	a = Attribute{Name: name, Type: "String", Value: []byte(v.Text)}
+	switch v.Kind {
+	case shape.Number:
 		a.Type = "Number"
-	case object:
-		a.Type, a.Value = v.member("type").text, []byte(v.member("value").text)
+	case shape.Object:
+		a.Type, a.Value = v.Member("type").Text, []byte(v.Member("value").Text)
 		if a.Binary() {
 			var err error
 			if a.Value, err = base64.StdEncoding.DecodeString(string(a.Value)); err != nil {
 				return a, false
 			}
 		}
-	case text:
+	case shape.Text:
 	default:
 		return a, false
 	}

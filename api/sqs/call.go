@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/claimq/claimq/api/sqs/shape"
 )
 
 // Call is a request with its parameters, the same for both forms. What a request may leave out has a field that says
@@ -97,7 +99,7 @@ func Decode(h Head, query string, body []byte) (*Call, *Error) {
 	var c *Call
 	switch {
 	case !h.Query:
-		d.refuse(readJSON(body, func(v *value) { c = d.call(h, v) }))
+		d.unread(shape.ReadJSON(body, func(v *shape.Value) { c = d.call(h, v) }))
 	case len(body) == 0:
 		c = d.form(h, []byte(query))
 	default:
@@ -110,9 +112,9 @@ func Decode(h Head, query string, body []byte) (*Call, *Error) {
 }
 
 func (d *decoder) form(h Head, form []byte) *Call {
-	params, bad := readForm(form)
-	if bad != nil {
-		d.refuse(bad)
+	params, err := shape.ReadForm(form)
+	if err != nil {
+		d.unread(err)
 		return nil
 	}
 	return d.call(h, &params)
@@ -130,7 +132,13 @@ func (d *decoder) refuse(e *Error) {
 	}
 }
 
-func (d *decoder) call(h Head, v *value) *Call {
+func (d *decoder) unread(err error) {
+	if err != nil {
+		d.refuse(malformed(err.Error()))
+	}
+}
+
+func (d *decoder) call(h Head, v *shape.Value) *Call {
 	op := &operations[h.Op]
 	c := &Call{Head: h}
 	switch {
@@ -179,7 +187,7 @@ func (d *decoder) call(h Head, v *value) *Call {
 }
 
 // move reads what a call says of a move.
-func (d *decoder) move(c *Call, v *value) {
+func (d *decoder) move(c *Call, v *shape.Value) {
 	if c.Op == CancelMessageMoveTask {
 		handle := d.text(v, "TaskHandle")
 		if c.Queue, c.Number = readMoveHandle(handle); handle == "" {
@@ -202,7 +210,7 @@ func (d *decoder) move(c *Call, v *value) {
 }
 
 // arn reads the name of a queue in an ARN; "" if there is none.
-func (d *decoder) arn(v *value, name string) (queue string) {
+func (d *decoder) arn(v *shape.Value, name string) (queue string) {
 	arn := d.text(v, name)
 	if queue = queueOfARN(arn); queue == "" && arn != "" {
 		d.refuse(noResource(name))
@@ -210,7 +218,7 @@ func (d *decoder) arn(v *value, name string) (queue string) {
 	return queue
 }
 
-func (d *decoder) receive(c *Call, v *value) {
+func (d *decoder) receive(c *Call, v *shape.Value) {
 	c.Names = append(d.texts(v, namesMax, "AttributeNames"), d.texts(v, namesMax, "MessageSystemAttributeNames")...)
 	c.MessageNames = d.texts(v, namesMax, "MessageAttributeNames")
 	c.MaxMessages = d.integer(v, "MaxNumberOfMessages", 1, entriesMax, "Must be between 1 and 10, if provided.")
@@ -219,12 +227,12 @@ func (d *decoder) receive(c *Call, v *value) {
 	c.AttemptID = d.token(v, "ReceiveRequestAttemptId")
 }
 
-func (d *decoder) visibility(v *value) Int {
+func (d *decoder) visibility(v *shape.Value) Int {
 	return d.integer(v, "VisibilityTimeout", 0, visibilityMaxS, "Must be between 0 and 43200, if provided.")
 }
 
 // messages reads what a call says of one message, or of each of a batch.
-func (d *decoder) messages(c *Call, v *value) {
+func (d *decoder) messages(c *Call, v *shape.Value) {
 	op := &operations[c.Op]
 	switch {
 	case op.entry:
@@ -236,8 +244,8 @@ func (d *decoder) messages(c *Call, v *value) {
 	}
 }
 
-func (d *decoder) batch(c *Call, v *value) {
-	items := d.list(v, valuesMax, "Entries")
+func (d *decoder) batch(c *Call, v *shape.Value) {
+	items := d.list(v, shape.ValuesMax, "Entries")
 	switch n := len(items); {
 	case n == 0:
 		d.refuse(simpleQueue("EmptyBatchRequest", "There should be at least one "+c.Op.String()+"RequestEntry in the request."))
@@ -283,7 +291,7 @@ func validEntryID(id string) bool {
 
 // entry reads what a call says of a message. What is wrong with it is kept in it, so that other entries of the batch are
 // done; only a request that cannot be read fails as a whole.
-func (d *decoder) entry(op Op, v *value) (e Entry) {
+func (d *decoder) entry(op Op, v *shape.Value) (e Entry) {
 	of := decoder{query: d.query}
 	switch op {
 	case SendMessage, SendMessageBatch:
@@ -303,7 +311,7 @@ func (d *decoder) entry(op Op, v *value) (e Entry) {
 	return e
 }
 
-func (d *decoder) handle(e *Entry, v *value) {
+func (d *decoder) handle(e *Entry, v *shape.Value) {
 	if e.Handle = d.text(v, "ReceiptHandle"); e.Handle == "" {
 		d.refuse(missing("ReceiptHandle"))
 	}
@@ -319,7 +327,7 @@ func (e *Entry) size() int {
 	return n
 }
 
-func (d *decoder) message(e *Entry, v *value) {
+func (d *decoder) message(e *Entry, v *shape.Value) {
 	e.Body = d.text(v, "MessageBody")
 	e.Delay = d.integer(v, "DelaySeconds", 0, delayMaxS, "DelaySeconds must be >= 0 and <= 900.")
 	e.Attributes = d.attributes(v, "MessageAttributes", false)
@@ -344,7 +352,7 @@ func badContents() *Error {
 }
 
 // token reads an id that the client makes: up to 128 letters, digits and punctuation marks.
-func (d *decoder) token(v *value, name string) string {
+func (d *decoder) token(v *shape.Value, name string) string {
 	s := d.text(v, name)
 	if len(s) > tokenMax || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		d.refuse(badValue(name, s, name+" can only include alphanumeric and punctuation characters. 1 to 128 in length."))
@@ -355,22 +363,22 @@ func (d *decoder) token(v *value, name string) string {
 // serialization is the shape of the error for what cannot be read.
 const serialization = "SerializationException"
 
-func (d *decoder) text(v *value, name string) string {
-	s, ok := v.member(name).scalar()
+func (d *decoder) text(v *shape.Value, name string) string {
+	s, ok := v.Member(name).Scalar()
 	if !ok {
 		d.refuse(malformed(name + " must be a text."))
 	}
 	return s
 }
 
-func (d *decoder) integer(v *value, name string, least, most int64, reason string) (i Int) {
-	m := v.member(name)
-	s, ok := m.scalar()
+func (d *decoder) integer(v *shape.Value, name string, least, most int64, reason string) (i Int) {
+	m := v.Member(name)
+	s, ok := m.Scalar()
 	switch {
 	case !ok:
 		d.refuse(malformed(name + " must be an integer."))
 		return i
-	case m.kind == none:
+	case m.Kind == shape.None:
 		return i
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
@@ -392,27 +400,27 @@ func isDigits(s string) bool {
 }
 
 // list reads a list of at most limit elements.
-func (d *decoder) list(v *value, limit int, name string) []value {
-	m := v.member(name)
+func (d *decoder) list(v *shape.Value, limit int, name string) []shape.Value {
+	m := v.Member(name)
 	switch {
-	case m.kind == none, d.query && m.kind == text && m.text == "": // an empty list, as some clients write it
+	case m.Kind == shape.None, d.query && m.Kind == shape.Text && m.Text == "": // an empty list, as some clients write it
 		return nil
-	case m.kind != list:
+	case m.Kind != shape.List:
 		d.refuse(malformed(name + " must be a list."))
 		return nil
-	case len(m.items) > limit:
+	case len(m.Items) > limit:
 		d.refuse(malformed(name + " has more than " + strconv.Itoa(limit) + " elements."))
 		return nil
 	}
-	return m.items
+	return m.Items
 }
 
-func (d *decoder) texts(v *value, limit int, name string) []string {
+func (d *decoder) texts(v *shape.Value, limit int, name string) []string {
 	items := d.list(v, limit, name)
 	texts := make([]string, 0, len(items))
 	for i := range items {
-		s, ok := items[i].scalar()
-		if !ok || items[i].kind == none {
+		s, ok := items[i].Scalar()
+		if !ok || items[i].Kind == shape.None {
 			d.refuse(malformed("An element of " + name + " is no text."))
 		}
 		texts = append(texts, s)
@@ -421,25 +429,25 @@ func (d *decoder) texts(v *value, limit int, name string) []string {
 }
 
 // pairs reads a map of texts, sorted by name.
-func (d *decoder) pairs(v *value, limit int, names ...string) []Pair {
-	m := v.member(names...)
+func (d *decoder) pairs(v *shape.Value, limit int, names ...string) []Pair {
+	m := v.Member(names...)
 	switch {
-	case m.kind == none, d.query && m.kind == text && m.text == "":
+	case m.Kind == shape.None, d.query && m.Kind == shape.Text && m.Text == "":
 		return nil
-	case m.kind != object:
+	case m.Kind != shape.Object:
 		d.refuse(malformed(names[0] + " must be a map."))
 		return nil
-	case len(m.items) > limit:
+	case len(m.Items) > limit:
 		d.refuse(malformed(names[0] + " has more than " + strconv.Itoa(limit) + " members."))
 		return nil
 	}
-	pairs := make([]Pair, 0, len(m.items))
-	for i := range m.items {
-		s, ok := m.items[i].scalar()
+	pairs := make([]Pair, 0, len(m.Items))
+	for i := range m.Items {
+		s, ok := m.Items[i].Scalar()
 		if !ok {
-			d.refuse(malformed("The value of " + shorten(m.items[i].name) + " is no text."))
+			d.refuse(malformed("The value of " + shape.Shorten(m.Items[i].Name) + " is no text."))
 		}
-		pairs = append(pairs, Pair{m.items[i].name, s})
+		pairs = append(pairs, Pair{m.Items[i].Name, s})
 	}
 	slices.SortFunc(pairs, func(a, b Pair) int { return strings.Compare(a.Name, b.Name) })
 	for i := 1; i < len(pairs); i++ {
@@ -451,6 +459,6 @@ func (d *decoder) pairs(v *value, limit int, names ...string) []Pair {
 // once refuses a name of a map that is there twice.
 func (d *decoder) once(name, next string) {
 	if name == next {
-		d.refuse(malformed("The name " + shorten(name) + " is there twice."))
+		d.refuse(malformed("The name " + shape.Shorten(name) + " is there twice."))
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/claimq/claimq/api/sqs/shape"
 )
 
 // both are the same request in either form.
@@ -172,7 +174,7 @@ func TestDecode_refused(t *testing.T) {
 		{"more after the end", "ListQueues", `{} {}`, "SerializationException", "SerializationException", "more after its end"},
 		{"a list", "ListQueues", `[]`, "SerializationException", "SerializationException", "no object"},
 		{"deep", "ListQueues", `{"a":` + strings.Repeat("[", 20), "SerializationException", "SerializationException", "levels"},
-		{"many values", "ListQueues", `{"a":[` + strings.Repeat("1,", valuesMax) + `1]}`, "SerializationException", "SerializationException", "too many values"},
+		{"many values", "ListQueues", `{"a":[` + strings.Repeat("1,", shape.ValuesMax) + `1]}`, "SerializationException", "SerializationException", "too many values"},
 		{"half a pair", "ListQueues", `{"a":"\ud800"}`, "SerializationException", "SerializationException", "surrogate"},
 		{"invalid UTF-8", "ListQueues", "{\"a\":\"\xff\"}", "SerializationException", "SerializationException", "UTF-8"},
 		{"no queue", "SendMessage", `{"MessageBody":"x"}`, "MissingRequiredParameterException", "MissingParameter", "The request must contain the parameter QueueUrl."},

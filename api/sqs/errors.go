@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strconv"
 
+	"github.com/claimq/claimq/api/sqs/shape"
 	"github.com/claimq/claimq/api/sqs/sigv4"
 )
 
@@ -46,7 +47,7 @@ func invalidParameter(text string) *Error {
 
 // badValue refuses the value of a parameter.
 func badValue(name, value, reason string) *Error {
-	return invalidParameter("Value " + shorten(value) + " for parameter " + name + " is invalid. Reason: " + reason)
+	return invalidParameter("Value " + shape.Shorten(value) + " for parameter " + name + " is invalid. Reason: " + reason)
 }
 
 func missing(name string) *Error {
@@ -72,7 +73,7 @@ func noResource(name string) *Error {
 }
 
 func badHandle(handle string) *Error {
-	return plain("ReceiptHandleIsInvalid", "The input receipt handle \""+shorten(handle)+"\" is not a valid receipt handle.")
+	return plain("ReceiptHandleIsInvalid", "The input receipt handle \""+shape.Shorten(handle)+"\" is not a valid receipt handle.")
 }
 
 func notInFlight() *Error {
@@ -83,7 +84,7 @@ func notInFlight() *Error {
 func Unsupported(text string) *Error { return simpleQueue("UnsupportedOperation", text) }
 
 func unknownAttribute(name string) *Error {
-	return plain("InvalidAttributeName", "Unknown Attribute "+shorten(name)+".")
+	return plain("InvalidAttributeName", "Unknown Attribute "+shape.Shorten(name)+".")
 }
 
 func badAttribute(name string) *Error {
@@ -91,7 +92,7 @@ func badAttribute(name string) *Error {
 }
 
 func unknownAction(name string) *Error {
-	return &Error{Shape: "UnknownOperationException", Code: "InvalidAction", Status: 400, Text: "The action " + shorten(name) + " is not valid for this endpoint."}
+	return &Error{Shape: "UnknownOperationException", Code: "InvalidAction", Status: 400, Text: "The action " + shape.Shorten(name) + " is not valid for this endpoint."}
 }
 
 // The errors of access. Their status is 403: at 400 some consumers poll again without a pause.
@@ -144,19 +145,6 @@ func TooLong(most int) *Error {
 // Other returns an error for which SQS has no shape: of HTTP, or of the state.
 func Other(status int, text string) *Error {
 	return &Error{Shape: "InvalidRequest", Status: status, Text: text}
-}
-
-// shorten cuts what a client sent for a text that is answered.
-func shorten(s string) string {
-	const most = 256
-	if len(s) <= most {
-		return s
-	}
-	cut := most
-	for cut > 0 && s[cut]&0xc0 == 0x80 {
-		cut--
-	}
-	return s[:cut] + "..."
 }
 
 // Retries reports whether the client should repeat the call after a while.

@@ -35,7 +35,7 @@ func FuzzHandle(f *testing.F) {
 // The stored settings of a queue decode to the same settings.
 func TestQueue_String(t *testing.T) {
 	t.Parallel()
-	q := newQueue(5)
+	q := newQueue("mail", 5)
 	q.waitS, q.allow, q.tags = 7, allow{byQueue, "c,d"}, []Pair{{"a b", "c&d="}, {"e", ""}}
 	got, ok := readQueue(q.String())
 	if !ok || got.String() != q.String() || got.waitS != 7 || got.allow != q.allow || len(got.tags) != 2 || got.tags[0] != q.tags[0] || !got.encrypted {

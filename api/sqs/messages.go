@@ -2,9 +2,12 @@ package sqs
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -29,7 +32,7 @@ func (o op) send() (*Answer, *Error) {
 			continue
 		}
 		tasks, at = append(tasks, o.task(e, &q)), append(at, i)
-		if o.c.Repeat != "" { // then the key of a message that is sent again is taken, by the first
+		if o.c.Repeat != "" && !q.fifo { // then the key of a message that is sent again is taken, by the first
 			t := &tasks[len(tasks)-1]
 			t.Key, t.KeyOfType = o.c.Repeat+"-"+strconv.Itoa(i), true
 		}
@@ -45,6 +48,9 @@ func (o op) send() (*Answer, *Error) {
 			if res.Submitted[i].Refused {
 				d.Bad = badValue("DelaySeconds", strconv.FormatInt(e.Delay.Or(s.DelayMS/1_000), 10), "The message would expire before its delay is over.")
 				continue
+			}
+			if q.fifo {
+				d.Sequence = sequenceOf(res.Submitted[i].Task.ID)
 			}
 			d.MessageID, d.BodyMD5 = ids.of(res.Submitted[i].Task.ID), md5OfBody(tasks[i].Payload)
 			if len(e.Attributes) > 0 {
@@ -73,20 +79,57 @@ func (o op) sendable(e *Entry, q *queue) *Error {
 		return e.Bad
 	case int64(e.size()) > q.maxBytes:
 		return tooLong(q.maxBytes)
-	case e.Dedup != "":
-		return badValue("MessageDeduplicationId", e.Dedup, "The request includes a parameter that is not valid for this queue type.")
+	case e.Dedup != "" && !q.fifo:
+		return badValue("MessageDeduplicationId", e.Dedup, otherKind)
+	case !q.fifo:
+	case e.Group == "":
+		return missing("MessageGroupId")
+	case e.Delay.N != 0:
+		return badValue("DelaySeconds", strconv.FormatInt(e.Delay.N, 10), otherKind)
+	case e.Dedup == "" && !q.byContent:
+		return invalidParameter("The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly")
 	}
 	return nil
 }
 
+const otherKind = "The request includes a parameter that is not valid for this queue type."
+
+// dedupMS is how long a deduplication id is taken after the send.
+const dedupMS = 300_000
+
+// order makes a task one of a FIFO queue: in the order of its group, and once for each deduplication id.
+func (e *Entry) order(t *fsm.NewTask, q *queue) {
+	scope := ""
+	if q.perGroup {
+		scope = e.Group
+	}
+	t.Group, t.ShareKey, t.AtOnce = e.Group, "", false
+	t.Key, t.KeyOfType, t.UniqueMS = "sqs-"+base64.RawURLEncoding.EncodeToString(sumOf(scope + "\x00" + e.Dedup)[:18]), true, dedupMS
+}
+
+func sumOf(s string) []byte {
+	sum := sha256.Sum256([]byte(s))
+	return sum[:]
+}
+
+// sequenceOf returns the sequence number of a message of a FIFO queue.
+func sequenceOf(id uint64) string { return fmt.Sprintf("%020d", id) }
+
 // task returns the task that a message is. Its group is the share key; what else it is sent with beyond its body is kept
 // in its attributes.
 func (o op) task(e *Entry, q *queue) fsm.NewTask {
+	if q.fifo && e.Dedup == "" {
+		e.Dedup = hex.EncodeToString(sumOf(e.Body))
+	}
 	now := o.Now().UnixMilli()
-	return fsm.NewTask{
+	t := fsm.NewTask{
 		Type: o.c.Queue, Payload: []byte(e.Body), MaxAttempts: fsm.DefaultAttempts,
 		DelayMS: e.Delay.N * 1_000, AtOnce: e.Delay.Set && e.Delay.N == 0, ExpiresAt: now + q.retentionS*1_000, Attributes: e.kept(o.Caller()), ShareKey: e.Group,
 	}
+	if q.fifo {
+		e.order(&t, q)
+	}
+	return t
 }
 
 // ids makes the ids of a queue's messages.
@@ -130,7 +173,11 @@ func (o op) receive() (*Answer, *Error) {
 	if bad != nil {
 		return nil, bad
 	}
-	claim := command.ClaimNext{WorkerID: workerOf(o), Types: []string{o.c.Queue}, Limit: int32(o.c.MaxMessages.Or(1)), RequestID: o.c.Repeat}
+	claim := command.ClaimNext{WorkerID: workerOf(o), Types: []string{o.c.Queue}, Limit: int32(o.c.MaxMessages.Or(1)), RequestID: o.c.Repeat, Runs: q.fifo}
+	if q.fifo && o.c.AttemptID != "" {
+		sum := sha256.Sum256(strconv.AppendInt([]byte(o.c.Queue+" "), o.c.MaxMessages.N, 10))
+		claim.RequestID = RepeatOf(o.Caller(), o.c.AttemptID, o.c.Op, sum)
+	}
 	if o.c.Visibility.Set {
 		claim.LeaseMS = leaseOf(o.c.Visibility.N)
 	}
@@ -154,11 +201,12 @@ const (
 	sentAt        = "SentTimestamp"
 	sourceName    = "DeadLetterQueueSourceArn"
 	groupName     = "MessageGroupId"
+	sequenceName  = "SequenceNumber"
 )
 
 // systemAttributes are the names in the model, sorted. An answer leaves out those that the message does not have.
 var systemAttributes = []string{
-	firstReceived, receiveCount, traceHeader, sourceName, "MessageDeduplicationId", groupName, "SenderId", sentAt, "SequenceNumber",
+	firstReceived, receiveCount, traceHeader, sourceName, "MessageDeduplicationId", groupName, "SenderId", sentAt, sequenceName,
 }
 
 // systemNames returns the system attributes that are asked for. Names of queue attributes, which the older parameter of
@@ -225,14 +273,18 @@ func (o op) systemAttribute(t *fsm.Task, name string) string {
 		if of := t.Opts().Origin; of != nil {
 			return o.ARN(of.Type)
 		}
-	case groupName:
-		return t.Opts().ShareKey
 	case firstReceived:
 		return strconv.FormatInt(t.Claims()[0].ClaimedAt, 10) // the first of the last 20 receives
 	case receiveCount:
 		return strconv.Itoa(int(t.Attempts))
 	case sentAt:
 		return strconv.FormatInt(t.CreatedAt, 10)
+	case groupName:
+		return cmp.Or(t.Opts().Group, t.Opts().ShareKey)
+	case sequenceName:
+		if isFIFO(t.Type) {
+			return sequenceOf(t.ID)
+		}
 	}
 	return ""
 }
@@ -282,11 +334,18 @@ func (o op) proposeAll(ops []command.Command) (results []fsm.Result, ok bool) {
 }
 
 // delete completes tasks, also after their visibility timeout if they were not received again. A message that was stays
-// with its new receiver, and one that is gone is gone: both are answered as done.
+// with its new receiver, and one that is gone is gone: both are answered as done. A FIFO queue takes no late delete, because
+// the group may have been received again.
 func (o op) delete() (*Answer, *Error) {
+	fifo := isFIFO(o.c.Queue)
 	return o.settle(func(_ *Entry, h command.Hold) command.Command {
-		return command.Complete{Hold: h, Late: true}
-	}, func(*Entry, fsm.Code) *Error { return nil })
+		return command.Complete{Hold: h, Late: !fifo}
+	}, func(e *Entry, code fsm.Code) *Error {
+		if fifo && code == fsm.CodeStaleClaim {
+			return badValue("ReceiptHandle", e.Handle, "The receipt handle has expired.")
+		}
+		return nil
+	})
 }
 
 // changeVisibility moves the end of claims. 0 ends them, and unlike a release counts the attempt.

@@ -19,22 +19,28 @@ type queue struct {
 	retentionS        int64
 	maxBytes          int64
 	encrypted         bool // SqsManagedSseEnabled, which is only kept and shown
+	fifo              bool // by its name
+	byContent         bool // a message without a deduplication id has one by its body
+	perGroup          bool // deduplication ids are of a group
+	highThroughput    bool // FifoThroughputLimit, which is only kept and shown
 	allow             allow
 	tags              []Pair
 }
 
-func newQueue(now int64) queue {
-	return queue{created: now, modified: now, retentionS: 345_600, maxBytes: batchBytes, encrypted: true}
+func newQueue(name string, now int64) queue {
+	return queue{created: now, modified: now, retentionS: 345_600, maxBytes: batchBytes, encrypted: true, fifo: isFIFO(name)}
 }
 
 // String encodes the settings to be stored with the type: numbers, and tags as a query.
 func (q *queue) String() string {
 	b := make([]byte, 0, 64)
-	encrypted := int64(0)
-	if q.encrypted {
-		encrypted = 1
+	flags := int64(0)
+	for i, flag := range q.flags() {
+		if *flag {
+			flags |= 1 << i
+		}
 	}
-	for _, n := range []int64{q.created, q.modified, q.waitS, q.retentionS, q.maxBytes, encrypted} {
+	for _, n := range []int64{q.created, q.modified, q.waitS, q.retentionS, q.maxBytes, flags} {
 		b = append(strconv.AppendInt(b, n, 10), ' ')
 	}
 	b = append(append(b, q.allow.String()...), ' ')
@@ -47,10 +53,15 @@ func (q *queue) String() string {
 	return string(b)
 }
 
+// flags are the settings that are kept as the bits of a number.
+func (q *queue) flags() [5]*bool {
+	return [...]*bool{&q.encrypted, &q.fifo, &q.byContent, &q.perGroup, &q.highThroughput}
+}
+
 // readQueue is the inverse of String. ok is false if a type is no queue.
 func readQueue(s string) (q queue, ok bool) {
-	var encrypted int64
-	for _, n := range []*int64{&q.created, &q.modified, &q.waitS, &q.retentionS, &q.maxBytes, &encrypted} {
+	var flags int64
+	for _, n := range []*int64{&q.created, &q.modified, &q.waitS, &q.retentionS, &q.maxBytes, &flags} {
 		part, rest, found := strings.Cut(s, " ")
 		v, err := strconv.ParseInt(part, 10, 64)
 		if !found || err != nil {
@@ -58,7 +69,9 @@ func readQueue(s string) (q queue, ok bool) {
 		}
 		*n, s = v, rest
 	}
-	q.encrypted = encrypted == 1
+	for i, flag := range q.flags() {
+		*flag = flags>>i&1 == 1
+	}
 	allowed, s, _ := strings.Cut(s, " ")
 	q.allow = readAllow(allowed)
 	for s != "" {
@@ -93,12 +106,26 @@ var numbers = []attribute{
 	{"ReceiveMessageWaitTimeSeconds", 0, waitMaxS, func(q *queue, _ *fsm.TypeSettings) *int64 { return &q.waitS }},
 }
 
+// choice is an attribute of two values, perhaps of FIFO queues alone.
+type choice struct {
+	name, yes, no string
+	fifo          bool
+	of            func(q *queue) *bool
+}
+
+var choices = []choice{
+	{"SqsManagedSseEnabled", "true", "false", false, func(q *queue) *bool { return &q.encrypted }},
+	{"ContentBasedDeduplication", "true", "false", true, func(q *queue) *bool { return &q.byContent }},
+	{"DeduplicationScope", "messageGroup", "queue", true, func(q *queue) *bool { return &q.perGroup }},
+	{"FifoThroughputLimit", "perMessageGroupId", "perQueue", true, func(q *queue) *bool { return &q.highThroughput }},
+}
+
 // VisibilityTimeout and DelaySeconds are the lease of the type and its delay.
 const (
 	delayName         = "DelaySeconds"
 	visibilityName    = "VisibilityTimeout"
 	visibilityDefault = 30
-	encryptedName     = "SqsManagedSseEnabled"
+	fifoName          = "FifoQueue"
 )
 
 // leaseOf returns a visibility timeout as a lease. A lease is never 0: that would stand for the default.
@@ -141,12 +168,11 @@ func (q *queue) setOne(s *fsm.TypeSettings, a Pair) *Error {
 		}
 		s.LeaseMS = leaseOf(n)
 		return nil
-	case encryptedName:
-		if a.Value != "true" && a.Value != "false" {
-			return badAttribute(a.Name)
+	case fifoName:
+		if q.fifo && a.Value == "true" {
+			return nil
 		}
-		q.encrypted = a.Value == "true"
-		return nil
+		return badAttribute(a.Name)
 	case redriveName:
 		return setRedrive(s, a.Value)
 	case allowName:
@@ -156,15 +182,19 @@ func (q *queue) setOne(s *fsm.TypeSettings, a Pair) *Error {
 			return nil
 		}
 		return Unsupported("The attribute " + a.Name + " is not supported by this endpoint.")
-	case "FifoQueue", "ContentBasedDeduplication", "DeduplicationScope", "FifoThroughputLimit":
-		if a.Value == "true" {
-			return noFIFO()
+	}
+	for _, c := range choices {
+		switch {
+		case c.name != a.Name || c.fifo && !q.fifo:
+		case a.Value == c.yes || a.Value == c.no:
+			*c.of(q) = a.Value == c.yes
+			return nil
+		default:
+			return badAttribute(a.Name)
 		}
 	}
 	return unknownAttribute(a.Name)
 }
-
-func noFIFO() *Error { return Unsupported("FIFO queues are not supported by this endpoint.") }
 
 // all returns the attributes of a queue, sorted by name.
 func (q *queue) all(s *fsm.TypeSettings, counts *[fsm.StatusCancelled + 1]int64, name string, arn func(queue string) string) []Pair {
@@ -177,11 +207,22 @@ func (q *queue) all(s *fsm.TypeSettings, counts *[fsm.StatusCancelled + 1]int64,
 		number(delayName, s.DelayMS/1_000),
 		number("LastModifiedTimestamp", q.modified),
 		{"QueueArn", arn(name)},
-		{encryptedName, strconv.FormatBool(q.encrypted)},
 		number(visibilityName, s.LeaseMS/1_000),
 	}
 	for i := range numbers {
 		pairs = append(pairs, number(numbers[i].name, *numbers[i].of(q, s)))
+	}
+	if q.fifo {
+		pairs = append(pairs, Pair{fifoName, "true"})
+	}
+	for _, c := range choices {
+		switch {
+		case c.fifo && !q.fifo:
+		case *c.of(q):
+			pairs = append(pairs, Pair{c.name, c.yes})
+		default:
+			pairs = append(pairs, Pair{c.name, c.no})
+		}
 	}
 	if s.DeadLetter != "" {
 		pairs = append(pairs, Pair{redriveName, redriveOf(s, arn)})
@@ -196,7 +237,7 @@ func (q *queue) all(s *fsm.TypeSettings, counts *[fsm.StatusCancelled + 1]int64,
 // unset are attributes that a queue may have elsewhere, and has not here. Asking for them is no mistake.
 var unset = []string{
 	"Policy", "KmsMasterKeyId", "KmsDataKeyReusePeriodSeconds", redriveName, allowName,
-	"FifoQueue", "ContentBasedDeduplication", "DeduplicationScope", "FifoThroughputLimit",
+	fifoName, "ContentBasedDeduplication", "DeduplicationScope", "FifoThroughputLimit",
 }
 
 // asked returns those of all that are asked for.

@@ -37,8 +37,8 @@ func (o op) queueNamed(name string) (q queue, s fsm.TypeSettings, bad *Error, ok
 }
 
 func (o op) createQueue() (*Answer, *Error) {
-	if isFIFO(o.c.Queue) {
-		return nil, noFIFO()
+	if said := slices.Contains(o.c.Attributes, Pair{fifoName, "true"}); said != isFIFO(o.c.Queue) {
+		return nil, invalidParameter("The name of a FIFO queue can only include alphanumeric characters, hyphens, or underscores, must end with .fifo suffix and be 1 to 80 in length, and its FifoQueue must be true.")
 	}
 	for range triesMax {
 		q, s, bad, known := o.queue()
@@ -54,7 +54,7 @@ func (o op) createQueue() (*Answer, *Error) {
 			return nil, AccessDenied("Making a queue needs the role operator.")
 		}
 		was := s.Queue
-		q = newQueue(o.Now().Unix())
+		q = newQueue(o.c.Queue, o.Now().Unix())
 		q.tags = o.c.Tags
 		s.LeaseMS = leaseOf(visibilityDefault)
 		if bad := q.set(&s, o.c.Attributes); bad != nil {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/claimq/claimq/api/sqs/shape"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -22,10 +23,10 @@ const (
 )
 
 // readPolicy reads a policy by fn, which returns what is wrong with it, or "".
-func readPolicy(name, policy string, fn func(v *value) (wrong string)) *Error {
+func readPolicy(name, policy string, fn func(v *shape.Value) (wrong string)) *Error {
 	wrong := "The policy is not a valid JSON map."
-	bad := readJSON([]byte(policy), func(v *value) {
-		if v.kind == object {
+	bad := shape.ReadJSON([]byte(policy), func(v *shape.Value) {
+		if v.Kind == shape.Object {
 			wrong = fn(v)
 		}
 	})
@@ -41,17 +42,17 @@ func setRedrive(s *fsm.TypeSettings, policy string) *Error {
 	if policy == "" {
 		return nil
 	}
-	return readPolicy(redriveName, policy, func(v *value) (wrong string) {
-		target, most := v.member("deadLetterTargetArn"), v.member("maxReceiveCount")
-		text, ok := most.scalar()
+	return readPolicy(redriveName, policy, func(v *shape.Value) (wrong string) {
+		target, most := v.Member("deadLetterTargetArn"), v.Member("maxReceiveCount")
+		text, ok := most.Scalar()
 		n, err := strconv.ParseInt(text, 10, 32)
 		switch {
-		case target.kind == none || most.kind == none:
+		case target.Kind == shape.None || most.Kind == shape.None:
 			return "Redrive policy does not contain mandatory attribute: deadLetterTargetArn or maxReceiveCount."
 		case !ok || err != nil || n < 1 || n > receivesMax:
-			return "Invalid value for maxReceiveCount: " + shorten(text) + ", valid values are from 1 to " + strconv.Itoa(receivesMax) + " both inclusive."
+			return "Invalid value for maxReceiveCount: " + shape.Shorten(text) + ", valid values are from 1 to " + strconv.Itoa(receivesMax) + " both inclusive."
 		}
-		s.DeadLetter, s.DeadLetterAfter = strings.Clone(queueOfARN(target.text)), int32(n)
+		s.DeadLetter, s.DeadLetterAfter = strings.Clone(queueOfARN(target.Text)), int32(n)
 		if s.DeadLetter == "" {
 			return "Dead letter target does not exist."
 		}
@@ -93,6 +94,8 @@ func (o op) mayRedrive(s *fsm.TypeSettings) (bad *Error, ok bool) {
 		return refused("Dead letter target does not exist.")
 	case !there:
 		return nil, false
+	case q.fifo != isFIFO(o.c.Queue):
+		return refused("Dead-letter queue must be same type of queue as the source.")
 	case !q.allow.takes(o.c.Queue):
 		return refused("The dead letter target does not allow this queue, by its " + allowName + ".")
 	}
@@ -127,9 +130,9 @@ func (a *allow) set(policy string) *Error {
 	if policy == "" {
 		return nil
 	}
-	return readPolicy(allowName, policy, func(v *value) (wrong string) {
-		a.permission = strings.Clone(v.member("redrivePermission").text)
-		sources := v.member("sourceQueueArns").items
+	return readPolicy(allowName, policy, func(v *shape.Value) (wrong string) {
+		a.permission = strings.Clone(v.Member("redrivePermission").Text)
+		sources := v.Member("sourceQueueArns").Items
 		switch {
 		case !slices.Contains([]string{"allowAll", "denyAll", byQueue}, a.permission):
 			return "redrivePermission must be allowAll, denyAll or " + byQueue + "."
@@ -138,7 +141,7 @@ func (a *allow) set(policy string) *Error {
 		}
 		names := make([]string, len(sources))
 		for i := range sources {
-			if names[i] = queueOfARN(sources[i].text); names[i] == "" {
+			if names[i] = queueOfARN(sources[i].Text); names[i] == "" {
 				return "An element of sourceQueueArns is no name of a queue."
 			}
 		}

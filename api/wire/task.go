@@ -15,7 +15,7 @@ type Task struct {
 	MaxAttempts      int32           `json:"max_attempts"` // 0 = no limit
 	Attempts         int32           `json:"attempts"`
 	IdempotencyKey   string          `json:"idempotency_key,omitempty"`
-	Unique           string          `json:"unique,omitempty"`   // "active" or "window", else absent or "exists"
+	Unique           string          `json:"unique,omitempty"` // "active" or "window", else absent or "exists"
 	UniqueMS         int64           `json:"unique_ms,omitempty"`
 	LeaseMS          int64           `json:"lease_ms,omitempty"` // as submitted
 	Attributes       json.RawMessage `json:"attributes,omitempty"`

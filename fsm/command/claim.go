@@ -22,6 +22,9 @@ type ClaimNext struct {
 	// MoreAttempts takes only tasks with more attempts left than this, 0 to
 	// AttemptsLeftMax; 0 = any. Tasks without a limit always qualify.
 	MoreAttempts int32
+	// Runs takes with the head of a group also the tasks behind it, in their order, up to one
+	// that is not pending. Types that are fair have none.
+	Runs bool
 }
 
 func (ClaimNext) kind() Kind { return KindClaimNext }
@@ -72,6 +75,7 @@ func (c ClaimTask) about() About {
 //	  string request_id = 7;
 //	  int32 more_attempts = 8;  // only tasks with more attempts left than this
 //	  uint32 request_place = 9;  // among the calls with that request_id
+//	  bool runs = 50;            // with the head of a group also those behind it
 //	}
 //
 //	enum SortBy {
@@ -94,6 +98,7 @@ func (c *ClaimNext) fields(f *fields) {
 	f.Text(7, &c.RequestID)
 	f.Int32(8, &c.MoreAttempts)
 	f.Uint32(9, &c.RequestPlace)
+	f.Bool(50, &c.Runs)
 }
 
 // AppendChoice appends the fields that decide which tasks c claims, encoded as in the log.
@@ -109,7 +114,7 @@ func (c ClaimNext) AppendChoice(b []byte) []byte {
 // SameChoice reports whether AppendChoice appends the same for both.
 func (c *ClaimNext) SameChoice(other *ClaimNext) bool {
 	return c.SortBy == other.SortBy && c.Ascending == other.Ascending && c.Limit == other.Limit &&
-		c.MoreAttempts == other.MoreAttempts && slices.Equal(c.Types, other.Types)
+		c.MoreAttempts == other.MoreAttempts && c.Runs == other.Runs && slices.Equal(c.Types, other.Types)
 }
 
 // AppendChoice appends the fields that decide which task c claims, as

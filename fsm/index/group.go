@@ -1,16 +1,18 @@
 package index
 
 import (
+	"slices"
+
 	"github.com/claimq/claimq/fsm/record"
 )
 
 // group holds the tasks of one type and group that have not ended. They are claimed one at
 // a time in order of submission: only the head, the oldest one, is claimable, and only if
-// it is pending and no task of the group is claimed.
+// it is pending and no task of the group is claimed. A claim of a run takes those behind
+// the head together with it.
 type group struct {
-	ids     IDs
-	claimed int
-	holder  uint64 // id of the claimed task while claimed > 0
+	ids  IDs
+	held []uint64 // ids of the claimed tasks
 	// ready is the id of the group's task that is in a queue of the type, or 0.
 	ready uint64
 }
@@ -30,8 +32,7 @@ func (s *Types) enterGroup(ts *Type, t *record.Task) {
 	g.ids.Insert(t.ID)
 	switch t.Status {
 	case record.StatusClaimed:
-		g.claimed++
-		g.holder = t.ID
+		g.held = append(g.held, t.ID)
 	case record.StatusPending:
 		ts.behind.Insert(t.ID)
 	}
@@ -44,7 +45,8 @@ func (s *Types) leaveGroup(ts *Type, t *record.Task) {
 	g.ids.Delete(t.ID)
 	switch {
 	case t.Status == record.StatusClaimed:
-		g.claimed--
+		at := slices.Index(g.held, t.ID)
+		g.held = slices.Delete(g.held, at, at+1)
 	case g.ready == t.ID:
 		ts.remove(t)
 		g.ready = 0
@@ -65,7 +67,7 @@ func (s *Types) follow(ts *Type, name string, tasks Tasks) {
 		s.bytes -= record.BytesOfGroup(name)
 		return
 	}
-	if g.claimed > 0 || tasks.Get(head).Status != record.StatusPending {
+	if len(g.held) > 0 || tasks.Get(head).Status != record.StatusPending {
 		head = 0
 	}
 	if head == g.ready {
@@ -89,6 +91,12 @@ func (ts *Type) Leads(t *record.Task) bool {
 	return name == "" || ts.groups[name].ready == t.ID
 }
 
+// InGroup returns the id of the i-th task, from 0, of a group, or 0.
+func (ts *Type) InGroup(name string, i int) uint64 {
+	id, _ := ts.groups[name].ids.GetAt(i)
+	return id
+}
+
 // BehindWhom returns the id of the task in the same group that must end first before this
 // unclaimed task can be claimed, or 0. For a blocked step, which is not in its group yet,
 // it answers as if the step were unblocked now.
@@ -101,8 +109,8 @@ func (ts *Type) BehindWhom(t *record.Task) uint64 {
 	if g == nil {
 		return 0
 	}
-	if g.claimed > 0 {
-		return g.holder
+	if len(g.held) > 0 {
+		return slices.Min(g.held)
 	}
 	if head, _ := g.ids.Min(); head < t.ID {
 		return head

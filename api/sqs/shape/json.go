@@ -1,4 +1,4 @@
-package sqs
+package shape
 
 import (
 	"bytes"
@@ -10,9 +10,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// readJSON reads a body of AWS JSON, and calls fn with its value, which is good until fn returns. An empty body has no
+// ReadJSON reads a body of AWS JSON, and calls fn with its value, which is good until fn returns. An empty body has no
 // members, and one that is there twice has its last value.
-func readJSON(body []byte, fn func(v *value)) *Error {
+func ReadJSON(body []byte, fn func(v *Value)) error {
 	p := jsonReaders.Get().(*jsonReader)
 	defer p.free()
 	v, err := p.read(body)
@@ -30,8 +30,8 @@ type jsonReader struct {
 	dec   jsontext.Decoder
 	buf   bytes.Buffer
 	body  string  // of which texts are parts
-	open  []value // of the objects and lists that have not ended
-	ended []value // of the others
+	open  []Value // of the objects and lists that have not ended
+	ended []Value // of the others
 	count int     // of values
 	err   error
 }
@@ -50,9 +50,9 @@ func (p *jsonReader) free() {
 	jsonReaders.Put(p)
 }
 
-func (p *jsonReader) read(body []byte) (value, error) {
+func (p *jsonReader) read(body []byte) (Value, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
-		return value{kind: object}, nil
+		return Value{Kind: Object}, nil
 	}
 	p.body, p.buf = string(body), *bytes.NewBuffer(body)
 	p.dec.Reset(&p.buf, jsontext.AllowDuplicateNames(true))
@@ -60,7 +60,7 @@ func (p *jsonReader) read(body []byte) (value, error) {
 	if _, err := p.dec.ReadToken(); p.err == nil && !errors.Is(err, io.EOF) {
 		return v, errors.New("more after its end")
 	}
-	if p.err == nil && v.kind != object {
+	if p.err == nil && v.Kind != Object {
 		return v, errors.New("no object")
 	}
 	return v, p.err
@@ -85,7 +85,7 @@ func (p *jsonReader) text() string {
 	return s[1 : len(s)-1]
 }
 
-func (p *jsonReader) value(depth int) (v value) {
+func (p *jsonReader) value(depth int) (v Value) {
 	p.count++
 	switch {
 	case p.err != nil:
@@ -93,29 +93,29 @@ func (p *jsonReader) value(depth int) (v value) {
 	case depth > depthMax:
 		p.err = errors.New("too many levels")
 		return v
-	case p.count > valuesMax:
+	case p.count > ValuesMax:
 		p.err = errors.New("too many values")
 		return v
 	}
 	switch p.dec.PeekKind() {
 	case jsontext.KindBeginObject:
-		v.kind, v.items = object, p.items(depth, jsontext.KindEndObject)
+		v.Kind, v.Items = Object, p.items(depth, jsontext.KindEndObject)
 	case jsontext.KindBeginArray:
-		v.kind, v.items = list, p.items(depth, jsontext.KindEndArray)
+		v.Kind, v.Items = List, p.items(depth, jsontext.KindEndArray)
 	case jsontext.KindNull:
 		p.text()
 	case jsontext.KindNumber:
-		v.kind, v.text = number, p.text()
+		v.Kind, v.Text = Number, p.text()
 	case jsontext.KindTrue, jsontext.KindFalse:
-		v.kind, v.text = boolean, p.text()
+		v.Kind, v.Text = Boolean, p.text()
 	default:
-		v.kind, v.text = text, p.text()
+		v.Kind, v.Text = Text, p.text()
 	}
 	return v
 }
 
 // items reads an object or a list to its end.
-func (p *jsonReader) items(depth int, end jsontext.Kind) []value {
+func (p *jsonReader) items(depth int, end jsontext.Kind) []Value {
 	mark := len(p.open)
 	p.skip()
 	for p.err == nil && p.dec.PeekKind() != end {
@@ -124,7 +124,7 @@ func (p *jsonReader) items(depth int, end jsontext.Kind) []value {
 			name = p.text()
 		}
 		item := p.value(depth + 1)
-		item.name = name
+		item.Name = name
 		p.open = append(p.open, item)
 	}
 	p.skip()

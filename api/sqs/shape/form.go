@@ -1,4 +1,4 @@
-package sqs
+package shape
 
 import (
 	"cmp"
@@ -30,9 +30,9 @@ var formNames = map[string]struct {
 	"Tag":                                      {"Tags", "Key", "Value"},
 }
 
-// readForm reads a form, or a query string, of a Query request.
-func readForm(form []byte) (value, *Error) {
-	root := value{kind: object}
+// ReadForm reads a form, or a query string, of a Query request.
+func ReadForm(form []byte) (Value, error) {
+	root := Value{Kind: Object}
 	count := 0
 	for rest := string(form); rest != ""; {
 		var part string
@@ -44,54 +44,54 @@ func readForm(form []byte) (value, *Error) {
 		name, err1 := url.QueryUnescape(rawName)
 		content, err2 := url.QueryUnescape(rawText)
 		if err1 != nil || err2 != nil || !utf8.ValidString(name) || !utf8.ValidString(content) {
-			return value{}, malformed("The request's parameters are not a form of percent-encoded UTF-8.")
+			return Value{}, malformed("The request's parameters are not a form of percent-encoded UTF-8.")
 		}
 		steps := strings.Split(name, ".")
-		if count += len(steps); count > valuesMax || len(steps) > depthMax {
-			return value{}, malformed("The request has too many parameters.")
+		if count += len(steps); count > ValuesMax || len(steps) > depthMax {
+			return Value{}, malformed("The request has too many parameters.")
 		}
 		if !put(&root, steps, content) {
-			return value{}, malformed("The parameter " + shorten(name) + " is there twice, or within another one.")
+			return Value{}, malformed("The parameter " + Shorten(name) + " is there twice, or within another one.")
 		}
 	}
 	return root, root.shape()
 }
 
 // put sets the member that steps lead to. ok is false if it, or a part of the way, is a text already.
-func put(v *value, steps []string, content string) (ok bool) {
+func put(v *Value, steps []string, content string) (ok bool) {
 	for _, name := range steps {
-		if v.kind != object {
+		if v.Kind != Object {
 			return false
 		}
-		next := v.member(name)
+		next := v.Member(name)
 		if next == &absent {
-			v.items = append(v.items, value{kind: object, name: name})
-			next = &v.items[len(v.items)-1]
+			v.Items = append(v.Items, Value{Kind: Object, Name: name})
+			next = &v.Items[len(v.Items)-1]
 		}
 		v = next
 	}
-	if v.kind != object || len(v.items) > 0 {
+	if v.Kind != Object || len(v.Items) > 0 {
 		return false
 	}
-	v.kind, v.text = text, content
+	v.Kind, v.Text = Text, content
 	return true
 }
 
 // shape gives an object of a form the shape that JSON has.
-func (v *value) shape() *Error {
-	if v.kind != object {
+func (v *Value) shape() error {
+	if v.Kind != Object {
 		return nil
 	}
-	for i := range v.items {
-		item := &v.items[i]
-		as, renamed := formNames[item.name]
-		if !renamed || item.kind != object {
+	for i := range v.Items {
+		item := &v.Items[i]
+		as, renamed := formNames[item.Name]
+		if !renamed || item.Kind != Object {
 			if bad := item.shape(); bad != nil {
 				return bad
 			}
 			continue
 		}
-		item.name = as.name
+		item.Name = as.name
 		if bad := item.toList(); bad != nil {
 			return bad
 		}
@@ -105,36 +105,36 @@ func (v *value) shape() *Error {
 }
 
 // toList turns an object with numbers for names into the list that it stands for.
-func (v *value) toList() *Error {
-	for i := range v.items {
-		item := &v.items[i]
-		n, err := strconv.Atoi(item.name)
-		if err != nil || n < 1 || n > valuesMax || item.name[0] == '0' || item.name[0] == '+' {
-			return malformed("The parameter " + shorten(item.name) + " must be the number of an element, from 1.")
+func (v *Value) toList() error {
+	for i := range v.Items {
+		item := &v.Items[i]
+		n, err := strconv.Atoi(item.Name)
+		if err != nil || n < 1 || n > ValuesMax || item.Name[0] == '0' || item.Name[0] == '+' {
+			return malformed("The parameter " + Shorten(item.Name) + " must be the number of an element, from 1.")
 		}
 		if bad := item.shape(); bad != nil {
 			return bad
 		}
 	}
-	slices.SortFunc(v.items, func(a, b value) int { // numbers without zeros before them
-		return cmp.Or(len(a.name)-len(b.name), strings.Compare(a.name, b.name))
+	slices.SortFunc(v.Items, func(a, b Value) int { // numbers without zeros before them
+		return cmp.Or(len(a.Name)-len(b.Name), strings.Compare(a.Name, b.Name))
 	})
-	v.kind = list
+	v.Kind = List
 	return nil
 }
 
 // toMap turns a list of keys and values into the object that it stands for.
-func (v *value) toMap(key, val string) *Error {
-	for i := range v.items {
-		item := &v.items[i]
-		k := item.member(key)
-		if k.kind != text {
+func (v *Value) toMap(key, val string) error {
+	for i := range v.Items {
+		item := &v.Items[i]
+		k := item.Member(key)
+		if k.Kind != Text {
 			return malformed("An element of a map has no " + key + ".")
 		}
-		name := k.text
-		*item = *item.member(val)
-		item.name = name
+		name := k.Text
+		*item = *item.Member(val)
+		item.Name = name
 	}
-	v.kind = object
+	v.Kind = Object
 	return nil
 }
