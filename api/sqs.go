@@ -356,6 +356,8 @@ func (h *queueHost) Purge(taskType string) bool {
 	return ok
 }
 
+func (h *queueHost) DeletedLate() { h.r.core.metrics.LateDeletes.Inc() }
+
 func (h *queueHost) MaySee(taskType string) bool { return h.r.maySee(taskType) }
 func (h *queueHost) Operates() bool              { return h.r.operates() }
 func (h *queueHost) Caller() string              { return h.r.by() }

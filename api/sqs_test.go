@@ -361,7 +361,6 @@ func TestSQS_Queues(t *testing.T) {
 		{"SetQueueAttributes", url + `,"Attributes":{"Colour":"1"}`, "InvalidAttributeName", "InvalidAttributeName"},
 		{"GetQueueAttributes", url + `,"AttributeNames":["Colour"]`, "InvalidAttributeName", "InvalidAttributeName"},
 		{"ReceiveMessage", url + `,"AttributeNames":["Colour"]`, "InvalidAttributeName", "InvalidAttributeName"},
-		{"CreateQueue", `"QueueName":"a.fifo","Attributes":{"FifoQueue":"true"}`, "UnsupportedOperation", "AWS.SimpleQueueService.UnsupportedOperation"},
 		{"AddPermission", url, "UnsupportedOperation", "AWS.SimpleQueueService.UnsupportedOperation"},
 		{"Explode", ``, "UnknownOperationException", "InvalidAction"},
 	} {

@@ -37,6 +37,7 @@ func TestSQS_refusals(t *testing.T) {
 	for _, name := range []string{"mail", "scan"} {
 		open.sqsDone(t, "CreateQueue", `"QueueName":"`+name+`","Attributes":{"VisibilityTimeout":"10","MaximumMessageSize":"2048","MessageRetentionPeriod":"60"}`)
 	}
+	open.sqsDone(t, "CreateQueue", `"QueueName":"mail.fifo","Attributes":{"FifoQueue":"true"}`)
 	open.sqsDone(t, "SendMessage", mailURL+`,"MessageBody":"x"`)
 	handle := open.sqsDone(t, "ReceiveMessage", mailURL).Messages[0].ReceiptHandle
 	open.sqsDone(t, "DeleteMessage", mailURL+`,"ReceiptHandle":"`+handle+`"`)
@@ -332,6 +333,23 @@ func queueRefusals(string) []refusal {
 		{op: "TagQueue", why: "no tags", params: `"QueueUrl":"/0/mail"`},
 		{op: "TagQueue", why: "51 tags", params: `"QueueUrl":"/0/mail","Tags":` + tags(51, 1)},
 		{op: "UntagQueue", why: "no tags", params: `"QueueUrl":"/0/mail"`},
+		{op: "CreateQueue", why: "a FIFO name without FifoQueue", params: `"QueueName":"new.fifo"`},
+		{op: "CreateQueue", why: "FifoQueue without a FIFO name", params: `"QueueName":"new","Attributes":{"FifoQueue":"true"}`},
+		{op: "SetQueueAttributes", why: "an attribute of FIFO queues", params: attributes("DeduplicationScope", "queue")},
+		{op: "SetQueueAttributes", why: "a FIFO queue that is to be none", params: `"QueueUrl":"/0/mail.fifo","Attributes":{"FifoQueue":"false"}`},
+		{op: "SetQueueAttributes", why: "an unknown scope", params: `"QueueUrl":"/0/mail.fifo","Attributes":{"DeduplicationScope":"all"}`},
+		{op: "StartMessageMoveTask", why: "no source"},
+		{op: "StartMessageMoveTask", why: "a source that is no ARN", params: `"SourceArn":"mail"`},
+		{op: "StartMessageMoveTask", why: "a source that is not there", params: `"SourceArn":"arn:aws:sqs::0:none"`},
+		{op: "StartMessageMoveTask", why: "a source without dead letters", params: `"SourceArn":"arn:aws:sqs::0:mail"`},
+		{op: "StartMessageMoveTask", why: "the queue of another tenant", params: `"SourceArn":"arn:aws:sqs::0:mail"`, by: "app"},
+		{op: "StartMessageMoveTask", why: "0 messages a second", params: `"SourceArn":"arn:aws:sqs::0:mail","MaxNumberOfMessagesPerSecond":0`},
+		{op: "ListMessageMoveTasks", why: "no source"},
+		{op: "ListMessageMoveTasks", why: "a source that is not there", params: `"SourceArn":"arn:aws:sqs::0:none"`},
+		{op: "ListMessageMoveTasks", why: "11 results", params: `"SourceArn":"arn:aws:sqs::0:mail","MaxResults":11`},
+		{op: "CancelMessageMoveTask", why: "no handle"},
+		{op: "CancelMessageMoveTask", why: "a forged handle", params: `"TaskHandle":"x"`},
+		{op: "CancelMessageMoveTask", why: "a handle of no task", params: `"TaskHandle":"NyBtYWls"`, inLog: true},
 		{op: "AddPermission", why: "never", params: `"QueueUrl":"/0/mail","Label":"l"`},
 		{op: "RemovePermission", why: "never", params: `"QueueUrl":"/0/mail","Label":"l"`},
 	}
@@ -342,11 +360,17 @@ func messageRefusals(handle string) []refusal {
 	body := func(text string) string { return `"QueueUrl":"/0/mail","MessageBody":"` + text + `"` }
 	attribute := func(name, of string) string { return send(`"MessageAttributes":{"` + name + `":{` + of + `}}`) }
 	number := func(name, n string) string { return `"QueueUrl":"/0/mail","` + name + `":` + n }
+	fifo := func(rest string) refusal {
+		return refusal{op: "SendMessage", params: `"QueueUrl":"/0/mail.fifo","MessageBody":"x"` + rest}
+	}
+	noGroup, noDedup, delayed := fifo(`,"MessageDeduplicationId":"1"`), fifo(`,"MessageGroupId":"a"`), fifo(`,"MessageGroupId":"a","MessageDeduplicationId":"1","DelaySeconds":1`)
+	noGroup.why, noDedup.why, delayed.why = "FIFO without a group", "FIFO without a deduplication id", "FIFO with a delay"
 	var eleven []string
 	for i := range 11 {
 		eleven = append(eleven, fmt.Sprintf(`"a%02d":{"DataType":"String","StringValue":"v"}`, i))
 	}
 	return []refusal{
+		noGroup, noDedup, delayed,
 		{op: "SendMessage", why: "no body", params: `"QueueUrl":"/0/mail"`},
 		{op: "SendMessage", why: "an empty body", params: body("")},
 		{op: "SendMessage", why: "a character that XML cannot carry", params: body(`a\u0000`)},

@@ -19,8 +19,11 @@ const dueTickMax = 1024
 // by the steps of one parent, because the last change may reach all of them.
 const changesMax = 10_000
 
-// expiredUnclaimed is the error of a task that expired before its first claim.
-const expiredUnclaimed = "expired before it was claimed"
+// The errors of a task that expired before its first claim, and of one that waited for another.
+const (
+	expiredUnclaimed = "expired before it was claimed"
+	expiredAgain     = "expired before it was claimed again"
+)
 
 // NextDue returns the earliest calendar time at which a Tick has something to do; ok is
 // false if a Tick never has something to do. It ignores whatever ends by the lease clock, because doing that later
@@ -76,7 +79,9 @@ func expireDue(m *Machine) {
 			return
 		}
 		t := m.edit(id)
-		t.Error = expiredUnclaimed
+		if t.Error = expiredUnclaimed; t.Attempts > 0 {
+			t.Error = expiredAgain
+		}
 		endUnclaimed(m, t, record.StatusFailed)
 		settled(m, t)
 	}

@@ -366,7 +366,7 @@ func (g *generator) plainTask() record.NewTask {
 		}
 	}
 	if g.often(themeTime) {
-		t.ExpiresAt = g.time()
+		t.ExpiresAt, t.ExpiresAgain = g.time(), g.dice(2) == 0
 	}
 	if g.often(themeTime) {
 		t.Backoff = g.backoff()
@@ -436,7 +436,7 @@ func (g *generator) nextClaim() command.ClaimNext {
 	if g.dice(4) == 1 {
 		c.MoreAttempts = pick[int32](g, 1, 2, 0, command.AttemptsLeftMax)
 	}
-	c.Runs = g.theme == themeGroups && g.dice(3) == 0 || g.dice(10) == 0
+	c.Runs = g.theme == themeGroups && g.dice(3) == 0
 	if c.SortBy == command.SortRandom {
 		c.Ascending = false
 	}

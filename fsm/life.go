@@ -379,6 +379,9 @@ func copyTo(m *Machine, t *record.Task, to string, origin *record.Source, messag
 		Type: to, Params: t.Params, Payload: t.Payload, Priority: t.Priority, MaxAttempts: record.DefaultAttempts,
 		Labels: o.Labels, Group: o.Group, Traceparent: o.Traceparent, ShareKey: o.ShareKey, Attributes: o.Attributes,
 	}
+	if o.ExpiresAgain && o.ExpiresAt != 0 { // its time begins again
+		n.ExpiresAt, n.ExpiresAgain = fromNow(m, o.ExpiresAt-t.CreatedAt), true
+	}
 	c := newTask(m, &n)
 	kept := n.Options()
 	kept.Origin = origin

@@ -155,7 +155,7 @@ func (s *model) due(t *record.Task) int64 {
 
 // mayExpire tells whether the task is one that has to be started in time.
 func (s *model) mayExpire(t *record.Task) bool {
-	return t.Opts().ExpiresAt != 0 && t.Attempts == 0 && t.Status < record.StatusClaimed
+	return t.Opts().ExpiresAt != 0 && (t.Attempts == 0 || t.Opts().ExpiresAgain) && t.Status < record.StatusClaimed
 }
 
 func (s *model) doDue(t *record.Task) {
@@ -164,6 +164,9 @@ func (s *model) doDue(t *record.Task) {
 		s.retire(t)
 	case s.mayExpire(t) && t.Opts().ExpiresAt <= s.t && (t.Status != record.StatusScheduled || t.Opts().ExpiresAt < t.RunAt):
 		t.Status, t.Error, t.UpdatedAt = record.StatusFailed, "expired before it was claimed", s.t
+		if t.Attempts > 0 {
+			t.Error += " again"
+		}
 		s.ended(t)
 		s.leaveIfNotKept(t)
 		s.tell(event.Expired, t, nil, "")

@@ -223,8 +223,13 @@ func (s *model) bury(t *record.Task) {
 // copyOf submits a copy of a task that has ended to another type.
 func (s *model) copyOf(t *record.Task, to, message string) *record.Task {
 	o := t.Opts()
+	expires := int64(0)
+	if o.ExpiresAgain && o.ExpiresAt != 0 {
+		expires = s.t + o.ExpiresAt - t.CreatedAt
+	}
 	s.submitter = fmt.Sprint(message, t.ID)
 	id := s.submitOne(record.NewTask{
+		ExpiresAt: expires, ExpiresAgain: expires != 0,
 		Type: to, Params: t.Params, Payload: t.Payload, Priority: t.Priority, MaxAttempts: record.DefaultAttempts, AtOnce: true,
 		Labels: o.Labels, Group: o.Group, Traceparent: o.Traceparent, ShareKey: o.ShareKey, Attributes: o.Attributes,
 	}).Task.ID

@@ -426,7 +426,7 @@ func (s *model) newTask(n record.NewTask) *record.Task {
 		Key: n.Key, LeaseMS: n.LeaseMS, Status: record.StatusPending, CreatedAt: s.t, UpdatedAt: s.t,
 	}
 	setPlainly(t, record.Options{
-		ExpiresAt: n.ExpiresAt, Backoff: n.Backoff, RetentionMS: n.RetentionMS, Labels: n.Labels, Group: n.Group, UniqueActive: n.UniqueActive, UniqueMS: n.UniqueMS,
+		ExpiresAt: n.ExpiresAt, ExpiresAgain: n.ExpiresAgain, Backoff: n.Backoff, RetentionMS: n.RetentionMS, Labels: n.Labels, Group: n.Group, UniqueActive: n.UniqueActive, UniqueMS: n.UniqueMS,
 		Traceparent: n.Traceparent, ShareKey: n.ShareKey, Attributes: n.Attributes, KeyOfType: n.KeyOfType && n.Key != "",
 	})
 	if t.MaxAttempts == record.DefaultAttempts {

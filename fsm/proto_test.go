@@ -189,7 +189,7 @@ var (
 		},
 		RunAt: 1_780_000_000_004, RemoveAt: 1_780_086_400_003, CancelRequested: true,
 		Options: &record.Options{
-			ExpiresAt: 1_780_000_000_005, Backoff: &fullBackoff, RetentionMS: record.KeepNone,
+			ExpiresAt: 1_780_000_000_005, ExpiresAgain: true, Backoff: &fullBackoff, RetentionMS: record.KeepNone,
 			Labels: []record.Label{{Name: "customer", Value: "ann"}, {Name: "region", Value: "eu"}}, Group: "ann", UniqueActive: true, UniqueMS: 300_000, KeyOfType: true,
 			Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", Attributes: []byte(`{"a":1}`), ShareKey: "ann",
 			Origin: &record.Source{Type: "mail", ID: 1<<53 - 1}, Progress: []byte(`{"done":7}`),
@@ -379,6 +379,12 @@ func TestProto_EnumsAreTheConstants(t *testing.T) {
 		"Outcome": {"OUTCOME_NONE": 0},
 		"Action": {
 			"ACTION_NONE": 0, "ACTION_RETRY": int(command.ActionRetry), "ACTION_CANCEL": int(command.ActionCancel), "ACTION_DELETE": int(command.ActionDelete),
+		},
+		"MoveStatus": {
+			"MOVE_NONE": 0, "MOVE_RUNNING": int(record.MoveRunning), "MOVE_COMPLETED": int(record.MoveCompleted), "MOVE_FAILED": int(record.MoveFailed), "MOVE_CANCELLED": int(record.MoveCancelled),
+		},
+		"MoveFailure": {
+			"MOVE_FAILURE_NONE": 0, "MOVE_NO_ORIGIN": int(record.MoveNoOrigin), "MOVE_NO_TYPE": int(record.MoveNoType), "MOVE_OF_STEP": int(record.MoveOfStep),
 		},
 	}
 	for i := record.StatusPending; i.String() != ""; i++ {

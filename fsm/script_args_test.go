@@ -168,6 +168,7 @@ func (a *args) newTasks() []record.NewTask {
 		DelayMS:      a.option("delay", 0),
 		AtOnce:       a.text("at_once", "") != "",
 		ExpiresAt:    a.time("expires_at"),
+		ExpiresAgain: a.text("expires_again", "") != "",
 		Backoff:      a.backoff(),
 		RetentionMS:  a.retention(),
 		Labels:       a.labels(),

@@ -494,6 +494,7 @@ func describeRare(t *record.Task) string {
 	add(t.Status.Ended() && t.RemoveAt == 0, "never removed")
 	add(t.RemoveAt > 0, "removed at %d", t.RemoveAt-scriptEpoch)
 	add(o.ExpiresAt != 0, "expires at %d", o.ExpiresAt-scriptEpoch)
+	add(o.ExpiresAgain, "also after a claim")
 	add(o.RetentionMS != 0, "retention %d", o.RetentionMS)
 	add(o.Backoff != nil, "backoff %+v", o.Backoff)
 	add(len(o.Labels) > 0, "labels %v", o.Labels)

@@ -43,9 +43,9 @@ func (x *times) leave(t *record.Task) {
 }
 
 // mayExpire reports whether the task fails at its ExpiresAt: only if it has never been
-// started. A released attempt does not count as a start.
+// started, unless it ExpiresAgain. A released attempt does not count as a start.
 func mayExpire(t *record.Task) bool {
-	return t.Attempts == 0 && (t.Status == record.StatusPending || t.Status == record.StatusScheduled || t.Status == record.StatusBlocked) && t.Opts().ExpiresAt != 0
+	return (t.Attempts == 0 || t.Opts().ExpiresAgain) && (t.Status == record.StatusPending || t.Status == record.StatusScheduled || t.Status == record.StatusBlocked) && t.Opts().ExpiresAt != 0
 }
 
 // endedTasks holds the order in which tasks have ended, and when they are removed. Steps are

@@ -29,9 +29,11 @@ type Metrics struct {
 	Panics   prometheus.Counter // requests that panicked
 	// StrangersEnded counts connections without a valid key that were closed to make room.
 	StrangersEnded prometheus.Counter
-	Finalizations  *Finalizations
-	AuthFailures   AuthFailures
-	Handler        http.Handler // of /metrics
+	// LateDeletes counts deletes of messages of SQS that were received again since.
+	LateDeletes   prometheus.Counter
+	Finalizations *Finalizations
+	AuthFailures  AuthFailures
+	Handler       http.Handler // of /metrics
 
 	requests  *prometheus.CounterVec
 	durations *prometheus.HistogramVec
@@ -77,6 +79,9 @@ func New(registry *prometheus.Registry, of *Sources) (*Metrics, error) {
 			Name: "claimq_http_connections_ended_total", Help: "Connections without a valid key that were closed to make room for others.",
 		}),
 	}
+	m.LateDeletes = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "claimq_sqs_late_deletes_total", Help: "Deletes by clients of SQS that came after the visibility timeout, when the message had been received again: it was done twice.",
+	})
 	overloads := m.makeOverloads()
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "claimq_build_info", Help: "Always 1: the node's name, its version and that of Go are in the labels.",
@@ -84,7 +89,7 @@ func New(registry *prometheus.Registry, of *Sources) (*Metrics, error) {
 	})
 	build.Set(1)
 	state := newStateCollector(of)
-	collectors := append(m.Finalizations.collectors(), durations, m.InFlight, m.Panics, m.requests, overloads, m.StrangersEnded, build, zonesCollector{of}, state, m.AuthFailures.total, keyCollector{of})
+	collectors := append(m.Finalizations.collectors(), durations, m.InFlight, m.Panics, m.requests, overloads, m.StrangersEnded, m.LateDeletes, build, zonesCollector{of}, state, m.AuthFailures.total, keyCollector{of})
 	collectors = append(collectors, of.gauges()...)
 	for _, c := range collectors {
 		if err := registry.Register(c); err != nil {

@@ -21,6 +21,8 @@ type Host interface {
 	Look(fn func(m *fsm.Machine)) (ok bool)
 	// Purge cancels the tasks of a type that have not ended.
 	Purge(taskType string) (ok bool)
+	// DeletedLate counts a delete of a message that was received again since.
+	DeletedLate()
 	// MaySee reports whether the caller has the task type.
 	MaySee(taskType string) bool
 	// Operates reports whether the caller has the role operator.

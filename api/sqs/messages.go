@@ -124,7 +124,7 @@ func (o op) task(e *Entry, q *queue) fsm.NewTask {
 	now := o.Now().UnixMilli()
 	t := fsm.NewTask{
 		Type: o.c.Queue, Payload: []byte(e.Body), MaxAttempts: fsm.DefaultAttempts,
-		DelayMS: e.Delay.N * 1_000, AtOnce: e.Delay.Set && e.Delay.N == 0, ExpiresAt: now + q.retentionS*1_000, Attributes: e.kept(o.Caller()), ShareKey: e.Group,
+		DelayMS: e.Delay.N * 1_000, AtOnce: e.Delay.Set && e.Delay.N == 0, ExpiresAt: now + q.retentionS*1_000, ExpiresAgain: true, Attributes: e.kept(o.Caller()), ShareKey: e.Group,
 	}
 	if q.fifo {
 		e.order(&t, q)
@@ -341,8 +341,12 @@ func (o op) delete() (*Answer, *Error) {
 	return o.settle(func(_ *Entry, h command.Hold) command.Command {
 		return command.Complete{Hold: h, Late: !fifo}
 	}, func(e *Entry, code fsm.Code) *Error {
-		if fifo && code == fsm.CodeStaleClaim {
-			return badValue("ReceiptHandle", e.Handle, "The receipt handle has expired.")
+		switch code {
+		case fsm.CodeStaleClaim, fsm.CodeWrongWorker, fsm.CodeTaskCompleted: // others have it, or have done it
+			o.DeletedLate()
+			if fifo && code != fsm.CodeTaskCompleted {
+				return badValue("ReceiptHandle", e.Handle, "The receipt handle has expired.")
+			}
 		}
 		return nil
 	})

@@ -7,11 +7,11 @@ import "math"
 type Gone struct {
 	// Key is the task's idempotency key, which stays taken as long as the record exists. It
 	// is "" if the key was freed when the task ended.
-	Key  string
-	Type string // "" if it was removed by an older version
+	Key      string
+	Type     string // "" if it was removed by an older version
+	KeyUntil int64  // the key is taken until then, by T; 0 = as long as the record exists
 	// KeyOfType says that the key is taken only among the tasks of the type.
 	KeyOfType bool
-	KeyUntil  int64  // the key is taken until then, by T; 0 = as long as the record exists
 	Status    Status // completed, failed or cancelled
 	// Token and Outcome are from the last claim, or zero. WorkerID had that claim, but is
 	// "" if the task ended otherwise. A parent has no Outcome; its WorkerID and Token are

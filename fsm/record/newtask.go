@@ -27,10 +27,11 @@ type NewTask struct {
 	RetentionMS  int64    // 0: the type's, else the server's; KeepForever; KeepNone
 	Labels       []Label  // sorted by name, each name once, at most 16
 	Group        string   // "" = none
+	UniqueMS     int64    // the key is taken for this long after the submit, whether the task is there or not; 0 = see below
 	UniqueActive bool     // the key is taken only until the task ends
-	UniqueMS     int64    // the key is taken for this long after the submit, whether the task is there or not; 0 = see above
 	KeyOfType    bool     // the key is taken among the tasks of the type alone
 	AtOnce       bool     // see DelayMS
+	ExpiresAgain bool     // it also fails if it waits at ExpiresAt, or later, after a claim
 
 	// Traceparent is the W3C trace context of the submit, "" = none. It is stored and
 	// passed to workers but has no effect on the state.
@@ -131,6 +132,7 @@ func (t *NewTask) code(f *Fields, before *string, steps bool) {
 	f.Bool(20, &t.AtOnce)
 	f.Text(21, &t.ShareKey)
 	f.Int(50, &t.UniqueMS)
+	f.Bool(51, &t.ExpiresAgain)
 }
 
 // Options are the fields that most tasks leave at their defaults, as in NewTask.
@@ -140,9 +142,10 @@ type Options struct {
 	RetentionMS  int64
 	Labels       []Label
 	Group        string
-	UniqueActive bool
 	UniqueMS     int64
+	UniqueActive bool
 	KeyOfType    bool
+	ExpiresAgain bool
 	Traceparent  string
 	ShareKey     string
 	Attributes   []byte
@@ -163,6 +166,7 @@ type Source struct {
 func (t *NewTask) Options() Options {
 	return Options{
 		ExpiresAt:    t.ExpiresAt,
+		ExpiresAgain: t.ExpiresAgain,
 		Backoff:      t.Backoff,
 		RetentionMS:  t.RetentionMS,
 		Labels:       t.Labels,
@@ -178,7 +182,7 @@ func (t *NewTask) Options() Options {
 
 // SetOptions sets the task's options, to nil if all have their defaults.
 func (t *Task) SetOptions(o Options) {
-	if o.ExpiresAt == 0 && o.Backoff == nil && o.RetentionMS == 0 && len(o.Labels) == 0 && o.Group == "" && !o.UniqueActive && o.UniqueMS == 0 &&
+	if o.ExpiresAt == 0 && !o.ExpiresAgain && o.Backoff == nil && o.RetentionMS == 0 && len(o.Labels) == 0 && o.Group == "" && !o.UniqueActive && o.UniqueMS == 0 &&
 		!o.KeyOfType && o.Traceparent == "" && o.ShareKey == "" && o.Attributes == nil && o.Progress == nil && o.Origin == nil && o.Parent == nil && o.Step == nil {
 		t.Options = nil
 		return
@@ -221,6 +225,7 @@ func (o *Options) after(f *Fields) {
 	f.origin(41, &o.Origin)
 	f.known(FieldShare, &o.ShareKey)
 	f.Int(50, &o.UniqueMS)
+	f.Bool(51, &o.ExpiresAgain)
 }
 
 // origin is field num, a message; nil is not written.
