@@ -145,8 +145,11 @@ func TestRestoreEqualsReplay_completedLate(t *testing.T) {
 	hold := command.Hold{ID: 1, WorkerID: "w", Token: 1}
 	var log []testEntry
 	for i, c := range []command.Command{
-		command.Submit{Tasks: []record.NewTask{{Type: "mail", MaxAttempts: 2, Payload: make([]byte, 10_000)}}}, command.ClaimNext{WorkerID: "w", Limit: 1},
-		command.Fail{Hold: hold, Error: "no"}, command.Complete{Hold: hold, Late: true}, command.Complete{Hold: hold},
+		command.Submit{Tasks: []record.NewTask{{Type: "mail", MaxAttempts: 2, Payload: make([]byte, 10_000)}}},
+		command.ClaimNext{WorkerID: "w", Limit: 1},
+		command.Fail{Hold: hold, Error: "no"},
+		command.Complete{Hold: hold, Late: true},
+		command.Complete{Hold: hold},
 	} {
 		log = append(log, testEntry{Index: uint64(i + 1), Stamp: record.Stamp{U: 1, T: 1}, Commands: []command.Command{c}})
 	}
