@@ -289,12 +289,8 @@ func deleteTask(m *Machine, c command.Delete) Result {
 	return Result{Task: t} // only snapshots still share it
 }
 
-// Bounds of moves.
-const (
-	movesMax     = 100     // that run at the same time
-	moveTurnMax  = 500     // tasks that one moves in a turn
-	moveTurnSize = 8 << 20 // bytes of these, unless it is one
-)
+// movesMax bounds the moves that run at the same time.
+const movesMax = 100
 
 // moveTasks starts a move, or cancels one.
 func moveTasks(m *Machine, c command.MoveTasks) Result {
@@ -319,67 +315,4 @@ func moveTasks(m *Machine, c command.MoveTasks) Result {
 	m.types.findMoving()
 	m.tellBy(event.TypeChanged, c.Type, c.By)
 	return typeResult(m, c.Type)
-}
-
-// moveDue gives moves their turn, the one that has waited longest first.
-func moveDue(m *Machine) {
-	for start := m.changed; m.changed-start < dueTickMax; {
-		r := m.types.nextMove()
-		if r == nil || r.Move.NextAt > m.Stamp().T {
-			return
-		}
-		moveTurn(m, r)
-	}
-}
-
-// moveTurn moves the type's oldest waiting tasks, as many as are due.
-func moveTurn(m *Machine, r *record.TaskType) {
-	v := *r.Move // it is shared by results and snapshots
-	most := moveTurnMax
-	if v.Rate > 0 {
-		most = min(most, int(v.Rate))
-	}
-	moved, size := 0, 0
-	for moved < most && size < moveTurnSize && v.Status == record.MoveRunning {
-		id := m.types.named(r.Name).Oldest()
-		if id == 0 || id >= v.Until {
-			v.Status = record.MoveCompleted
-			break
-		}
-		size += record.AnswerBytes(m.Get(id))
-		if v.Failure = moveTask(m, id, v.To); v.Failure != 0 {
-			v.Status = record.MoveFailed
-			break
-		}
-		moved++
-	}
-	v.Moved += int64(moved)
-	v.NextAt = m.Stamp().T + 1 // others have their turn first
-	if v.Rate > 0 {
-		v.NextAt = m.Stamp().T + (int64(moved)*1000+int64(v.Rate)-1)/int64(v.Rate)
-	}
-	if r.Move = &v; v.Status != record.MoveRunning {
-		m.types.findMoving()
-	}
-}
-
-// moveTask ends a waiting task as cancelled, and submits a copy of it to another type, or to that of its origin if to is
-// "". It changes nothing if it returns why it cannot.
-func moveTask(m *Machine, id uint64, to string) record.MoveFailure {
-	t := m.Get(id)
-	if from := t.Opts().Origin; to == "" {
-		if from == nil {
-			return record.MoveNoOrigin
-		}
-		to = from.Type
-	}
-	own, other := m.types.settingsOf(t.Type), m.types.settingsOf(to)
-	switch {
-	case t.Step() != nil:
-		return record.MoveOfStep
-	case *other == (record.TypeSettings{}) || (own.Queue == "") != (other.Queue == ""):
-		return record.MoveNoType
-	}
-	copyTo(m, stopTask(m, id), to, nil, "moved from task ")
-	return 0
 }

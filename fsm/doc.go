@@ -14,7 +14,7 @@
 // The files in reading order. Each uses only those before it, which the linter checks:
 //
 //	names.go result.go answers.go
-//	rates.go tasktypes.go turns.go times.go parents.go gone.go requests.go schedules.go
+//	rates.go tasktypes.go times.go parents.go gone.go requests.go schedules.go
 //	machine.go tell.go account.go undo.go
 //	stats.go members.go tasktype.go
 //	life.go repeats.go claim.go removal.go

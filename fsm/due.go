@@ -19,6 +19,12 @@ const dueTickMax = 1024
 // by the steps of one parent, because the last change may reach all of them.
 const changesMax = 10_000
 
+// Bounds of what a move moves in a turn.
+const (
+	moveTurnMax  = 500     // tasks
+	moveTurnSize = 8 << 20 // bytes, unless it is one task
+)
+
 // The errors of a task that expired before its first claim, and of one that waited for another.
 const (
 	expiredUnclaimed = "expired before it was claimed"
@@ -151,4 +157,67 @@ func clearFinalizations(m *Machine) {
 		}
 		replaceFinalization(m, id, &record.Finalization{Attempts: m.Get(id).Parent().Finalization.Attempts})
 	}
+}
+
+// moveDue gives moves their turn, the one that has waited longest first.
+func moveDue(m *Machine) {
+	for start := m.changed; m.changed-start < dueTickMax; {
+		r := m.types.nextMove()
+		if r == nil || r.Move.NextAt > m.Stamp().T {
+			return
+		}
+		moveTurn(m, r)
+	}
+}
+
+// moveTurn moves the type's oldest waiting tasks, as many as are due.
+func moveTurn(m *Machine, r *record.TaskType) {
+	v := *r.Move // it is shared by results and snapshots
+	most := moveTurnMax
+	if v.Rate > 0 {
+		most = min(most, int(v.Rate))
+	}
+	moved, size := 0, 0
+	for moved < most && size < moveTurnSize && v.Status == record.MoveRunning {
+		id := m.types.named(r.Name).Oldest()
+		if id == 0 || id >= v.Until {
+			v.Status = record.MoveCompleted
+			break
+		}
+		size += record.AnswerBytes(m.Get(id))
+		if v.Failure = moveTask(m, id, v.To); v.Failure != 0 {
+			v.Status = record.MoveFailed
+			break
+		}
+		moved++
+	}
+	v.Moved += int64(moved)
+	v.NextAt = m.Stamp().T + 1 // others have their turn first
+	if v.Rate > 0 {
+		v.NextAt = m.Stamp().T + (int64(moved)*1000+int64(v.Rate)-1)/int64(v.Rate)
+	}
+	if r.Move = &v; v.Status != record.MoveRunning {
+		m.types.findMoving()
+	}
+}
+
+// moveTask ends a waiting task as cancelled, and submits a copy of it to another type, or to that of its origin if to is
+// "". It changes nothing if it returns why it cannot.
+func moveTask(m *Machine, id uint64, to string) record.MoveFailure {
+	t := m.Get(id)
+	if from := t.Opts().Origin; to == "" {
+		if from == nil {
+			return record.MoveNoOrigin
+		}
+		to = from.Type
+	}
+	own, other := m.types.settingsOf(t.Type), m.types.settingsOf(to)
+	switch {
+	case t.Step() != nil:
+		return record.MoveOfStep
+	case *other == (record.TypeSettings{}) || (own.Queue == "") != (other.Queue == ""):
+		return record.MoveNoType
+	}
+	copyTo(m, stopTask(m, id), to, nil, "moved from task ")
+	return 0
 }

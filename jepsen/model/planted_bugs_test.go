@@ -52,7 +52,7 @@ var planted = []struct {
 		"fsm/index/turn.go", "	if number, waits := s.numbers[priority]; waits {\n", "	if number, waits := s.numbers[priority]; waits && !$on {\n",
 	}}},
 	{"share that begins to wait comes first", []edit{{
-		"fsm/turns.go", "	last, _ := u.table.Last()\n", "	last, _ := u.table.Last()\n	if first, ok := u.table.First(); ok && $on && first > 1 {\n		last = first - 2\n	}\n",
+		"fsm/tasktypes.go", "	last, _ := u.table.Last()\n", "	last, _ := u.table.Last()\n	if first, ok := u.table.First(); ok && $on && first > 1 {\n		last = first - 2\n	}\n",
 	}}},
 	{"snapshot without turns", []edit{{"fsm/snapshot.go", "m.turns.table.View()", "$if(New().turns.table.View(), m.turns.table.View())"}}},
 	{"refused batch takes turns", []edit{{"fsm/undo.go", "	u.turns.Restore(&m.turns.table)\n", "	if !$on {\n		u.turns.Restore(&m.turns.table)\n	}\n"}}},
