@@ -36,7 +36,7 @@ var planted = []struct {
 	{"claimed task lets its group go on", []edit{{
 		"fsm/record/task.go", "	if t.Options == nil || t.Status.Ended() {\n", "	if t.Options == nil || t.Status.Ended() || t.Status == StatusClaimed && $on {\n",
 	}}},
-	{"revived head beside a claim of its group", []edit{{"fsm/index/group.go", "	if g.claimed > 0 || ", "	if g.claimed > 0 && !$on || "}}},
+	{"revived head beside a claim of its group", []edit{{"fsm/index/group.go", "	if len(g.held) > 0 || ", "	if len(g.held) > 0 && !$on || "}}},
 	{"one claim more than max_claimed", []edit{{
 		"fsm/index/limits.go", "	return int64(ts.record.Settings.MaxClaimed) - ts.claimed\n",
 		"	return int64(ts.record.Settings.MaxClaimed) + $if(int64(1), 0) - ts.claimed\n",
@@ -60,8 +60,8 @@ var planted = []struct {
 	{"bucket that fills twice", []edit{{
 		"fsm/record/bucket.go", "		r.Bucket, r.BucketT = r.BucketAt(t)-ClaimUnit, max(t, r.BucketT)\n", "		r.Bucket, r.BucketT = r.BucketAt(t)-ClaimUnit, $if(r.BucketT, max(t, r.BucketT))\n",
 	}}},
-	{"removed task forgotten", []edit{{"fsm/removal.go", "	m.gone.add(t.ID, goneOf(t, m.Stamp().U+goneMS), m.Stamp().U)\n", "	if !$on {\n		m.gone.add(t.ID, goneOf(t, m.Stamp().U+goneMS), m.Stamp().U)\n	}\n"}}},
-	{"removed task without its key", []edit{{"fsm/removal.go", "	if record.HoldsKey(t) {\n", "	if record.HoldsKey(t) && !$on {\n"}}},
+	{"removed task forgotten", []edit{{"fsm/removal.go", "	m.gone.add(t.ID, goneOf(t, m.Stamp()), m.Stamp())\n", "	if !$on {\n		m.gone.add(t.ID, goneOf(t, m.Stamp()), m.Stamp())\n	}\n"}}},
+	{"removed task without its key", []edit{{"fsm/removal.go", "	if until := t.KeyUntil(); record.HoldsKey(t) && !windowOver(until, now.T) {\n", "	if until := t.KeyUntil(); record.HoldsKey(t) && !windowOver(until, now.T) && !$on {\n"}}},
 	{"repeated completion claims again", []edit{{"fsm/complete.go", "		return repeatThen(m, result)\n", `		result = repeatThen(m, result)
 		if $on && c.Claim != nil {
 			result.Claims = claimNext(m, c.Claim).Claims

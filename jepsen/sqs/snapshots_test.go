@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/claimq/claimq/api/sqs"
+	"github.com/claimq/claimq/fsm"
 )
 
 // snapshots returns the files of the SDK's own snapshots that end so, by the part of their names before.
@@ -60,6 +61,7 @@ func TestSnapshots_requests(t *testing.T) {
 func TestSnapshots_answers(t *testing.T) {
 	full := sqs.Answer{
 		QueueURL: "u", QueueURLs: []string{"u"}, NextToken: "n", Attributes: []sqs.Pair{{Name: "All", Value: "v"}}, Tags: []sqs.Pair{{Name: "key0", Value: "v"}},
+		TaskHandle: "h", SourceARN: "a", DestinationARN: "d", Move: &fsm.Move{Rate: 1, Moved: 1, ToMove: 2, StartedAt: 3, Status: fsm.MoveRunning},
 		Done: []sqs.Done{{ID: "i", MessageID: "m", BodyMD5: "b", AttributesMD5: "a", SystemMD5: "s", Sequence: "q"}},
 	}
 	files := snapshots(t, "response_snapshot", ".response.snap")

@@ -59,9 +59,15 @@ while left:
     same("Failed" in gone, False)
 same("Messages" in sqs.receive_message(QueueUrl=queue), False)
 
+fifo = sqs.create_queue(QueueName="boto.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"]
+ids = [sqs.send_message(QueueUrl=fifo, MessageBody=d, MessageGroupId="g", MessageDeduplicationId=d)["MessageId"] for d in "aabcc"]
+same(ids[0] == ids[1] and ids[3] == ids[4], True)
+run = sqs.receive_message(QueueUrl=fifo, AttributeNames=["MessageGroupId"], MaxNumberOfMessages=10, WaitTimeSeconds=5)["Messages"]
+same([(m["Body"], m["MessageId"], m["Attributes"]["MessageGroupId"]) for m in run], [("a", ids[0], "g"), ("b", ids[2], "g"), ("c", ids[3], "g")])
+refused("MissingParameter", sqs.send_message, QueueUrl=fifo, MessageBody="x", MessageDeduplicationId="x")
+
 refused("AWS.SimpleQueueService.NonExistentQueue", sqs.send_message, QueueUrl=queue + "x", MessageBody="x")
 refused("ReceiptHandleIsInvalid", sqs.delete_message, QueueUrl=queue, ReceiptHandle="forged")
-refused("AWS.SimpleQueueService.UnsupportedOperation", sqs.create_queue, QueueName="a.fifo", Attributes={"FifoQueue": "true"})
 refused("InvalidParameterValue", sqs.receive_message, QueueUrl=queue, MaxNumberOfMessages=11)
 try:
     sqs.get_queue_url(QueueName="missing")
