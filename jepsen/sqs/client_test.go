@@ -42,11 +42,14 @@ type client struct {
 	visibility time.Duration
 	// anonymous: its calls have no id by which the server knows that one is tried again.
 	anonymous bool
+	// fifo: its queue is one. Message i is in the group i % senders, and sent after the one before it there.
+	fifo bool
 	// run sends and does messages until ctx ends.
 	run func(ctx context.Context, c *client) error
 
 	mu     sync.Mutex
 	did    map[string][]line // by text
+	order  []string          // texts, as they were done first
 	unsure map[string]bool   // texts
 	errors int
 	last   string        // error
@@ -74,6 +77,9 @@ func (c *client) note(l line) {
 	if l.Does == "" {
 		return
 	}
+	if len(c.did[l.Does]) == 0 {
+		c.order = append(c.order, l.Does)
+	}
 	c.did[l.Does] = append(c.did[l.Does], l)
 	if len(c.did) == c.count && len(c.did[l.Does]) == 1 {
 		close(c.all)
@@ -98,7 +104,7 @@ func (c *client) check(t *testing.T) {
 			again++
 			switch before := did[k]; {
 			case l.ID != before.ID:
-				if !c.unsure[text] && !c.anonymous {
+				if c.fifo || !c.unsure[text] && !c.anonymous {
 					t.Errorf("%s: one call has sent message %d twice: %+v", c.name, i, did)
 				}
 			case l.Receives == before.Receives:
@@ -108,10 +114,29 @@ func (c *client) check(t *testing.T) {
 			}
 		}
 	}
+	if c.fifo {
+		c.checkOrder(t)
+	}
 	if lost > 0 {
 		t.Errorf("%s: %d messages are lost", c.name, lost)
 	}
 	t.Logf("%s: %d messages, %d done again; %d errors, the last: %.120s", c.name, c.count, again, c.errors, c.last)
+}
+
+// checkOrder reports messages of a group that were done before one that was sent earlier.
+func (c *client) checkOrder(t *testing.T) {
+	t.Helper()
+	last := map[int]int{} // by group
+	for _, text := range c.order {
+		i, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if before, ok := last[i%senders]; ok && i < before {
+			t.Errorf("%s: message %d was done after %d of its group", c.name, i, before)
+		}
+		last[i%senders] = i
+	}
 }
 
 // process returns what runs a client that is a program, and notes the lines that it prints.

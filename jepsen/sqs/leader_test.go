@@ -33,16 +33,20 @@ func TestClients_leaderKilled(t *testing.T) {
 		newClient("boto3", proof.Count(300, 20_000), counted(python, "testdata/client.py", url)),
 		newClient("awscli", proof.Count(20, 1_000), cli(url)),
 		newClient("celery", proof.Count(50, 2_000), celery(url)),
+		newClient("ordered.fifo", proof.Count(600, 20_000), goSDK(url)),
 	}
 	sdk := newSDK(url, secret)
 	clients[5].anonymous = true
 	clients[6].visibility = 30 * time.Second // its worker holds messages that it has not begun
+	clients[7].fifo = true
 	running, stop := context.WithCancel(ctx)
 	var working sync.WaitGroup
 	for _, c := range clients {
-		made, err := sdk.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String(c.name), Attributes: map[string]string{
-			"VisibilityTimeout": strconv.Itoa(int(c.visibility.Seconds())),
-		}})
+		attributes := map[string]string{"VisibilityTimeout": strconv.Itoa(int(c.visibility.Seconds()))}
+		if c.fifo {
+			attributes["FifoQueue"] = "true"
+		}
+		made, err := sdk.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String(c.name), Attributes: attributes})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,19 +166,25 @@ func pass(conn net.Conn, nodes []*procs.Node, next int) {
 	}
 }
 
+// senders is how many goroutines goSDK sends with.
+const senders = 4
+
 // goSDK sends and does messages by the SDK for Go.
 func goSDK(url string) func(ctx context.Context, c *client) error {
 	return func(ctx context.Context, c *client) error {
 		sdk := newSDK(url, secret)
 		var working sync.WaitGroup
 		defer working.Wait()
-		const each = 4
-		for s := range each {
+		for s := range senders {
 			working.Go(func() {
-				for i := s; i < c.count; i += each {
+				for i := s; i < c.count; i += senders {
 					text := strconv.Itoa(i)
+					in := &sqs.SendMessageInput{QueueUrl: &c.queue, MessageBody: &text}
+					if c.fifo {
+						in.MessageGroupId, in.MessageDeduplicationId = aws.String(strconv.Itoa(s)), &text
+					}
 					untilDone(ctx, func() error {
-						_, err := sdk.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &c.queue, MessageBody: &text})
+						_, err := sdk.SendMessage(ctx, in)
 						if err != nil {
 							c.note(line{Unsure: []string{text}, Error: err.Error()})
 						}
