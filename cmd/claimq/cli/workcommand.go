@@ -140,8 +140,8 @@ func (r *runner) run(ctx context.Context, job *client.Job[[]byte]) ([]byte, erro
 }
 
 // environOf returns the environment of the command for the task. The caller must call clean once
-// the command has ended. Errors: errNotStarted; client.ErrTaskNotFound and client.ErrForbidden if
-// the results of a step's dependencies cannot be read.
+// the command has ended. A step's command also runs without the results of its dependencies, if
+// the key may not read them or they are too large. Errors: errNotStarted.
 func (r *runner) environOf(ctx context.Context, job *client.Job[[]byte]) (environ []string, clean func(), err error) {
 	environ = append(slices.Clone(r.environ),
 		"CLAIMQ_TASK_ID="+job.Task.ID, "CLAIMQ_TASK_TYPE="+job.Task.TaskType,
@@ -153,12 +153,10 @@ func (r *runner) environOf(ctx context.Context, job *client.Job[[]byte]) (enviro
 	environ = append(environ, parentVariable+"="+job.Task.ParentID, stepVariable+"="+job.Task.StepName)
 	results, tooLarge, err := serve.Dependencies(ctx, r.c, job.Task)
 	switch {
-	case errors.Is(err, client.ErrTaskNotFound), errors.Is(err, client.ErrForbidden):
-		return nil, nil, err
+	case tooLarge, errors.Is(err, client.ErrTaskNotFound), errors.Is(err, client.ErrForbidden):
+		return environ, clean, nil
 	case err != nil:
 		return nil, nil, fmt.Errorf("%w: %w", errNotStarted, err)
-	case tooLarge:
-		return environ, clean, nil
 	}
 	path, err := writeResults(results)
 	if err != nil {

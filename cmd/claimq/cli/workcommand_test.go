@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/claimq/claimq/client"
+)
+
+// A worker whose key may not read the steps that its step depends on runs the command all the same.
+func TestRunner_environOf_unreadable(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]struct {
+		status int
+		body   string
+	}{
+		"of another type": {http.StatusOK, `{"success":true,"tasks":[]}`},
+		"forbidden":       {http.StatusForbidden, `{"success":false,"code":"forbidden","error":"no","message":"no"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(answer.status)
+				_, _ = w.Write([]byte(answer.body))
+			}))
+			defer s.Close()
+			c, err := client.New(client.Config{Endpoints: []string{s.URL}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			job := &client.Job[[]byte]{Task: &client.Task{ID: "3", ParentID: "1", StepName: "b", DependsOn: []string{"a"}}}
+			environ, clean, err := (&runner{c: c}).environOf(t.Context(), job)
+			if err != nil {
+				t.Fatal(err)
+			}
+			clean()
+			if !slices.Contains(environ, "CLAIMQ_STEP=b") || strings.Contains(strings.Join(environ, " "), dependenciesVariable) {
+				t.Errorf("its environment is %q", environ)
+			}
+		})
+	}
+}
