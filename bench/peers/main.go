@@ -3,12 +3,13 @@
 //	make bench-peers
 //
 // It starts those that are installed, on loopback and in empty folders in --dir. Each one is set to be as durable as
-// it can be and does the same work through its own Go client. N producers submit tasks of 256 bytes, each the next
-// one when the last is confirmed. N consumers take a task, acknowledge it, and take the next. In each round all
-// systems are measured, one after another and never together. The first one changes with each round. After a second
+// it can be and does the same work through its own Go client. N producers submit tasks of 256 bytes, each the next one
+// when the last is confirmed. N consumers take a task, acknowledge it, and take the next. In each round all systems
+// are measured, one after another and never together. The first one changes with each round. Each number of producers
+// has a new, empty system: claimq keeps ended tasks, and a later number would have those of all before. After a second
 // that is not counted, producers submit for --time. The result is the number of tasks divided by the time until the
-// last one was acknowledged. A lost or repeated task ends the run. It prints a Markdown table of the medians, with
-// the median of each round's ratio to claimq in brackets. With --figures it also writes all rates to a file, which
+// last one was acknowledged. A lost or repeated task ends the run. It prints a Markdown table of the medians, with the
+// median of each round's ratio to claimq in brackets. With --figures it also writes all rates to a file, which
 // bench/callers draws.
 //
 // Programs are looked for in $(go env GOPATH)/bin, on PATH, and in /usr/sbin and /usr/lib/rabbitmq/bin. If a program
@@ -144,26 +145,32 @@ func (c *comparison) run(ctx context.Context, out, progress io.Writer) (err erro
 	return t.print(out, missing)
 }
 
-// measure starts the system in a new folder and returns its rates, one per count.
+// measure returns a system's rates, one per count.
 func (c *comparison) measure(ctx context.Context, s installed, dir string) (rates []float64, err error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	at := &site{dir: dir}
-	defer func() { err = errors.Join(err, at.end()) }()
-	q, err := s.start(ctx, s.path, at)
-	if err != nil {
-		return nil, fmt.Errorf("start: %w", err)
-	}
 	for _, n := range c.counts {
-		if _, err := measure(ctx, q, n, c.warmUp); err != nil {
-			return nil, fmt.Errorf("warm-up of %d: %w", n, err)
-		}
-		rate, err := measure(ctx, q, n, c.time)
+		rate, err := c.measureOne(ctx, s, filepath.Join(dir, strconv.Itoa(n)), n)
 		if err != nil {
 			return nil, fmt.Errorf("%d producers: %w", n, err)
 		}
 		rates = append(rates, rate)
 	}
 	return rates, nil
+}
+
+// measureOne starts the system in a new folder and returns its rate with n producers. The folder is empty again
+// afterwards.
+func (c *comparison) measureOne(ctx context.Context, s installed, dir string, n int) (rate float64, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return 0, err
+	}
+	at := &site{dir: dir}
+	defer func() { err = errors.Join(err, at.end(), os.RemoveAll(dir)) }()
+	q, err := s.start(ctx, s.path, at)
+	if err != nil {
+		return 0, fmt.Errorf("start: %w", err)
+	}
+	if _, err := measure(ctx, q, n, c.warmUp); err != nil {
+		return 0, fmt.Errorf("warm-up: %w", err)
+	}
+	return measure(ctx, q, n, c.time)
 }
