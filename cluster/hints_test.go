@@ -25,8 +25,8 @@ func heldOver(t *testing.T, c *clustertest.Cluster, lease, after time.Duration, 
 	t.Helper()
 	id := c.Propose(submit("")).Result.Submitted[0].Task.ID
 	asked := time.Now()
-	if claimed := c.Propose(claim("w", lease)); len(claimed.Result.Claims) != 1 {
-		t.Fatalf("nothing to claim: %+v", claimed.Result)
+	if got := c.Propose(claim("w", lease)).Result.Claims; len(got) != 1 || got[0].Task.ID != id {
+		t.Fatalf("not the claim of task %d: %+v", id, got)
 	}
 	<-time.After(after)
 	gone := time.Now()
@@ -40,7 +40,7 @@ func heldOver(t *testing.T, c *clustertest.Cluster, lease, after time.Duration, 
 		t.Errorf("the lease of %s ended after %s", lease, time.Since(asked))
 	}
 	// For the next one.
-	c.Propose(command.Delete{ID: id})
+	c.Propose(command.Cancel{ID: id})
 	return over
 }
 
@@ -72,7 +72,7 @@ func TestNode_leaseOverTimeWithoutLeader(t *testing.T) {
 		c := clustertest.New(t, 3)
 		for range 8 {
 			var places [2]int
-			over := heldOver(t, c, 3*time.Second, 2500*time.Millisecond, func(leader *cluster.Node) {
+			over := heldOver(t, c, 5*time.Second, 2500*time.Millisecond, func(leader *cluster.Node) {
 				places = [2]int{c.Place(leader), c.Place(c.Followers()[0])}
 				c.Stop(places[1])
 				c.Stop(places[0])
