@@ -1,6 +1,6 @@
 // Command dist builds a release: for each target an archive of the static binary with its
-// licences, and a bill of materials; and the SHA-256 sums of all of them with a signature. The
-// same commit, Go and version give the same bytes.
+// licences, and a bill of materials; for Linux also a .deb and an .rpm; and the SHA-256 sums of
+// all of them with a signature. The same commit, Go and version give the same bytes.
 //
 //	go -C jepsen run ./deploy/dist --version v1.2.3 --out ../dist --sign-key ../release.key
 package main
@@ -69,8 +69,8 @@ func run(ctx context.Context, args []string) error {
 
 var versionPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.+-]*$`)
 
-// build makes an archive and a bill of materials for each target, and SHA256SUMS of all of
-// them, which it signs if it has a key.
+// build makes an archive, a bill of materials and, for Linux, packages for each target, and
+// SHA256SUMS of all of them, which it signs if it has a key.
 func (o *options) build(ctx context.Context) error {
 	if !versionPattern.MatchString(o.version) {
 		return fmt.Errorf("version %q: it must be letters, digits, dots, + and - alone", o.version)
@@ -137,7 +137,7 @@ var packed = [...][2]string{
 	{"systemd/claimq.yaml", "deploy/systemd/claimq.yaml"},
 }
 
-// buildTarget returns the paths of the archive and of the bill of materials.
+// buildTarget returns the paths of the archive, of the bill of materials and of the packages.
 func (o *options) buildTarget(ctx context.Context, goos, arch string) ([]string, error) {
 	dir, err := os.MkdirTemp("", "claimq-dist")
 	if err != nil {
@@ -171,7 +171,22 @@ func (o *options) buildTarget(ctx context.Context, goos, arch string) ([]string,
 	if err := os.WriteFile(billPath, bill, 0o644); err != nil {
 		return nil, err
 	}
-	return []string{path, billPath}, writeArchive(path, name, files, o.time)
+	if err := writeArchive(path, name, files, o.time); err != nil {
+		return nil, err
+	}
+	made := []string{path, billPath}
+	if goos == "linux" {
+		noticesPath := filepath.Join(dir, "THIRD_PARTY_NOTICES")
+		if err := os.WriteFile(noticesPath, notices, 0o600); err != nil {
+			return nil, err
+		}
+		packages, err := o.writePackages(arch, binary, noticesPath)
+		if err != nil {
+			return nil, err
+		}
+		made = append(made, packages...)
+	}
+	return made, nil
 }
 
 // goTool runs the go command for a target and returns its output.
