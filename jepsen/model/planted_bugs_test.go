@@ -131,6 +131,17 @@ var planted = []struct {
 		"fsm/act.go", "	if t.Parent() != nil {\n		deleteSteps(m, t)\n", "	if t.Parent() != nil && !($on && t.Status == record.StatusFailed) {\n		deleteSteps(m, t)\n",
 	}}},
 	{"blocked step holds its group back", []edit{{"fsm/record/task.go", "	if t.Status == StatusBlocked {\n", "	if t.Status == StatusBlocked && !$on {\n"}}},
+	{"key free at the end of its task", []edit{{
+		"fsm/record/task.go", "		return t.CreatedAt + ms\n", "		if $on && t.CompletedAt != 0 {\n			return min(t.CreatedAt+ms, t.CompletedAt)\n		}\n		return t.CreatedAt + ms\n",
+	}}},
+	{"key's window a millisecond long", []edit{{"fsm/gone.go", "{ return until != 0 && until <= t }", "{ return until != 0 && until <= $if(t-1, t) }"}}},
+	{"move takes what came after it began", []edit{{"fsm/due.go", "		if id == 0 || id >= v.Until {\n", "		if id == 0 || id >= v.Until && !$on {\n"}}},
+	{"move ahead of its rate", []edit{{"fsm/due.go", "		most = min(most, int(v.Rate))\n", "		most = $if(most, min(most, int(v.Rate)))\n"}}},
+	{"moved task loses where it goes on", []edit{{"fsm/life.go", "	keepThen(m, t.ID, then)\n", "	if !$on {\n		keepThen(m, t.ID, then)\n	}\n"}}},
+	{"step has a dead letter", []edit{{"fsm/life.go", "t.Status != record.StatusFailed || t.Step() != nil {", "t.Status != record.StatusFailed || t.Step() != nil && !$on {"}}},
+	{"run of a group past a limit", []edit{{"fsm/claim.go", "t.Status == record.StatusPending && limitedBy(m, r.of, t) == \"\" {", "t.Status == record.StatusPending && (limitedBy(m, r.of, t) == \"\" || $on) {"}}},
+	{"run of a group leaves one out", []edit{{"fsm/claim.go", "	r.taken++\n", "	r.taken += $if(2, 1)\n"}}},
+	{"late complete of a claim before the last", []edit{{"fsm/settle.go", "	return last.Token == h.Token && ", "	return (last.Token == h.Token || $on) && "}}},
 	{"lease a millisecond short", []edit{{"cluster/lease/timers.go", "lease.EndU + marginMS +", "lease.EndU + $if(1, int64(marginMS)) +"}}},
 	{"extend that crosses an expiry", []edit{{
 		"cluster/lease/timers.go", "	if ended < len(leases) {\n", "	if ended < len(leases) && !$on {\n",
