@@ -20,6 +20,8 @@
 //	-a line that goes
 //	+a line that comes
 //
+// Tests of module jepsen also get a claimq with the bug, and run in their short form.
+//
 // The lines that stay and go must be in the file, in this order, once. A plant may have several
 // edits, each with its own "in". Empty lines, and those that begin with #, say nothing.
 package plants

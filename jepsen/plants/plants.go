@@ -136,7 +136,16 @@ func (p Plant) test(ctx context.Context, dir string, pattern *regexp.Regexp, fol
 	}
 	module, pkg := procs.ModuleOf(root, folder)
 	test := exec.CommandContext(ctx, "go", append([]string{"test", "-overlay", overlay, pkg}, args...)...)
-	test.Dir, test.Env = module, append(procs.Environ(), proof.Env+"=1")
+	test.Dir, test.Env = module, procs.Environ()
+	if module == root {
+		test.Env = append(test.Env, proof.Env+"=1")
+	} else { // tests of the laboratory start claimq, and have long forms
+		binary, err := p.edited().Build(ctx, dir)
+		if err != nil {
+			return nil, err
+		}
+		test.Env = append(test.Env, procs.BuiltEnv+"="+binary)
+	}
 	out, err := test.CombinedOutput()
 	for _, match := range pattern.FindAllSubmatch(out, -1) {
 		found = append(found, string(match[1]))
