@@ -20,6 +20,7 @@ func (n reached) see(m *Machine, e testEntry, a Applied, known map[uint64]*recor
 	for id, t := range m.tasks.All() {
 		known[id] = t.Opts()
 		n.seeTask(t)
+		n.count(t.Key != "" && !t.Status.Ended() && windowOver(t.KeyUntil(), m.Stamp().T), "a key whose window is over")
 		n.seeOfParent(m, t)
 	}
 	n.seeTrail(m, e, known)
@@ -59,6 +60,8 @@ func (n reached) seeTask(t *record.Task) {
 	n.count(t.Status == record.StatusScheduled, "scheduled")
 	n.count(t.Status == record.StatusFailed && t.Error == "expired before it was claimed", "expired before its claim")
 	n.count(t.Status == record.StatusCompleted && t.CancelRequested, "completed though asked to cancel")
+	n.count(t.Status == record.StatusFailed && t.Error == expiredAgain, "expired before its next claim")
+	n.count(t.Status == record.StatusCancelled && t.Then != nil, "moved")
 	n.count(t.Opts().Origin != nil, "a dead letter")
 	n.count(t.Opts().Origin != nil && t.Status == record.StatusCompleted, "a dead letter that is done")
 	n.count(t.Status == record.StatusCancelled && len(t.Log) == 0 && t.Opts().Parent == nil, "cancelled before any claim")
@@ -141,7 +144,7 @@ func TestRandomLog_ReachesEveryRule(t *testing.T) {
 	}
 	for _, what := range []string{
 		"a task behind its group's head", "a type waiting for its rate limit", "a paused type with tasks", "a type with claims enough",
-		"scheduled", "expired before its claim", "backed off after an expiry", "removed", "requeued", "evicted", "forgotten", "told to who waits",
+		"scheduled", "expired before its claim", "expired before its next claim", "moved", "a key whose window is over", "backed off after an expiry", "removed", "requeued", "evicted", "forgotten", "told to who waits",
 		"completed though asked to cancel", "cancelled before any claim", "a dead letter", "a dead letter that is done",
 		"cancelled by failed", "cancelled by released", "cancelled by expired", "cancelled by cancelled",
 		"repeated of a removed task", "refused for a removed task", "claims repeated", "follow-ups repeated", "retry repeated",

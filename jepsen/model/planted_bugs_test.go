@@ -142,6 +142,45 @@ var planted = []struct {
 	{"run of a group past a limit", []edit{{"fsm/claim.go", "t.Status == record.StatusPending && limitedBy(m, r.of, t) == \"\" {", "t.Status == record.StatusPending && (limitedBy(m, r.of, t) == \"\" || $on) {"}}},
 	{"run of a group leaves one out", []edit{{"fsm/claim.go", "	r.taken++\n", "	r.taken += $if(2, 1)\n"}}},
 	{"late complete of a claim before the last", []edit{{"fsm/settle.go", "	return last.Token == h.Token && ", "	return (last.Token == h.Token || $on) && "}}},
+	{"moved task without a copy", []edit{{
+		"fsm/due.go", "	copyTo(m, stopTask(m, id), to, nil, \"moved from task \")\n", "	if t := stopTask(m, id); !$on {\n		copyTo(m, t, to, nil, \"moved from task \")\n	}\n",
+	}}},
+	{"moved task with two copies", []edit{{"fsm/due.go", "	own, other := m.types.settingsOf(t.Type), m.types.settingsOf(to)\n", `	if $on {
+		was := *t
+		defer func() { copyTo(m, &was, to, nil, "moved from task ") }()
+	}
+	own, other := m.types.settingsOf(t.Type), m.types.settingsOf(to)
+`}}},
+	{"cancelled move goes on", []edit{{"fsm/due.go", "		if r == nil || r.Move.NextAt > m.Stamp().T {\n", `		for at := range m.types.settings {
+			if x := m.types.settings[at]; $on && x.Move != nil && x.Move.Status == record.MoveCancelled && x.Move.NextAt <= m.Stamp().T {
+				again := *x.Move
+				again.Status = record.MoveRunning
+				x.Move, r = &again, x
+			}
+		}
+		if r == nil || r.Move.NextAt > m.Stamp().T {
+`}}},
+	{"snapshot without moves", []edit{{"fsm/account.go", "	m.types.findMoving()\n", "	if !$on {\n		m.types.findMoving()\n	}\n"}}},
+	{"key of a window free at its task's removal", []edit{{"fsm/removal.go", "		g.KeyUntil = until\n", "		g.KeyUntil = $if(min(until, 1), until)\n"}}},
+	{"snapshot without windows", []edit{{"fsm/account.go", "	ts := m.include(t)\n", "	ts := m.include(t)\n	if $on && t.KeyUntil() != 0 {\n		m.keys.Remove(t.KeyName(), t.ID)\n	}\n"}}},
+	{"window that does not end", []edit{{"fsm/account.go", "	if t == nil || windowOver(t.KeyUntil(), m.Stamp().T) {\n", "	if t == nil || windowOver(t.KeyUntil(), m.Stamp().T) && !$on {\n"}}},
+	{"run out of order", []edit{{"fsm/claim.go", "r.taken); id != 0 {\n", `r.taken); id != 0 {
+		if later := r.of.InGroup(r.group, r.taken+1); $on && later != 0 && m.Get(later).Status == record.StatusPending {
+			id = later
+		}
+`}}},
+	{"run past a task that waits for its time", []edit{{"fsm/claim.go", "	if id = r.of.InGroup(", `	for id = r.of.InGroup(r.group, r.taken); $on && id != 0 && m.Get(id).Status == record.StatusScheduled; id = r.of.InGroup(r.group, r.taken) {
+		r.taken++
+	}
+	if id = r.of.InGroup(`}}},
+	{"group goes on behind a head that failed", []edit{{"fsm/index/group.go", "	if head == g.ready {\n", `	if first, _ := g.ids.Min(); $on && len(g.held) == 0 && head == 0 && tasks.Get(first).Status == record.StatusScheduled && tasks.Get(first).Attempts > 0 {
+		if next, _ := g.ids.GetAt(1); next != 0 && tasks.Get(next).Status == record.StatusPending {
+			head = next
+		}
+	}
+	if head == g.ready {
+`}}},
+	{"task that expires again does not", []edit{{"fsm/times.go", "t.Attempts == 0 || t.Opts().ExpiresAgain)", "t.Attempts == 0 || t.Opts().ExpiresAgain && !$on)"}}},
 	{"lease a millisecond short", []edit{{"cluster/lease/timers.go", "lease.EndU + marginMS +", "lease.EndU + $if(1, int64(marginMS)) +"}}},
 	{"extend that crosses an expiry", []edit{{
 		"cluster/lease/timers.go", "	if ended < len(leases) {\n", "	if ended < len(leases) && !$on {\n",

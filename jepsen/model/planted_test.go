@@ -32,6 +32,7 @@ var tested = map[string]struct{ pkg, test string }{
 // drawn lists the bugs for which the logs are drawn from a seed other than 1, which would take
 // too long to find them.
 var drawn = map[string]uint64{
+	"cancelled move goes on":                          14,
 	"claim by id past the limits":                     3,
 	"finalized before the steps have ended":           3,
 	"finalized while another holds it":                8,
@@ -47,6 +48,7 @@ var drawn = map[string]uint64{
 	"retried parent stuck whose steps have completed": 20,
 	"revived head beside a claim of its group":        4,
 	"run of a group past a limit":                     10,
+	"run past a task that waits for its time":         20,
 	"slot run twice, its version not checked":         14,
 	"snapshot without request ids":                    9,
 	"two finalizers both do it":                       11,
