@@ -269,7 +269,7 @@ func badLives() []badInput {
 		{"expires_at", "expires_at is not after run_at", []string{`"2026-03-01T12:00:00Z","run_at":"2026-03-01T12:00:00Z"`, `"2026-03-01T12:00:00Z","run_at":"2026-03-02T12:00:00Z"`}},
 		{"traceparent", "a W3C trace context in lower case", []string{`""`, `7`, `"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7"`, `"00-4BF92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"`}},
 		{"unique", "unique is given without idempotency_key", []string{`"active"`, `"active","idempotency_key":null`}},
-		{"unique", `must be "exists", "active" or "window"`, []string{`""`, `"Active"`, `true`}},
+		{"unique", `must be "exists", "active", "replace" or "window"`, []string{`""`, `"Active"`, `true`}},
 		{"labels", labels, []string{`{"":"x"}`, `{"a:b":"x"}`, `{"a\tb":"x"}`, `{"` + strings.Repeat("n", 65) + `":"x"}`, manyLabels(17)}},
 		{"labels", "must be an object", []string{`[]`, `"a=b"`, `1`}},
 		{"labels.a", value, []string{`{"a":1}`, `{"a":null}`, `{"b":"1","a":["x"]}`, `{"a":"` + strings.Repeat("v", 65) + `"}`, `{"a":"x\n"}`}},

@@ -33,11 +33,11 @@ type Op struct {
 type OpResult struct {
 	// Task is the task after the op; for a submit whose key was taken, the task that has it. It is nil for a claim
 	// and a delete.
-	Task             *Task
-	Created, Differs bool     // of a submit, as in Submitted
-	Claims           []*Claim // of a claim; empty if there was nothing to claim
-	CancelRequested  bool     // of an extend or a cancel
-	Err              error
+	Task                       *Task
+	Created, Replaced, Differs bool     // of a submit, as in Submitted
+	Claims                     []*Claim // of a claim; empty if there was nothing to claim
+	CancelRequested            bool     // of an extend or a cancel
+	Err                        error
 }
 
 // SubmitOp submits a task, with a random idempotency key if it has none.
@@ -258,7 +258,7 @@ func (c *Client) opResult(o *Op, body []byte, a *answer) OpResult {
 		}
 		return OpResult{Err: err}
 	}
-	r := OpResult{Created: w.Created || o.kind == repeat.OpSubmit && o.ownedKey, Differs: differs(w.SameRequest), CancelRequested: w.CancelRequested}
+	r := OpResult{Created: w.Created || o.kind == repeat.OpSubmit && o.ownedKey, Replaced: w.Replaced, Differs: differs(w.SameRequest), CancelRequested: w.CancelRequested}
 	if w.Task != nil {
 		r.Task = fromWire(w.Task)
 		r.CancelRequested = r.CancelRequested || w.Task.CancelRequested

@@ -27,6 +27,8 @@ type Submitted struct {
 	// Created is false if the idempotency key of the task was taken; ID is then the task that has it. After a lost
 	// answer it may also be false although this call created the task, because the repeat finds it.
 	Created bool
+	// Replaced is true if the task waited with that key and has the payload and times of this submit now (UniqueReplace).
+	Replaced bool
 	// Differs is true if the task that has the key has another type or payload than the submitted one. This usually
 	// means that keys are made wrongly.
 	Differs bool
@@ -53,7 +55,7 @@ func (c *Client) SubmitTask(ctx context.Context, task Task) (Submitted, error) {
 // submittedAs converts the result of a successful submit. ownedKey says that its key is random, so that no other task
 // can have it.
 func submittedAs(r wire.SubmitResult, ownedKey bool) Submitted {
-	return Submitted{ID: strconv.FormatUint(r.ID, 10), Created: r.Created || ownedKey, Differs: differs(r.SameRequest)}
+	return Submitted{ID: strconv.FormatUint(r.ID, 10), Created: r.Created || ownedKey, Replaced: r.Replaced, Differs: differs(r.SameRequest)}
 }
 
 // differs reports whether the answer to a submit says that another task has its key.
@@ -76,7 +78,7 @@ func (c *Client) submitResult(ctx context.Context, task *Task) (wire.SubmitResul
 
 // resultOfOne converts the answer to a submit of one task into an element of an answer to many.
 func resultOfOne(answer *wire.Answer) wire.SubmitResult {
-	return wire.SubmitResult{ID: answer.Task.ID, Created: answer.Created, SameRequest: answer.SameRequest}
+	return wire.SubmitResult{ID: answer.Task.ID, Created: answer.Created, Replaced: answer.Replaced, SameRequest: answer.SameRequest}
 }
 
 func (c *Client) submit(ctx context.Context, task *Task) (wire.Answer, error) {

@@ -30,6 +30,33 @@ func acceptAll(sizes *[]int) reply {
 	}
 }
 
+func TestSubmit_replaced(t *testing.T) {
+	t.Parallel()
+	s, c := talkInMemory(t,
+		says(200, `{"success":true,"task":{"id":7},"created":false,"replaced":true}`),
+		says(200, `{"success":true,"results":[{"id":7,"created":false,"replaced":true}],"failed":0}`),
+		says(200, `{"success":true,"results":[{"success":true,"task":{"id":7,"status":"pending"},"created":false,"replaced":true}]}`),
+	)
+	defer c.Close()
+	task := Task{Payload: []byte("1"), IdempotencyKey: "k", Unique: UniqueReplace}
+	want := Submitted{ID: "7", Replaced: true}
+	one, err := c.SubmitTask(t.Context(), task)
+	if err != nil || one != want {
+		t.Errorf("one: %+v, %v", one, err)
+	}
+	if got := s.requests()[0].field(t, "unique"); got != "replace" {
+		t.Errorf("unique is %v", got)
+	}
+	many, err := c.SubmitMany(t.Context(), []Task{task})
+	if err != nil || len(many) != 1 || many[0] != want {
+		t.Errorf("many: %+v, %v", many, err)
+	}
+	results, err := c.Batch(t.Context(), SubmitOp(task))
+	if err != nil || len(results) != 1 || !results[0].Replaced || results[0].Created {
+		t.Errorf("batch: %+v, %v", results, err)
+	}
+}
+
 func TestSubmitMany_staysBelowTheServersBounds(t *testing.T) {
 	t.Parallel()
 	t.Run("items", func(t *testing.T) {

@@ -21,10 +21,12 @@ const (
 )
 
 // UniqueActive in Task.Unique frees the idempotency key as soon as the task ends, UniqueWindow when Task.UniqueFor has
-// passed since its submit.
+// passed since its submit. UniqueReplace is UniqueActive, and if a task of the type waits with the key, that task gets
+// the new payload, RunAt and ExpiresAt.
 const (
-	UniqueActive = "active"
-	UniqueWindow = "window"
+	UniqueActive  = "active"
+	UniqueReplace = "replace"
+	UniqueWindow  = "window"
 )
 
 // Task is a task, as submitted and as read. The server sets ID and the fields from Status on; Submit ignores them.
@@ -66,8 +68,8 @@ type Task struct {
 	// ShareKey names the share of the type's tasks that this one belongs to, a tenant for example. The type's
 	// MaxClaimedPerKey applies to each, and they take turns if it is Fair. Up to 128 bytes; "": none.
 	ShareKey string
-	// Unique says how long the idempotency key stays taken: while the task exists (""), until it ends (UniqueActive), or
-	// for UniqueFor after the submit, whether the task is there or not (UniqueWindow). UniqueFor is up to a day, and only
+	// Unique says how long the idempotency key stays taken: while the task exists (""), until it ends (UniqueActive and,
+	// of a task as submitted, UniqueReplace), or for UniqueFor after the submit, whether the task is there or not (UniqueWindow). UniqueFor is up to a day, and only
 	// with UniqueWindow.
 	Unique    string
 	UniqueFor time.Duration

@@ -87,7 +87,7 @@ func thenOf(result Result) *record.Then {
 	}
 	then := &record.Then{}
 	for _, s := range result.Submitted {
-		then.Submitted = append(then.Submitted, record.FollowUp{ID: s.Task.ID, Created: s.Created})
+		then.Submitted = append(then.Submitted, record.FollowUp{ID: s.Task.ID, Created: s.Created, Replaced: s.Replaced})
 	}
 	then.Claims = refsOf(result.Claims)
 	return then

@@ -63,7 +63,7 @@ func lifeCommands() []command.Command {
 		Type: "mail", Params: []byte(`{"to":"ann"}`), Payload: []byte{0, 1, 254, 255}, Priority: math.MinInt32,
 		MaxAttempts: math.MaxInt32, Key: "order-17", LeaseMS: 86_400_000,
 		RunAt: 1_780_000_060_000, DelayMS: 60_000, AtOnce: true, ExpiresAt: 1_780_000_120_000, ExpiresAgain: true, Backoff: backoff, RetentionMS: record.KeepNone,
-		Labels: []record.Label{{Name: "customer", Value: "ann"}, {Name: "region", Value: "eu"}}, Group: "ann", UniqueActive: true, UniqueMS: 300_000, ShareKey: "ann",
+		Labels: []record.Label{{Name: "customer", Value: "ann"}, {Name: "region", Value: "eu"}}, Group: "ann", UniqueActive: true, UniqueMS: 300_000, Replace: true, ShareKey: "ann",
 	}
 	claim := command.ClaimNext{
 		WorkerID: "worker-1", Types: []string{"mail", "sms"}, SortBy: command.SortRandom, Ascending: true,
@@ -275,7 +275,7 @@ func drawNewTask(t *rapid.T) record.NewTask {
 		RunAt: i64.Draw(t, "run at"), DelayMS: i64.Draw(t, "delay"), AtOnce: rapid.Bool().Draw(t, "at once"), ExpiresAt: i64.Draw(t, "expires"), ExpiresAgain: rapid.Bool().Draw(t, "again"),
 		Backoff: drawPointer(t, "backoff", drawBackoff), RetentionMS: i64.Draw(t, "retention"),
 		Labels: drawSlice(t, "labels", drawLabel), Group: str.Draw(t, "group"),
-		UniqueActive: rapid.Bool().Draw(t, "unique"), UniqueMS: i64.Draw(t, "window"), Traceparent: str.Draw(t, "traceparent"), Attributes: drawBytes(t, "attributes"),
+		UniqueActive: rapid.Bool().Draw(t, "unique"), UniqueMS: i64.Draw(t, "window"), Replace: rapid.Bool().Draw(t, "replace"), Traceparent: str.Draw(t, "traceparent"), Attributes: drawBytes(t, "attributes"),
 		KeyOfType: rapid.Bool().Draw(t, "key of type"), ShareKey: str.Draw(t, "share key"),
 	}
 }
@@ -458,8 +458,8 @@ func TestDecodeEntry_Refuses(t *testing.T) {
 		{"the highest command type", entryOf(255), ErrUnknownCommand, "type 255"},
 		{"a field of the future", entryOf(command.KindDelete, 8, 1, 0x78, 1), ErrUnknownCommand, "delete: "},
 		{"a field of the future in a command without fields", entryOf(command.KindTick, 8, 1), ErrUnknownCommand, "tick: "},
-		{"a field of the future in a task", entryOf(command.KindSubmit, 10, 3, 0xb0, 1, 1), ErrUnknownCommand, "field 22"},
-		{"a field of the future in a follow-up", entryOf(command.KindComplete, 0x32, 3, 0xb0, 1, 1), ErrUnknownCommand, "field 22"},
+		{"a field of the future in a task", entryOf(command.KindSubmit, 10, 3, 0xe8, 1, 1), ErrUnknownCommand, "field 29"},
+		{"a field of the future in a follow-up", entryOf(command.KindComplete, 0x32, 3, 0xe8, 1, 1), ErrUnknownCommand, "field 29"},
 		{"a field of the future in a parent", parentOf(0x0a, 0, 0x20, 1), ErrUnknownCommand, "field 4"},
 		{"a field of the future in a step", parentOf(0x0a, 2, 0x20, 1), ErrUnknownCommand, "field 4"},
 		{"steps of a step", parentOf(0x0a, 9, 0x1a, 7, 0x8a, 1, 4, 0x0a, 2, 0x0a, 0), ErrUnknownCommand, "field 17"},
@@ -492,7 +492,7 @@ func TestDecodeEntry_Refuses(t *testing.T) {
 		{"a field of the future in a filter", entryOf(command.KindAct, 0x1a, 2, 0x50, 1), ErrUnknownCommand, "field 10"},
 		{"a field of the future in a schedule", entryOf(command.KindSetSchedule, 10, 2, 0x58, 1), ErrUnknownCommand, "field 11"},
 		{"a field of the future in a schedule's task", entryOf(command.KindSetSchedule, 10, 5, 0x12, 3, 0x88, 1, 1), ErrUnknownCommand, "field 17"},
-		{"another field of the future in a schedule's task", entryOf(command.KindSetSchedule, 10, 5, 0x12, 3, 0xb0, 1, 1), ErrUnknownCommand, "field 22"},
+		{"another field of the future in a schedule's task", entryOf(command.KindSetSchedule, 10, 5, 0x12, 3, 0xe8, 1, 1), ErrUnknownCommand, "field 29"},
 		{"a field of the future in a slot", entryOf(command.KindRunSchedules, 10, 2, 0x48, 1), ErrUnknownCommand, "field 9"},
 		{"a field of the future in the bounds of the trail", entryOf(command.KindSetTrail, 0x18, 1), ErrUnknownCommand, "field 3"},
 		{"an action of the future", entryOf(command.KindAct, 8, 4), ErrUnknownCommand, "value 4"},

@@ -25,6 +25,7 @@ func (g *generator) newParent() record.NewTask {
 			t.RetentionMS = 0
 		}
 	}
+	t.Replace = false
 	t.Parent = &record.NewParent{Steps: make([]record.NewStep, n), ByClaim: byClaim, Continue: g.dice(2) == 1}
 	for place := range t.Parent.Steps {
 		t.Parent.Steps[place] = record.NewStep{Name: fmt.Sprint("s", place), Task: g.step(t.Traceparent)}
@@ -36,7 +37,7 @@ func (g *generator) newParent() record.NewTask {
 // step is the task of a step.
 func (g *generator) step(traceparent string) record.NewTask {
 	t := g.plainTask()
-	t.Key, t.UniqueActive, t.UniqueMS, t.KeyOfType, t.RetentionMS, t.Traceparent, t.Attributes = "", false, 0, false, 0, traceparent, nil
+	t.Key, t.UniqueActive, t.UniqueMS, t.KeyOfType, t.Replace, t.RetentionMS, t.Traceparent, t.Attributes = "", false, 0, false, false, 0, traceparent, nil
 	return t
 }
 

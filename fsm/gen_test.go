@@ -345,6 +345,7 @@ func (g *generator) plainTask() record.NewTask {
 	}
 	if g.often(themeKeys) {
 		t.Key, t.UniqueActive, t.KeyOfType = g.key(), g.dice(3) > 0, g.dice(3) == 0
+		t.Replace = g.theme == themeKeys && g.dice(3) == 0
 		if g.dice(3) == 0 {
 			t.UniqueActive, t.UniqueMS = false, pick[int64](g, 1, 700, 2*rememberMS)
 		}

@@ -82,6 +82,7 @@ func (n reached) seeResult(m *Machine, c command.Command, r Result) {
 	for _, s := range r.Submitted {
 		n.count(s.Gone, "submitted with the key of a removed task")
 		n.count(!s.Created && !s.Gone && !s.Refused, "submitted with a key that is taken")
+		n.count(s.Replaced, "submitted in place of one that waits")
 		n.count(s.Refused && s.Step >= 0, "refused for a step")
 	}
 	switch c := c.(type) {
@@ -148,7 +149,7 @@ func TestRandomLog_ReachesEveryRule(t *testing.T) {
 		"completed though asked to cancel", "cancelled before any claim", "a dead letter", "a dead letter that is done",
 		"cancelled by failed", "cancelled by released", "cancelled by expired", "cancelled by cancelled",
 		"repeated of a removed task", "refused for a removed task", "claims repeated", "follow-ups repeated", "retry repeated",
-		"submitted with the key of a removed task", "submitted with a key that is taken",
+		"submitted with the key of a removed task", "submitted with a key that is taken", "submitted in place of one that waits",
 		"random claims", "claims by attempts left", "claims of a run", "completed with follow-ups and a claim", "claimed a follow-up",
 		"told again of a claim by a repeated complete", "released the latest answer's claim", "kept a claim that a later answer told of",
 		"batch undone after ops that were done", "atomic batch done",

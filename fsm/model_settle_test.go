@@ -95,7 +95,7 @@ func (s *model) toldAgain(refs []record.ClaimRef) {
 func (s *model) submittedAgain(first []record.FollowUp) []Submitted {
 	var all []Submitted
 	for _, f := range first {
-		again := Submitted{Task: &record.Task{ID: f.ID}, Created: f.Created}
+		again := Submitted{Task: &record.Task{ID: f.ID}, Created: f.Created, Replaced: f.Replaced}
 		if t := s.find(f.ID); t != nil {
 			again.Task = s.answer(t)
 		}
@@ -141,7 +141,7 @@ func (s *model) complete(c command.Complete, seen *Result) Result {
 	if len(c.Submit) > 0 || len(r.Claims) > 0 {
 		t.Then = &record.Then{}
 		for _, x := range r.Submitted {
-			t.Then.Submitted = append(t.Then.Submitted, record.FollowUp{ID: x.Task.ID, Created: x.Created})
+			t.Then.Submitted = append(t.Then.Submitted, record.FollowUp{ID: x.Task.ID, Created: x.Created, Replaced: x.Replaced})
 		}
 		for _, x := range r.Claims {
 			t.Then.Claims = append(t.Then.Claims, record.ClaimRef{TaskID: x.Task.ID, Token: x.Token})

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
@@ -388,7 +390,7 @@ func (s *model) never(n record.NewTask, ended uint64) (step int, refused bool) {
 		}
 	}
 	if t := s.holder(n.Type, n.Key, n.KeyOfType); refused && t != nil {
-		refused = t.ID == ended && t.Opts().UniqueActive
+		refused = t.ID == ended && t.Opts().UniqueActive || s.replaces(n, t)
 	} else if refused {
 		refused = s.formerHolder(n.Type, n.Key, n.KeyOfType) == nil
 	}
@@ -399,7 +401,9 @@ func (s *model) submitOne(n record.NewTask) Submitted {
 	same := func(t *record.Task) bool {
 		return t.Type == n.Type && string(t.Params) == string(n.Params) && string(t.Payload) == string(n.Payload)
 	}
-	if t := s.holder(n.Type, n.Key, n.KeyOfType); t != nil {
+	if t := s.holder(n.Type, n.Key, n.KeyOfType); t != nil && s.replaces(n, t) {
+		return s.replace(t, n)
+	} else if t != nil {
 		return Submitted{Task: s.answer(t), SameRequest: same(t)}
 	}
 	if t := s.formerHolder(n.Type, n.Key, n.KeyOfType); t != nil {
@@ -416,6 +420,32 @@ func (s *model) submitOne(n record.NewTask) Submitted {
 		}
 	}
 	return Submitted{Task: s.answer(t), Created: true}
+}
+
+// replaces says whether the task has the submit's key, is of its type and waits.
+func (s *model) replaces(n record.NewTask, t *record.Task) bool {
+	return n.Replace && t.Type == n.Type && (t.Status == record.StatusPending || t.Status == record.StatusScheduled)
+}
+
+// replace submits in place of the task.
+func (s *model) replace(t *record.Task, n record.NewTask) Submitted {
+	was := s.answer(t)
+	at := n.RunAt
+	if delay := s.delay(n); delay > 0 {
+		at = s.t + delay
+	}
+	o := *t.Opts()
+	o.ExpiresAt, o.ExpiresAgain, o.Attributes = n.ExpiresAt, n.ExpiresAgain, n.Attributes
+	setPlainly(t, o)
+	t.Params, t.Payload, t.RunAt = n.Params, n.Payload, at
+	if !cmp.Equal(was, t) {
+		s.askedFor(t, at)
+		t.UpdatedAt = s.t
+		if t.Status == record.StatusScheduled {
+			s.tellWait(t, nil)
+		}
+	}
+	return Submitted{Task: s.answer(t), SameRequest: true, Replaced: true}
 }
 
 // newTask makes a task of what was submitted, pending or scheduled.

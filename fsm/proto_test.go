@@ -173,7 +173,7 @@ var (
 	}
 	fullCounts = record.Counts{Tasks: 1, Requests: 2, Nodes: 3, Types: 4, Gone: 5, Trail: 6, Schedules: 7, Turns: 8, Histories: 9}
 	fullThen   = record.Then{
-		Submitted: []record.FollowUp{{ID: 1<<53 - 3, Created: true}, {ID: 1, Created: true}},
+		Submitted: []record.FollowUp{{ID: 1<<53 - 3, Created: true, Replaced: true}, {ID: 1, Created: true, Replaced: true}},
 		Claims:    []record.ClaimRef{{TaskID: 2, Token: 78}, {TaskID: 3, Token: 79}},
 	}
 	fullBackoff = record.Backoff{InitialMS: 1000, MaxMS: 86_400_000, Factor: 2_000_000, Jitter: 200_000}

@@ -221,9 +221,9 @@ func repeatThen(m *Machine, result Result) Result {
 func repeatFollowUp(m *Machine, f record.FollowUp) Submitted {
 	if t := m.Get(f.ID); t != nil {
 		shown := *t
-		return Submitted{Task: &shown, Created: f.Created}
+		return Submitted{Task: &shown, Created: f.Created, Replaced: f.Replaced}
 	}
-	return Submitted{Task: &record.Task{ID: f.ID}, Created: f.Created}
+	return Submitted{Task: &record.Task{ID: f.ID}, Created: f.Created, Replaced: f.Replaced}
 }
 
 // tellsAgain reports whether tellAgain would record anything.

@@ -120,6 +120,7 @@ type Submitted struct {
 	Task        *record.Task // a copy; if not Created, the task that has the key; if Refused, empty
 	Created     bool
 	SameRequest bool // if not Created: type and parameters are the same
+	Replaced    bool // the task waited with the key, and has what was submitted now
 	Gone        bool // as in Result
 	// Refused says that the task was not added, because it or the step in Step would expire
 	// before its delay is over.

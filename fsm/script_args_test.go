@@ -157,6 +157,7 @@ func (a *args) command() command.Command {
 
 // newTasks returns tasks to submit: one of each type, otherwise alike.
 func (a *args) newTasks() []record.NewTask {
+	unique := a.text("unique", "exists")
 	n := record.NewTask{
 		Params:      a.optional("params"),
 		Priority:    int32(a.option("priority", 0)),
@@ -173,7 +174,8 @@ func (a *args) newTasks() []record.NewTask {
 		RetentionMS:  a.retention(),
 		Labels:       a.labels(),
 		Group:        a.text("group", ""),
-		UniqueActive: a.text("unique", "exists") == "active",
+		UniqueActive: unique == "active" || unique == "replace",
+		Replace:      unique == "replace",
 		UniqueMS:     a.option("window", 0),
 		KeyOfType:    a.text("taken", "all") == "type",
 		Traceparent:  a.text("traceparent", ""),

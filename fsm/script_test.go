@@ -263,8 +263,11 @@ func outcomeOf(r Result) string {
 	}
 	for _, b := range r.Submitted {
 		word := "exists"
-		if b.Gone {
+		switch {
+		case b.Gone:
 			word = "gone"
+		case b.Replaced:
+			word = "replaced"
 		}
 		switch {
 		case b.Refused && b.Step < 0:

@@ -26,8 +26,8 @@ func submit(m *Machine, tasks []record.NewTask) Result {
 
 // neverClaimable reports whether the task would be added but it, or the step at that place,
 // would expire before its delay is over. If its key is taken the task would not be added,
-// so that a submit can be repeated at any time. A key held by the task with the id ends,
-// which is about to end, does not count if that frees it.
+// so that a submit can be repeated at any time, except if its holder would be given that time.
+// A key held by the task with the id ends, which is about to end, does not count if that frees it.
 func neverClaimable(m *Machine, n *record.NewTask, ends uint64) (step int, never bool) {
 	step, never = lapsesFirst(m, n)
 	if !never {
@@ -35,7 +35,7 @@ func neverClaimable(m *Machine, n *record.NewTask, ends uint64) (step int, never
 	}
 	has := m.holder(n.Type, n.Key, n.KeyOfType)
 	if has != nil {
-		return step, has.ID == ends && has.Opts().UniqueActive
+		return step, has.ID == ends && has.Opts().UniqueActive || replaces(n, has)
 	}
 	_, gone := m.goneHolder(n.Type, n.Key, n.KeyOfType, (*goneTasks).namedOrForget)
 	return step, gone == nil
@@ -62,6 +62,9 @@ func lapses(m *Machine, n *record.NewTask) bool {
 // submitOne adds the task unless its key is taken. message goes with the task's event.
 func submitOne(m *Machine, n *record.NewTask, message string) Submitted {
 	if t := m.holder(n.Type, n.Key, n.KeyOfType); t != nil {
+		if replaces(n, t) {
+			return Submitted{Task: m.copyOf(replace(m, t.ID, n)), SameRequest: true, Replaced: true}
+		}
 		return Submitted{Task: m.copyOf(t), SameRequest: sameRequest(t, n)}
 	}
 	if id, g := m.goneHolder(n.Type, n.Key, n.KeyOfType, (*goneTasks).namedOrForget); g != nil {
@@ -81,6 +84,32 @@ func addTask(m *Machine, n *record.NewTask, message string) *record.Task {
 	setRunAt(m, t, runAtOf(m, n))
 	t.SetOptions(n.Options())
 	addNew(m, t, message)
+	return t
+}
+
+// replaces reports whether the submit changes the task that has its key: one of the same type
+// that waits to be claimed.
+func replaces(n *record.NewTask, has *record.Task) bool {
+	return n.Replace && n.Type == has.Type && (has.Status == record.StatusPending || has.Status == record.StatusScheduled)
+}
+
+// replace gives the waiting task what the submitted one is about, and when it may run. It returns
+// the task. A repeat with the same time changes nothing.
+func replace(m *Machine, id uint64, n *record.NewTask) *record.Task {
+	t, at := m.Get(id), runAtOf(m, n)
+	if o := t.Opts(); sameRequest(t, n) && bytes.Equal(o.Attributes, n.Attributes) && t.RunAt == at && o.ExpiresAt == n.ExpiresAt && o.ExpiresAgain == n.ExpiresAgain {
+		return t
+	}
+	t = m.edit(id)
+	t.Params, t.Payload = n.Params, n.Payload
+	o := *t.Opts()
+	o.Attributes, o.ExpiresAt, o.ExpiresAgain = n.Attributes, n.ExpiresAt, n.ExpiresAgain
+	t.SetOptions(o)
+	setRunAt(m, t, at)
+	m.edited(t)
+	if t.Status == record.StatusScheduled {
+		m.tellWait(t)
+	}
 	return t
 }
 

@@ -86,8 +86,7 @@ func AppendMinimal(b []byte, body Body, p *nodes.Proposed) []byte {
 		return c.Answer(b, p)
 	case *One:
 		done := &p.Result.Submitted[0]
-		b = appendCreated(appendMinimalTask(b, done.Task), done.Created, done.SameRequest)
-		return append(b, '}')
+		return append(appendCreated(appendMinimalTask(b, done.Task), done, false), '}')
 	case interface {
 		rest(b []byte, p *nodes.Proposed) []byte
 	}:

@@ -114,13 +114,11 @@ func (c *Complete) rest(b []byte, p *nodes.Proposed) []byte {
 	return appendRepeated(b, p.Result.Repeated)
 }
 
-// appendSubmitted appends the outcome of the follow-up tasks. A repeated answer no longer knows which task a
-// submitted one was compared with.
+// appendSubmitted appends the outcome of the follow-up tasks.
 func appendSubmitted(b []byte, done []fsm.Submitted, repeated bool) []byte {
 	return jsonout.List(b, `,"submitted":`, len(done), func(b []byte, i int) []byte {
 		b = jsonout.UintField(b, `{"id":`, done[i].Task.ID)
-		b = appendCreated(b, done[i].Created, done[i].SameRequest || repeated)
-		return append(b, '}')
+		return append(appendCreated(b, &done[i], repeated), '}')
 	})
 }
 

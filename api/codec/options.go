@@ -39,10 +39,11 @@ var options = []option{
 	}, nil},
 	{"unique", steps | schedules, func(d *Decoder, t *draft) (bad *refuse.Refusal) {
 		var unique string
-		unique, bad = parsed(d, "unique", `"exists", "active" or "window"`, func(s string) (string, bool) {
-			return s, s == "exists" || s == "active" || s == "window"
+		unique, bad = parsed(d, "unique", `"exists", "active", "replace" or "window"`, func(s string) (string, bool) {
+			return s, s == "exists" || s == "active" || s == "replace" || s == "window"
 		})
-		t.UniqueActive, t.window = unique == "active", unique == "window"
+		t.Replace, t.window = unique == "replace", unique == "window"
+		t.UniqueActive = unique == "active" || t.Replace
 		return bad
 	}, nil},
 	{"unique_ms", steps | schedules, func(d *Decoder, t *draft) (bad *refuse.Refusal) {

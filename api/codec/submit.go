@@ -210,6 +210,8 @@ func (d *Decoder) checkTask(t *draft) *refuse.Refusal {
 		return d.refuse("expires_at", "expires_at is not after run_at: the task could never be claimed", "Send an expires_at after run_at, or leave it out")
 	case t.window != (t.UniqueMS != 0):
 		return d.refuse("unique_ms", "unique_ms and unique: window are not given together", "Send both, or neither")
+	case t.Replace && t.Parent != nil:
+		return d.refuse("unique", "unique is replace, but steps cannot be replaced", "Send unique: active, or a task without steps")
 	case (t.UniqueActive || t.window) && t.Key == "":
 		return d.refuse("unique", "unique is given without idempotency_key", "Send the key that is to be unique as idempotency_key, or leave unique out")
 	case t.Params != nil && t.Payload != nil:
@@ -246,20 +248,21 @@ func AppendSubmitOne(b []byte, p *nodes.Proposed) []byte {
 	} else {
 		b = AppendTask(b, done.Task, View{Now: p.Stamp, Params: true, Result: true, Steps: stepsOf(&p.Result)})
 	}
-	b = appendCreated(b, done.Created, done.SameRequest)
-	return append(b, '}')
+	return append(appendCreated(b, done, false), '}')
 }
 
-// appendCreated appends created, and same_request if it is false.
-func appendCreated(b []byte, created, same bool) []byte {
-	if created {
+// appendCreated appends created; replaced if it is true; and same_request if it is false, but not if repeated, because
+// a repeated answer no longer knows with which task the submitted one was compared.
+func appendCreated(b []byte, done *fsm.Submitted, repeated bool) []byte {
+	switch {
+	case done.Created:
 		return append(b, `,"created":true`...)
+	case done.Replaced:
+		return append(b, `,"created":false,"replaced":true`...)
+	case !done.SameRequest && !repeated:
+		return append(b, `,"created":false,"same_request":false`...)
 	}
-	b = append(b, `,"created":false`...)
-	if !same {
-		b = append(b, `,"same_request":false`...)
-	}
-	return b
+	return append(b, `,"created":false`...)
 }
 
 // AppendSubmitMany appends the answer to a submit of many. items has the refusal of each or nil, done the outcome of
@@ -280,7 +283,7 @@ func AppendSubmitMany(b []byte, items []*refuse.Refusal, done []fsm.Submitted) [
 			return append(b, '}')
 		}
 		b = jsonout.UintField(b, `{"id":`, done[0].Task.ID)
-		b = appendCreated(b, done[0].Created, done[0].SameRequest)
+		b = appendCreated(b, &done[0], false)
 		done = done[1:]
 		return append(b, '}')
 	})

@@ -12,6 +12,7 @@ type Answer struct {
 
 	// Submit of one.
 	Created     bool  `json:"created,omitempty"`
+	Replaced    bool  `json:"replaced,omitempty"`
 	SameRequest *bool `json:"same_request,omitempty"` // sent only if false
 	// Submit of many.
 	Results []SubmitResult `json:"results,omitempty"`
@@ -40,6 +41,7 @@ type Claimed struct {
 type SubmitResult struct {
 	ID          uint64 `json:"id,omitempty"`
 	Created     bool   `json:"created"`
+	Replaced    bool   `json:"replaced,omitempty"`
 	SameRequest *bool  `json:"same_request,omitempty"`
 	Error       string `json:"error,omitempty"`
 	Code        Code   `json:"code,omitempty"`

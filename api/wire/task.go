@@ -101,7 +101,7 @@ type NewTask struct {
 	Priority       int32           `json:"priority,omitempty"`
 	MaxAttempts    *int32          `json:"max_attempts,omitempty"`
 	IdempotencyKey string          `json:"idempotency_key,omitempty"`
-	Unique         string          `json:"unique,omitempty"` // "exists", "active" or "window"
+	Unique         string          `json:"unique,omitempty"` // "exists", "active", "replace" or "window"
 	UniqueMS       int64           `json:"unique_ms,omitempty"`
 	RunAt          *time.Time      `json:"run_at,omitempty"` // not together with DelayMS
 	DelayMS        int64           `json:"delay_ms,omitempty"`

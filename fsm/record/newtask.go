@@ -30,6 +30,7 @@ type NewTask struct {
 	UniqueMS     int64    // the key is taken for this long after the submit, whether the task is there or not; 0 = see below
 	UniqueActive bool     // the key is taken only until the task ends
 	KeyOfType    bool     // the key is taken among the tasks of the type alone
+	Replace      bool     // a task of the type that waits and has the key gets what this one is about and when it may run
 	AtOnce       bool     // see DelayMS
 	ExpiresAgain bool     // it also fails if it waits at ExpiresAt, or later, after a claim
 
@@ -131,6 +132,7 @@ func (t *NewTask) code(f *Fields, before *string, steps bool) {
 	f.Bytes(19, &t.Attributes)
 	f.Bool(20, &t.AtOnce)
 	f.Text(21, &t.ShareKey)
+	f.Bool(22, &t.Replace)
 	f.Int(50, &t.UniqueMS)
 	f.Bool(51, &t.ExpiresAgain)
 }

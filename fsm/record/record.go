@@ -195,6 +195,7 @@ func (f *Fields) then(num protowire.Number, v **Then) {
 	for e := Each(); Next(&e, f, 1, &t.Submitted, math.MaxInt); {
 		f.ID(1, &t.Submitted[e.At].ID)
 		f.Bool(2, &t.Submitted[e.At].Created)
+		f.Bool(3, &t.Submitted[e.At].Replaced)
 	}
 	f.claims(2, &t.Claims)
 	f.EndMessage(m)

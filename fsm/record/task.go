@@ -134,8 +134,9 @@ type Then struct {
 
 // FollowUp is one task of a Complete's Submit.
 type FollowUp struct {
-	ID      uint64
-	Created bool
+	ID       uint64
+	Created  bool
+	Replaced bool
 }
 
 // ClaimRef is one claim.

@@ -33,6 +33,7 @@ var planted = []struct {
 	{"duplicates not checked", []edit{{
 		"fsm/submit.go", "	if t := m.holder(n.Type, n.Key, n.KeyOfType); t != nil {\n", "	if t := m.holder(n.Type, n.Key, n.KeyOfType); t != nil && !$on {\n",
 	}}},
+	{"replaced task keeps its time", []edit{{"fsm/submit.go", "	setRunAt(m, t, at)\n	m.edited(t)\n	if", "	if !$on {\n		setRunAt(m, t, at)\n	}\n	m.edited(t)\n	if"}}},
 	{"claimed task lets its group go on", []edit{{
 		"fsm/record/task.go", "	if t.Options == nil || t.Status.Ended() {\n", "	if t.Options == nil || t.Status.Ended() || t.Status == StatusClaimed && $on {\n",
 	}}},

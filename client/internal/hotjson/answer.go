@@ -47,6 +47,8 @@ func answerField(r *Reader, name []byte, a *wire.Answer, tasks bool, room *Room)
 		a.Repeated = r.Bool()
 	case "created":
 		a.Created = r.Bool()
+	case "replaced":
+		a.Replaced = r.Bool()
 	case "cancel_requested":
 		a.CancelRequested = r.Bool()
 	case "lease_remaining_ms":
@@ -266,6 +268,8 @@ func SubmitResult(body []byte) (s wire.SubmitResult, ok bool) {
 			s.ID = natural(r)
 		case "created":
 			s.Created = r.Bool()
+		case "replaced":
+			s.Replaced = r.Bool()
 		default:
 			known = false
 			r.Raw()

@@ -29,6 +29,7 @@ var answers = map[string]bool{
 	`{"success":true,"tasks":[{"retention_ms":"1"}]}`:                                                                                                                       false,
 	`{"success":true,"tasks":[{"labels":["a"]}]}`:                                                                                                                           false,
 	`{"success":true,"tasks":[{"labels":{"a":1}}]}`:                                                                                                                         false,
+	`{"success":true,"task":{"id":1},"created":false,"replaced":true}`:                                                                                                      true,
 	`{"success":true,"tasks":[]}`:                                                                                                                                           true,
 	`{"success":true,"task":{"id":1},"claimed":{"task":` + hotTask + `}}`:                                                                                                   true,
 	`{"success":true,"task":{"id":1},"claimed":{"task":null}}`:                                                                                                              true,

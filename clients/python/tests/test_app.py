@@ -164,6 +164,17 @@ def test_worker_and_time(
     assert (task["status"], task["result"], task["progress"]) == ("completed", "x", "half")
 
 
+def test_unique_replace(claimq_client: Client) -> None:
+    first = claimq_client.submit("t", 1, key="k", unique="replace", delay=60)
+    second = claimq_client.submit("t", 2, key="k", unique="replace")
+    assert (first.replaced, second.id, second.replaced) == (False, first.id, True)
+    assert (second.created, second.differs) == (False, False)
+    [third] = claimq_client.submit_many([new_task("t", 3, key="k", unique="replace")])
+    assert third.replaced
+    task = claimq_client.get(first.id)
+    assert (task["params"], task["status"]) == (3, "pending")
+
+
 def test_each_test_has_an_empty_server(claimq_client: Client, claimq_server: Server) -> None:
     with pytest.raises(NotFound):
         claimq_client.get(1)

@@ -1632,11 +1632,11 @@ export interface components {
             max_attempts?: number;
             idempotency_key?: components["schemas"]["IdempotencyKey"];
             /**
-             * @description `exists`: the key is taken while the task exists; `active`: only until it ends; `window`: for unique_ms after the submit, whether the task is there or not. The last two need an idempotency_key
+             * @description `exists`: the key is taken while the task exists; `active`: only until it ends; `replace`: as `active`, and a task of the type that is pending or scheduled with the key gets this one's params or payload, attributes, run_at or delay_ms, and expires_at (not for tasks with steps); `window`: for unique_ms after the submit, whether the task is there or not. All but `exists` need an idempotency_key
              * @default exists
              * @enum {string}
              */
-            unique?: "exists" | "active" | "window";
+            unique?: "exists" | "active" | "replace" | "window";
             /**
              * Format: int64
              * @description With `unique: window`, and only then: for how long the key is taken
@@ -1974,6 +1974,11 @@ export interface components {
             /** @description false: the task has had the key before */
             created: boolean;
             /**
+             * @description With `unique: replace`: the task waited with the key, and has what this request submitted now
+             * @enum {boolean}
+             */
+            replaced?: true;
+            /**
              * @description Its type or its params differ from this request's
              * @enum {boolean}
              */
@@ -1983,6 +1988,11 @@ export interface components {
             id: components["schemas"]["ID"];
             /** @description false: the task has had the key before */
             created: boolean;
+            /**
+             * @description With `unique: replace`: the task waited with the key, and has what this request submitted now
+             * @enum {boolean}
+             */
+            replaced?: true;
             /**
              * @description Its type or its params differ from this request's
              * @enum {boolean}
@@ -2088,6 +2098,11 @@ export interface components {
             };
             /** @description Of a submit; false: the key was taken */
             created?: boolean;
+            /**
+             * @description Of a submit with `unique: replace`: the task waited with the key, and has what was submitted now
+             * @enum {boolean}
+             */
+            replaced?: true;
             /**
              * @description Of a submit whose key was taken: the task has another type or other params
              * @enum {boolean}
@@ -2202,11 +2217,11 @@ export interface components {
             max_attempts?: number;
             idempotency_key?: components["schemas"]["IdempotencyKey"];
             /**
-             * @description `exists`: the key is taken while the task exists; `active`: only until it ends; `window`: for unique_ms after the submit, whether the task is there or not. The last two need an idempotency_key
+             * @description `exists`: the key is taken while the task exists; `active`: only until it ends; `replace`: as `active`, and a task of the type that is pending or scheduled with the key gets this one's params or payload, attributes, run_at or delay_ms, and expires_at (not for tasks with steps); `window`: for unique_ms after the submit, whether the task is there or not. All but `exists` need an idempotency_key
              * @default exists
              * @enum {string}
              */
-            unique?: "exists" | "active" | "window";
+            unique?: "exists" | "active" | "replace" | "window";
             /**
              * Format: int64
              * @description With `unique: window`, and only then: for how long the key is taken

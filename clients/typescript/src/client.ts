@@ -28,6 +28,8 @@ export interface Submitted<Result = unknown> {
    * mistake in how the keys are made.
    */
   readonly differs: boolean;
+  /** With unique "replace": the task waited with the key, and has these params now. */
+  readonly replaced: boolean;
   /** For the type checker: there is no such field. */
   readonly "~result"?: Result;
 }
@@ -461,8 +463,9 @@ function parts(tasks: readonly NewTask[]): { json: string; task: NewTask }[][] {
 }
 
 /** Returns the outcome of a submit; a random key is this call's own, so its task is, too. */
-function submitted(id: number, { created, same_request }: { created: boolean; same_request?: false }, task: NewTask): Submitted {
-  return { id, created: created || task.idempotency_key === undefined, differs: same_request === false };
+function submitted(id: number, result: components["schemas"]["Submitted"] | components["schemas"]["SubmitAnswer"], task: NewTask): Submitted {
+  const { created, same_request, replaced } = result;
+  return { id, created: created || task.idempotency_key === undefined, differs: same_request === false, replaced: replaced === true };
 }
 
 function submitResult(result: components["schemas"]["SubmitResult"], task: NewTask): Submitted | ClaimqError {

@@ -57,7 +57,7 @@ const RULES: Rules = {
     holds: (v) => isKey(v, 256) && v !== "." && v !== "..",
     text: "a string of 1 to 256 bytes without control characters, and neither . nor ..",
   },
-  unique: oneOf("exists", "active", "window"),
+  unique: oneOf("exists", "active", "replace", "window"),
   unique_ms: integer(1, DAY_MS),
   delay_ms: DELAY,
   run_at: TIME,
@@ -109,7 +109,7 @@ export function check(task: Fields): void {
   if (has("backoff")) checkBackoff(task["backoff"]);
   if (has("labels")) checkLabels(task["labels"]);
   if ((task["unique"] === "window") !== has("unique_ms")) throw refused("unique_ms", "and unique: window are not given together: give both");
-  if ((task["unique"] === "active" || task["unique"] === "window") && !has("idempotency_key")) throw refused("unique", "is given without a key, which is to be unique");
+  if (["active", "replace", "window"].includes(task["unique"] as string) && !has("idempotency_key")) throw refused("unique", "is given without a key, which is to be unique");
   if (has("run_at") && has("delay_ms")) throw refused("delay_ms", "and run_at are both given: give one of them");
   if (has("run_at") && has("expires_at") && Date.parse(task["expires_at"] as string) <= Date.parse(task["run_at"] as string)) {
     throw refused("expires_at", "is not after run_at: the task could never be claimed");

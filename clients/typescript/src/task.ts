@@ -87,9 +87,10 @@ export interface TaskOptions {
   key?: string;
   /**
    * "exists": the key is taken while the task exists, and 10 minutes more; "active": only until
-   * the task ends; "window": for uniqueMs after the submit.
+   * the task ends; "replace": as "active", and a task of the type that waits with the key gets the
+   * new params, runAt or delayMs, and expiresAt; "window": for uniqueMs after the submit.
    */
-  unique?: "exists" | "active" | "window";
+  unique?: "exists" | "active" | "replace" | "window";
   /** With unique "window", for how many milliseconds the key is taken, up to a day, whether the task is there or not. */
   uniqueMs?: number;
   /** How many milliseconds the task cannot be claimed. */

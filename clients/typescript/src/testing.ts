@@ -165,7 +165,7 @@ export class Recorder extends Client {
   }
 
   #keep(task: NewTask): Submitted {
-    return { id: this.submitted.push(plain(task)), created: true, differs: false };
+    return { id: this.submitted.push(plain(task)), created: true, differs: false, replaced: false };
   }
 
   /**

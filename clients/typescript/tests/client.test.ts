@@ -45,8 +45,8 @@ async function startOwn(listener: RequestListener, options?: ClientOptions): Pro
 
 test("submit, wait, get", async () => {
   const done = await client.submit(mail, { to: "ada" }, { key: "first", labels: { a: "b" }, attributes: { c: { d: 1 } }, traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" });
-  assert.deepEqual({ ...done }, { id: done.id, created: true, differs: false });
-  assert.deepEqual({ ...(await client.submit(mail, { to: "ada" }, { key: "first" })) }, { id: done.id, created: false, differs: false });
+  assert.deepEqual({ ...done }, { id: done.id, created: true, differs: false, replaced: false });
+  assert.deepEqual({ ...(await client.submit(mail, { to: "ada" }, { key: "first" })) }, { id: done.id, created: false, differs: false, replaced: false });
   assert.equal((await client.submit(mail, { to: "eve" }, { key: "first" })).differs, true);
   const waiting = client.wait(done);
   await work("mail", { sent: true });
@@ -58,6 +58,15 @@ test("submit, wait, get", async () => {
   await assert.rejects(client.getByKey("a/b c?"), NotFound);
   await client.delete(done);
   await assert.rejects(client.get(done.id), NotFound);
+});
+
+test("unique replace gives the task that waits the new params", async () => {
+  const first = await client.submit(mail, { to: "ada" }, { key: "replaced", unique: "replace", delayMs: 86_400_000 });
+  assert.equal(first.replaced, false);
+  assert.deepEqual({ ...(await client.submit(mail, { to: "eve" }, { key: "replaced", unique: "replace" })) }, { id: first.id, created: false, differs: false, replaced: true });
+  const { params, status } = await client.get(first);
+  assert.deepEqual([params, status], [{ to: "eve" }, "pending"]);
+  await client.cancel(first);
 });
 
 test("a submit without a key has one", async () => {

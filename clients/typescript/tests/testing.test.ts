@@ -105,7 +105,7 @@ describe("a recorder", () => {
   test("keeps what is submitted", async () => {
     const recorder = new Recorder();
     const client: Client = recorder;
-    assert.deepEqual(await client.submit(mail, { to: "ada" }, { key: "k" }), { id: 1, created: true, differs: false });
+    assert.deepEqual(await client.submit(mail, { to: "ada" }, { key: "k" }), { id: 1, created: true, differs: false, replaced: false });
     await client.submitMany([newTask(report, { month: 1 }), newTask("other")]);
     recorder.assertSubmitted(mail, { to: "ada" });
     recorder.assertSubmitted(mail, { to: "ada" }, { key: "k" });

@@ -209,6 +209,8 @@ func resultText(op repeat.Op, r *wire.OpResult) string {
 		return term.Printable(r.Error) + " (" + term.Printable(string(r.Code)) + ")"
 	case op == repeat.OpSubmit && r.Created:
 		return "submitted"
+	case op == repeat.OpSubmit && r.Replaced:
+		return "had that key, and has this task's params now"
 	case op == repeat.OpSubmit:
 		return "has that key already"
 	case op == repeat.OpClaim && r.Task == nil:

@@ -55,8 +55,11 @@ func settled(a *term.App, verb string) func(args []string, answer *wire.Answer) 
 func showEffects(a *term.App, answer *wire.Answer) error {
 	for i := range answer.Submitted {
 		text := fmt.Sprintf("submitted task %d", answer.Submitted[i].ID)
-		if !answer.Submitted[i].Created {
-			text = fmt.Sprintf("task %d has that key already", answer.Submitted[i].ID)
+		switch s := &answer.Submitted[i]; {
+		case s.Replaced:
+			text = fmt.Sprintf("task %d had that key, and has these params now", s.ID)
+		case !s.Created:
+			text = fmt.Sprintf("task %d has that key already", s.ID)
 		}
 		if err := a.Sayf("%s", text); err != nil {
 			return err

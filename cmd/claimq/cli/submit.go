@@ -198,6 +198,12 @@ func submittedText(a *term.App, answer *wire.Answer, key string) string {
 			text += fmt.Sprintf(" with %s; 'claimq steps %d' draws them", term.Count(len(t.Steps), "step"), t.ID)
 		}
 		return text
+	case answer.Replaced:
+		text := fmt.Sprintf("task %d had that key, and has these params now", t.ID)
+		if t.Status == "scheduled" && t.RunAt != nil {
+			text += ", to run at " + a.ShowTime(*t.RunAt)
+		}
+		return text
 	case answer.SameRequest != nil && !*answer.SameRequest:
 		return fmt.Sprintf("task %d has that key already, with another type or other params", t.ID)
 	}

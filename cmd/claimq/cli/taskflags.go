@@ -46,7 +46,7 @@ func (t *taskFlags) addTaskFlags(f *pflag.FlagSet) (names []string) {
 	own.StringVar(&t.group, "group", "", "tasks of a type with the same group run one at a time, in order")
 	own.StringVar(&t.shareKey, "share-key", "", "the share of its type's tasks that it belongs to, as a tenant; a type can limit each and let them take turns")
 	own.StringVar(&t.attributes, "attributes", "", "a JSON object that describes the payload; workers get it unchanged")
-	own.StringVar(&t.unique, "unique", "", "for how long the key is taken: exists (while the task exists, the default), active (until it ends) or window (for --unique-for)")
+	own.StringVar(&t.unique, "unique", "", "for how long the key is taken: exists (while the task exists, the default), active (until it ends), replace (active, and a task that waits with the key gets the new params and time) or window (for --unique-for)")
 	term.DurationVar(own, &t.uniqueFor, "unique-for", 0, "with --unique window: the key is taken this long after the submit, up to 24h")
 	own.StringVar(&t.backoff, "backoff", "", "wait after a failed attempt: "+backoffForm)
 	own.StringVar(&t.retention, "retention", "", "keep it this long after its end: 12h, 7d, 0 (gone at once) or forever")

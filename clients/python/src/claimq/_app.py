@@ -36,7 +36,7 @@ class Options:
     """The options of a submit, as in new_task. None: the default of the type or the server."""
 
     key: str | None = None
-    unique: Literal["exists", "active", "window"] | None = None
+    unique: Literal["exists", "active", "replace", "window"] | None = None
     unique_for: Seconds | None = None
     delay: Seconds | None = None
     run_at: datetime | None = None
@@ -82,7 +82,7 @@ class Task(Generic[P, R]):
         self,
         *,
         key: str | None = None,
-        unique: Literal["exists", "active", "window"] | None = None,
+        unique: Literal["exists", "active", "replace", "window"] | None = None,
         unique_for: Seconds | None = None,
         delay: Seconds | None = None,
         run_at: datetime | None = None,

@@ -111,7 +111,7 @@ class AsyncClient:
         *,
         payload: bytes | None = None,
         key: str | None = None,
-        unique: Literal["exists", "active", "window"] | None = None,
+        unique: Literal["exists", "active", "replace", "window"] | None = None,
         unique_for: Seconds | None = None,
         delay: Seconds | None = None,
         run_at: datetime | None = None,

@@ -41,6 +41,8 @@ class Submitted:
     differs: bool = False
     """The task that has the key has another type or other params than the one that was
     submitted: a mistake in how the keys are made."""
+    replaced: bool = False
+    """With unique="replace": the task waited with the key, and has these params now."""
 
 
 def task_id(given: int) -> int:
@@ -105,9 +107,7 @@ class Calls:
         """Submit a task; without a key it gets a random one."""
         keyed, is_own = _keyed(task)
         answer = yield from self._call("POST", "/api/tasks", encode(keyed), timeout=timeout)
-        same = answer.data.get("same_request", True)
-        created = bool(answer.data["created"]) or is_own
-        return Submitted(answer.data["task"]["id"], created, differs=not same)
+        return _outcome(answer.data["task"]["id"], answer.data, is_own)
 
     def submit_many(
         self, tasks: Sequence[types.NewTask], timeout: float | None
@@ -328,10 +328,18 @@ def _parts(tasks: Sequence[types.NewTask]) -> list[list[tuple[bytes, bool]]]:
     return parts
 
 
+def _outcome(task_id: int, result: Mapping[str, Any], is_own: bool) -> Submitted:
+    return Submitted(
+        task_id,
+        bool(result["created"]) or is_own,
+        differs=not result.get("same_request", True),
+        replaced=result.get("replaced", False),
+    )
+
+
 def _submitted(result: Mapping[str, Any], is_own: bool) -> Submitted | ClaimqError:
     if "id" in result:
-        created = bool(result["created"]) or is_own
-        return Submitted(result["id"], created, differs=not result.get("same_request", True))
+        return _outcome(result["id"], result, is_own)
     kind: type[ClaimqError] = TooLarge if result["code"] == "payload_too_large" else Invalid
     return kind(
         result["error"],

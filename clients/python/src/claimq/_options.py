@@ -120,7 +120,7 @@ _RULES: Mapping[str, _Rule] = {
         _is_idempotency_key,
         "a string of 1 to 256 bytes without control characters, and neither . nor ..",
     ),
-    "unique": _one_of("exists", "active", "window"),
+    "unique": _one_of("exists", "active", "replace", "window"),
     "unique_ms": _integer(1, _DAY_MS),
     "delay_ms": _DELAY,
     "run_at": _TIME,
@@ -170,7 +170,7 @@ def check(task: Mapping[str, Any]) -> None:
         _check_labels(task["labels"])
     if (task.get("unique") == "window") != ("unique_ms" in task):
         raise refused("unique_ms", "and unique: window are not given together: give both")
-    if task.get("unique") in ("active", "window") and "idempotency_key" not in task:
+    if task.get("unique") in ("active", "replace", "window") and "idempotency_key" not in task:
         raise refused("unique", "is given without a key, which is to be unique")
     if "run_at" in task and "delay_ms" in task:
         raise refused("delay_ms", "and run_at are both given: give one of them")

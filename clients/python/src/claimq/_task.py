@@ -83,7 +83,7 @@ def new_task(
     *,
     payload: bytes | None = None,
     key: str | None = None,
-    unique: Literal["exists", "active", "window"] | None = None,
+    unique: Literal["exists", "active", "replace", "window"] | None = None,
     unique_for: Seconds | None = None,
     delay: Seconds | None = None,
     run_at: datetime | None = None,
@@ -113,7 +113,9 @@ def new_task(
         key: The idempotency key: a submit with a key that is taken adds no task, and returns
             the one that has it. Derive it from the work, for example order-17-invoice.
         unique: "exists": the key is taken while the task exists, and 10 minutes more;
-            "active": only until the task ends; "window": for unique_for after the submit.
+            "active": only until the task ends; "replace": as "active", and a task of the
+            type that waits with the key gets the new params, run_at or delay, and expires_at;
+            "window": for unique_for after the submit.
         unique_for: With unique="window", how long the key is taken, in seconds, up to a day,
             whether the task is there or not.
         delay: How long the task cannot be claimed, in seconds.

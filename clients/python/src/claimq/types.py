@@ -107,10 +107,12 @@ class NewTask(TypedDict):
     """Default: the type's, else the server's: 10 in a new cluster. 0: no limit"""
     idempotency_key: NotRequired[str]
     """1 to 256 bytes without control characters"""
-    unique: NotRequired[Literal["exists", "active", "window"]]
+    unique: NotRequired[Literal["exists", "active", "replace", "window"]]
     """`exists`: the key is taken while the task exists; `active`: only until it ends;
-    `window`: for unique_ms after the submit, whether the task is there or not. The last two
-    need an idempotency_key"""
+    `replace`: as `active`, and a task of the type that is pending or scheduled with the key
+    gets this one's params or payload, attributes, run_at or delay_ms, and expires_at (not
+    for tasks with steps); `window`: for unique_ms after the submit, whether the task is
+    there or not. All but `exists` need an idempotency_key"""
     unique_ms: NotRequired[int]
     """With `unique: window`, and only then: for how long the key is taken"""
     run_at: NotRequired[str]
@@ -380,6 +382,9 @@ class SubmitAnswer(TypedDict):
     task: KnownTask
     created: bool
     """false: the task has had the key before"""
+    replaced: NotRequired[Literal[True]]
+    """With `unique: replace`: the task waited with the key, and has what this request
+    submitted now"""
     same_request: NotRequired[Literal[False]]
     """Its type or its params differ from this request's"""
 
@@ -543,10 +548,12 @@ class SubmitOp(TypedDict):
     """Default: the type's, else the server's: 10 in a new cluster. 0: no limit"""
     idempotency_key: NotRequired[str]
     """1 to 256 bytes without control characters"""
-    unique: NotRequired[Literal["exists", "active", "window"]]
+    unique: NotRequired[Literal["exists", "active", "replace", "window"]]
     """`exists`: the key is taken while the task exists; `active`: only until it ends;
-    `window`: for unique_ms after the submit, whether the task is there or not. The last two
-    need an idempotency_key"""
+    `replace`: as `active`, and a task of the type that is pending or scheduled with the key
+    gets this one's params or payload, attributes, run_at or delay_ms, and expires_at (not
+    for tasks with steps); `window`: for unique_ms after the submit, whether the task is
+    there or not. All but `exists` need an idempotency_key"""
     unique_ms: NotRequired[int]
     """With `unique: window`, and only then: for how long the key is taken"""
     run_at: NotRequired[str]
@@ -1095,6 +1102,9 @@ class Submitted(TypedDict):
     """A task's id: it grows and is never used again"""
     created: bool
     """false: the task has had the key before"""
+    replaced: NotRequired[Literal[True]]
+    """With `unique: replace`: the task waited with the key, and has what this request
+    submitted now"""
     same_request: NotRequired[Literal[False]]
     """Its type or its params differ from this request's"""
 
@@ -1133,6 +1143,9 @@ class MinimalAnswer(TypedDict):
     task: MinimalAnswerTask
     created: NotRequired[bool]
     """Of a submit; false: the key was taken"""
+    replaced: NotRequired[Literal[True]]
+    """Of a submit with `unique: replace`: the task waited with the key, and has what was
+    submitted now"""
     same_request: NotRequired[Literal[False]]
     """Of a submit whose key was taken: the task has another type or other params"""
     submitted: NotRequired[list[Submitted]]
