@@ -3,6 +3,7 @@ package api
 import (
 	"slices"
 
+	"github.com/claimq/claimq/api/codec"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/nodes"
@@ -184,3 +185,54 @@ func (r *request) narrowResult(p *nodes.Proposed) {
 		s.redactResult(fsm.New(), &p.Result)
 	}
 }
+
+// include reads the results of the steps that the claimed ones depend on, for a claim that asks for them. What the key
+// must not see is not there any more. It has room for all claims of the answer together, and left is what they have used
+// so far; results beyond it are left out by name, and all of them if this node has no room for them or cannot be read.
+func (r *request) include(p *nodes.Proposed, claims []fsm.Claim, used *int) map[uint64]*codec.Dependencies {
+	all := make(map[uint64]*codec.Dependencies)
+	taken := *used
+	_, err := r.node().ReadStale(r.ctx(), p.Index, func(m *fsm.Machine, _ fsm.Stamp) {
+		for i := range claims {
+			if c := &claims[i]; c.Live && c.Task.Step() != nil {
+				all[c.Task.ID] = dependenciesOf(m, c.Task, used)
+			}
+		}
+	})
+	more := r.more(*used)
+	if err == nil && (*used == taken || more == 0 || r.core.port.Answers.Take(more)) {
+		r.room.answer += more
+		return all
+	}
+	*used = codec.DependenciesMax
+	for i := range claims {
+		if c := &claims[i]; c.Live && c.Task.Step() != nil {
+			all[c.Task.ID] = dependenciesOf(nil, c.Task, used)
+		}
+	}
+	return all
+}
+
+// dependenciesOf returns the results of the steps that the step depends on, in the plan's order, and adds their size to
+// used. Without m, and where they do not fit, they are left out.
+func dependenciesOf(m *fsm.Machine, t *fsm.Task, used *int) *codec.Dependencies {
+	on := &codec.Dependencies{}
+	plan, parent := t.Step().Plan, t.Step().ParentID
+	for _, place := range plan.Steps[t.StepPlace()].DependsOn {
+		name := plan.Steps[place].Name
+		var s *fsm.Task
+		if m != nil {
+			s = m.Get(parent + 1 + uint64(place))
+		}
+		if s == nil || *used+resultSize(s) > codec.DependenciesMax {
+			on.LeftOut = append(on.LeftOut, name)
+			continue
+		}
+		*used += resultSize(s)
+		on.Results = append(on.Results, codec.StepResult{Name: name, Result: s.Result, Payload: s.ResultPayload})
+	}
+	return on
+}
+
+// resultSize is the size of a task's result in an answer.
+func resultSize(t *fsm.Task) int { return len(t.Result) + len(t.ResultPayload)/3*4 }

@@ -294,3 +294,26 @@ func TestServer_WhyBlocked(t *testing.T) {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
 }
+
+// TestServer_IncludesDependenciesOfSeenTypes checks that a claim shows the results of no step whose type its key must not
+// see, nor its name.
+func TestServer_IncludesDependenciesOfSeenTypes(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t, withKeys(typed()...))
+	s.call(t, "POST /api/tasks", `{"task_type":"secret","steps":[{"step":"x","task_type":"secret","params":1},{"step":"y","task_type":"a","params":2},`+
+		`{"step":"z","task_type":"b","params":3,"depends_on":["x","y"]}]}`, with("root")).good(t, 201)
+	for _, taskType := range []string{"secret", "a"} {
+		id := ids([]wire.Task{*s.call(t, "POST /api/tasks/claim", fmt.Sprintf(`{"worker_id":"w","task_types":[%q]}`, taskType), with("root")).good(t, 200).Task})
+		s.call(t, "POST /api/tasks/"+id+"/complete", fmt.Sprintf(`{"worker_id":"w","result":%q}`, "of "+taskType), with("root")).good(t, 200)
+	}
+	for key, want := range map[string]map[string]wire.StepResult{
+		"worker": {"y": {Result: []byte(`"of a"`)}},
+		"root":   {"x": {Result: []byte(`"of secret"`)}, "y": {Result: []byte(`"of a"`)}},
+	} {
+		got := s.call(t, "POST /api/tasks/claim", `{"worker_id":"w","task_types":["b"],"include":["dependencies"],"claim_request_id":"r-`+key+`"}`, with(key)).good(t, 200).Task
+		if diff := cmp.Diff(want, got.Dependencies); diff != "" || got.DependenciesLeftOut != nil {
+			t.Errorf("%s: left out %v, -want +got\n%s", key, got.DependenciesLeftOut, diff)
+		}
+		s.call(t, "POST /api/tasks/4/release", `{"worker_id":"w"}`, with(key)).good(t, 200)
+	}
+}

@@ -163,17 +163,25 @@ func claimTasks(r *request) {
 	if !ok {
 		return
 	}
+	r.includeIn(&p, &req, p.Result.Claims, new(int))
 	switch {
 	case gone && len(r.unsent.holds) > 0:
 		r.giveBack()
 		r.refuseGone()
 	case req.Many:
-		r.send(fasthttp.StatusOK, codec.AppendClaims(r.bufferFor(&p.Result), &p))
+		r.send(fasthttp.StatusOK, req.AppendMany(r.bufferFor(&p.Result), &p))
 	case len(p.Result.Claims) == 0:
 		r.outcome.code = wire.CodeNoPendingTasks
 		r.send(fasthttp.StatusNotFound, codec.AppendNoTasks(r.buffer(), &req, r.id))
 	default:
-		r.send(fasthttp.StatusOK, codec.AppendClaim(r.buffer(), &p))
+		r.send(fasthttp.StatusOK, codec.AppendClaim(r.buffer(), &p, req.Dependencies))
+	}
+}
+
+// includeIn adds to the claim what it includes of the claims that it took.
+func (r *request) includeIn(p *nodes.Proposed, req *codec.Claim, claims []fsm.Claim, used *int) {
+	if req != nil && req.Include && len(claims) > 0 {
+		req.Dependencies = r.include(p, claims, used)
 	}
 }
 
@@ -192,14 +200,16 @@ func proposeClaim(r *request, cmd command.ClaimNext, wait time.Duration) (p node
 
 // claimTask answers POST /api/tasks/{id}/claim.
 func claimTask(r *request) {
-	cmd, bad := codec.DecodeClaimTask(r.taskID(), r.input(), r.limits())
+	cmd, include, bad := codec.DecodeClaimTask(r.taskID(), r.input(), r.limits())
 	if bad != nil {
 		r.refuse(bad)
 		return
 	}
 	cmd.RequestID = r.narrowRequestID(cmd.RequestID)
 	if p, ok := r.proposeTask(cmd); ok {
-		r.send(fasthttp.StatusOK, codec.AppendClaim(r.buffer(), &p))
+		req := codec.Claim{Include: include}
+		r.includeIn(&p, &req, p.Result.Claims, new(int))
+		r.send(fasthttp.StatusOK, codec.AppendClaim(r.buffer(), &p, req.Dependencies))
 	}
 }
 
@@ -242,6 +252,7 @@ func completeTask(r *request) {
 	if !ok {
 		return
 	}
+	r.includeIn(&p, c.Claim, p.Result.Claims, new(int))
 	r.send(fasthttp.StatusOK, c.Answer(r.buffer(), &p))
 }
 

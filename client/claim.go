@@ -31,14 +31,21 @@ type ClaimRequest struct {
 	// RequestID lets the server recognize a repeat: a request with the id of an earlier one gets the same tasks
 	// again, and claims no others. 1 to 128 bytes. "": each call makes its own and keeps it over its repeats.
 	RequestID string
+	// IncludeDependencies gets the results of the steps that a claimed step depends on with the claim: they are in its
+	// task's Dependencies, and DependencyResults need not read them. At most 4 MiB of all claims of an answer.
+	IncludeDependencies bool
 }
 
 // wire returns the request's body. The caller sets the wait and makes sure that there are ids.
 func (r *ClaimRequest) wire() wire.Claim {
-	return wire.Claim{
+	w := wire.Claim{
 		WorkerID: r.WorkerID, TaskTypes: r.Types, MaxAttemptsRemaining: r.MaxAttemptsRemaining,
 		SortBy: r.SortBy, SortOrder: r.SortOrder, LeaseMS: milliseconds(r.Lease), ClaimRequestID: r.RequestID,
 	}
+	if r.IncludeDependencies {
+		w.Include = []string{wire.IncludeDependencies}
+	}
+	return w
 }
 
 // check refuses values that the encoding would change.

@@ -80,8 +80,12 @@ func (c *Client) SubmitWorkflow(ctx context.Context, task Task) (*Workflow, erro
 
 // DependencyResults returns the results of the steps that step depends on, by name. step must have been read from the
 // server, as in a Claim. The results do not change while the step is claimed. Without dependencies it returns an
-// empty map. Errors: ErrTaskNotFound if one of them no longer exists, ...
+// empty map. If they came with the claim (ClaimRequest.IncludeDependencies) it makes no request. Errors: ErrTaskNotFound
+// if one of them no longer exists, ...
 func (c *Client) DependencyResults(ctx context.Context, step *Task) (map[string][]byte, error) {
+	if step.Dependencies != nil && len(step.DependenciesLeftOut) == 0 {
+		return step.Dependencies, nil
+	}
 	tasks, err := c.Dependencies(ctx, step)
 	if err != nil {
 		return nil, err

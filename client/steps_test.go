@@ -3,6 +3,7 @@ package client
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -168,5 +169,28 @@ func TestDependencyResults_ofNone(t *testing.T) {
 	}
 	if _, err := c.DependencyResults(t.Context(), &Task{ID: "19", ParentID: "17", DependsOn: []string{"gone"}}); !errors.Is(err, ErrTaskNotFound) || !strings.Contains(err.Error(), "gone") {
 		t.Errorf("of a step that is not there: %v", err)
+	}
+}
+
+func TestDependencyResults_ofTheClaim(t *testing.T) {
+	t.Parallel()
+	s, c := talkInMemory(t,
+		says(200, `{"success":true,"task":{"id":4,"claim_token":1,"status":"claimed","parent_id":1,"step":"c","depends_on":["a","b"],"dependencies":{"a":{"result":7},"b":{"result_payload":"AQI="}}}}`),
+		says(200, `{"success":true,"task":{"id":4,"claim_token":1,"status":"claimed","parent_id":1,"step":"c","depends_on":["a","b"],"dependencies":{"a":{"result":7}},"dependencies_left_out":["b"]}}`),
+		says(200, `{"success":true,"tasks":[{"id":2,"step":"a","result":7},{"id":3,"step":"b","result":8}]}`),
+	)
+	defer c.Close()
+	for _, want := range []map[string][]byte{{"a": []byte("7"), "b": {1, 2}}, {"a": []byte("7"), "b": []byte("8")}} {
+		claim, err := c.ClaimNext(t.Context(), ClaimRequest{WorkerID: "w", IncludeDependencies: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := c.DependencyResults(t.Context(), claim.Task)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%v, -want +got\n%s", err, diff)
+		}
+	}
+	if got := s.requests(); len(got) != 3 || fmt.Sprint(got[0].field(t, "include")) != "[dependencies]" {
+		t.Errorf("%d requests, %+v", len(got), got[0])
 	}
 }

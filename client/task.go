@@ -114,6 +114,10 @@ type Task struct {
 	// depends on. Empty if it is not a step.
 	ParentID, StepName string
 	DependsOn          []string
+	// Dependencies has the results of the steps that this one depends on, by name, if the claim included them, nil if it
+	// did not. DependenciesLeftOut names those that had no room: DependencyResults reads them.
+	Dependencies        map[string][]byte
+	DependenciesLeftOut []string
 }
 
 // LogValue implements slog.LogValuer: task_id, task_type and attempt, the number of its claims.
@@ -305,6 +309,13 @@ func setFromWire(t *Task, w *wire.Task) {
 	if len(w.DependsOn) > 0 {
 		t.DependsOn = w.DependsOn
 	}
+	if w.Dependencies != nil {
+		t.Dependencies = make(map[string][]byte, len(w.Dependencies))
+		for name, s := range w.Dependencies {
+			t.Dependencies[name] = either(s.Result, s.ResultPayload)
+		}
+	}
+	t.DependenciesLeftOut = w.DependenciesLeftOut
 	t.UniqueFor = time.Duration(w.UniqueMS) * time.Millisecond
 	if w.Unique == UniqueActive || w.Unique == UniqueWindow {
 		t.Unique = w.Unique

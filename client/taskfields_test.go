@@ -67,6 +67,8 @@ func fillWith(t *testing.T, v reflect.Value) {
 		*to = time.UnixMilli(1)
 	case *wire.Labels:
 		*to = wire.Labels{"a": "b"}
+	case *map[string]wire.StepResult:
+		*to = map[string]wire.StepResult{"a": {Result: json.RawMessage("1")}}
 	case *[]string:
 		*to = []string{"a"}
 	default:

@@ -284,6 +284,8 @@ type WorkerConfig struct {
 	// tasks after that time. The worker extends at a third of it. 0: the task's own lease, else its type's, else the
 	// server's default, 30 s.
 	Lease time.Duration
+	// IncludeDependencies gets the results of the steps that a step depends on with its claim, as in ClaimRequest.
+	IncludeDependencies bool
 	// Timeout bounds a handler's run. Then its context ends with context.DeadlineExceeded, and the attempt fails
 	// unless the handler returns nil. If it is still running StopWait after that, it keeps its slot, but its claim is
 	// no longer extended. 0: no limit. WithTimeout sets it for one type.

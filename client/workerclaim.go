@@ -105,7 +105,7 @@ func (r *workerRun) fill(free *slots.Room) error {
 
 // request returns a claim request without an id.
 func (r *workerRun) request(types []string) ClaimRequest {
-	return ClaimRequest{WorkerID: r.w.cfg.ID, Types: types, Lease: r.w.cfg.Lease}
+	return ClaimRequest{WorkerID: r.w.cfg.ID, Types: types, Lease: r.w.cfg.Lease, IncludeDependencies: r.w.cfg.IncludeDependencies}
 }
 
 // within returns req for a completion, which has the worker's id already.

@@ -23,6 +23,11 @@ type Claim struct {
 	WaitMS                                             int64  // how long to wait for a task, 0 = do not wait
 	noWait                                             bool   // wait_ms is an unknown field, because the claim is part of another request
 	placed                                             bool   // claim_request_place was given
+
+	// Include says that steps are shown with the results of those that they depend on: Dependencies, by the id of the
+	// claimed step.
+	Include      bool
+	Dependencies map[uint64]*Dependencies
 }
 
 func newClaimRequest() (c Claim) {
@@ -45,9 +50,9 @@ func DecodeClaim(body []byte, limits *Limits) (Claim, *refuse.Refusal) {
 // Answer appends the answer of a claim that took something, or that has a limit.
 func (req *Claim) Answer(b []byte, p *nodes.Proposed) []byte {
 	if req.Many {
-		return AppendClaims(b, p)
+		return req.AppendMany(b, p)
 	}
-	return AppendClaim(b, p)
+	return AppendClaim(b, p, req.Dependencies)
 }
 
 func (req *Claim) field(d *Decoder, name []byte) (bad *refuse.Refusal) {
@@ -81,6 +86,8 @@ func (req *Claim) field(d *Decoder, name []byte) (bad *refuse.Refusal) {
 		var place int64
 		place, req.placed, bad = d.Integer("claim_request_place", 0, wire.RequestPlaceMax)
 		c.RequestPlace = uint32(place)
+	case "include":
+		bad = d.include(&req.Include)
 	default:
 		bad = req.unknown(d, name)
 	}
@@ -166,11 +173,12 @@ func parseSortOrder(s string) (order string, ok bool) {
 }
 
 // DecodeClaimTask reads the body of POST /api/tasks/{id}/claim.
-func DecodeClaimTask(id uint64, body []byte, limits *Limits) (command.ClaimTask, *refuse.Refusal) {
-	c := command.ClaimTask{ID: id}
+// include says that a step is to be shown with the results of those that it depends on.
+func DecodeClaimTask(id uint64, body []byte, limits *Limits) (c command.ClaimTask, include bool, bad *refuse.Refusal) {
+	c.ID = id
 	d := NewDecoder(body, limits)
 	defer d.Free()
-	bad := d.Fields(func(name []byte) (bad *refuse.Refusal) {
+	bad = d.Fields(func(name []byte) (bad *refuse.Refusal) {
 		switch string(name) {
 		case "worker_id":
 			c.WorkerID, bad = d.workerID()
@@ -178,28 +186,30 @@ func DecodeClaimTask(id uint64, body []byte, limits *Limits) (command.ClaimTask,
 			c.LeaseMS, _, bad = d.Integer("lease_ms", wire.LeaseMSMin, wire.LeaseMSMax)
 		case "claim_request_id":
 			c.RequestID, _, bad = d.key("claim_request_id", wire.RequestMax)
+		case "include":
+			bad = d.include(&include)
 		default:
-			bad = d.unknownAmong(name, "worker_id", "lease_ms", "claim_request_id")
+			bad = d.unknownAmong(name, "worker_id", "lease_ms", "claim_request_id", "include")
 		}
 		return bad
 	})
 	if bad == nil {
 		bad = d.needs("worker_id", c.WorkerID)
 	}
-	return c, bad
+	return c, include, bad
 }
 
 // AppendClaim appends the answer to a claim that took one task.
-func AppendClaim(b []byte, p *nodes.Proposed) []byte {
+func AppendClaim(b []byte, p *nodes.Proposed, on map[uint64]*Dependencies) []byte {
 	b = append(b, `{"success":true,"task":`...)
-	b = appendClaimed(b, &p.Result.Claims[0], p.Result.Repeated, p.Stamp)
+	b = appendClaimed(b, &p.Result.Claims[0], p.Result.Repeated, p.Stamp, on)
 	b = append(b, claimedMessage...)
 	return appendRepeated(b, p.Result.Repeated)
 }
 
-// AppendClaims appends the answer to a claim with limit.
-func AppendClaims(b []byte, p *nodes.Proposed) []byte {
-	b = appendClaimedTasks(b, `{"success":true,"tasks":`, p, p.Result.Repeated)
+// AppendMany appends the answer to a claim with limit.
+func (req *Claim) AppendMany(b []byte, p *nodes.Proposed) []byte {
+	b = appendClaimedTasks(b, `{"success":true,"tasks":`, p, p.Result.Repeated, req.Dependencies)
 	if len(p.Result.Claims) > 0 {
 		b = append(b, claimedMessage...)
 	} else {

@@ -126,20 +126,20 @@ func appendSubmitted(b []byte, done []fsm.Submitted, repeated bool) []byte {
 func (c *Complete) appendClaimed(b []byte, p *nodes.Proposed) []byte {
 	claims := p.Result.Claims
 	if c.Claim.Many {
-		return append(appendClaimedTasks(b, `,"claimed":{"tasks":`, p, claimsRepeated(&p.Result)), '}')
+		return append(appendClaimedTasks(b, `,"claimed":{"tasks":`, p, claimsRepeated(&p.Result), c.Claim.Dependencies), '}')
 	}
 	b = append(b, `,"claimed":{"task":`...)
 	if len(claims) == 0 {
 		return append(b, "null}"...)
 	}
-	return append(appendClaimed(b, &claims[0], claimsRepeated(&p.Result), p.Stamp), '}')
+	return append(appendClaimed(b, &claims[0], claimsRepeated(&p.Result), p.Stamp, c.Claim.Dependencies), '}')
 }
 
 // appendClaimedTasks appends a field with the claimed tasks.
-func appendClaimedTasks(b []byte, name string, p *nodes.Proposed, repeated bool) []byte {
+func appendClaimedTasks(b []byte, name string, p *nodes.Proposed, repeated bool, on map[uint64]*Dependencies) []byte {
 	claims := p.Result.Claims
 	return jsonout.List(b, name, len(claims), func(b []byte, i int) []byte {
-		return appendClaimed(b, &claims[i], repeated, p.Stamp)
+		return appendClaimed(b, &claims[i], repeated, p.Stamp, on)
 	})
 }
 

@@ -315,3 +315,55 @@ func appendDependsOn(b []byte, plan *fsm.Plan, place int) []byte {
 	on := plan.Steps[place].DependsOn
 	return jsonout.List(b, `,"depends_on":`, len(on), func(b []byte, i int) []byte { return jsonout.String(b, plan.Steps[on[i]].Name) })
 }
+
+// DependenciesMax bounds the results that all claims of an answer show of the steps that theirs depend on.
+const DependenciesMax = 4 << 20
+
+// Dependencies has the results of the steps that a claimed step depends on.
+type Dependencies struct {
+	Results []StepResult
+	LeftOut []string // names of the steps whose results are not shown
+}
+
+// StepResult is the result of a step; it may have none.
+type StepResult struct {
+	Name            string
+	Result, Payload []byte // JSON and opaque bytes; at most one is set
+}
+
+// include reads what a claim is to show of its tasks in addition.
+func (d *Decoder) include(dependencies *bool) *refuse.Refusal {
+	const field, allowed = "include", `an array of "dependencies"`
+	_, _, bad := d.elements(field, allowed, 1, func(int) (bad *refuse.Refusal) {
+		*dependencies, bad = parsed(d, field, allowed, func(s string) (bool, bool) { return true, s == "dependencies" })
+		if bad == nil && !*dependencies {
+			bad = d.Invalid(field, allowed)
+		}
+		return bad
+	})
+	return bad
+}
+
+// appendDependencies appends what a claim shows of the steps that its step depends on.
+func appendDependencies(b []byte, on *Dependencies) []byte {
+	b = append(b, `,"dependencies":{`...)
+	for i := range on.Results {
+		s := &on.Results[i]
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(jsonout.String(b, s.Name), `:{`...)
+		switch {
+		case s.Payload != nil:
+			b = jsonout.Base64(b, `"result_payload":`, s.Payload)
+		case s.Result != nil:
+			b = jsonout.Raw(b, `"result":`, s.Result)
+		}
+		b = append(b, '}')
+	}
+	b = append(b, '}')
+	if len(on.LeftOut) == 0 {
+		return b
+	}
+	return jsonout.List(b, `,"dependencies_left_out":`, len(on.LeftOut), func(b []byte, i int) []byte { return jsonout.String(b, on.LeftOut[i]) })
+}

@@ -29,7 +29,7 @@ func AppendTask(b []byte, t *fsm.Task, v View) []byte {
 
 // appendClaimed appends a task in the answer to a claim: with the token of this claim and, in a repeated answer, whether
 // the claim is still live.
-func appendClaimed(b []byte, c *fsm.Claim, repeated bool, now fsm.Stamp) []byte {
+func appendClaimed(b []byte, c *fsm.Claim, repeated bool, now fsm.Stamp, on map[uint64]*Dependencies) []byte {
 	live := c.Live && c.Task.Status == fsm.StatusClaimed
 	if c.Task.Status == 0 {
 		// It was deleted since. Unknown fields are left out.
@@ -40,6 +40,9 @@ func appendClaimed(b []byte, c *fsm.Claim, repeated bool, now fsm.Stamp) []byte 
 	b = appendTaskBody(b, c.Task, c.Token, live, View{Now: now, Params: true, Result: true})
 	if repeated {
 		b = jsonout.Choice(b, `,"claim_state":`, c.Live, "ended", "live")
+	}
+	if results := on[c.Task.ID]; results != nil {
+		b = appendDependencies(b, results)
 	}
 	return append(b, '}')
 }

@@ -52,6 +52,11 @@ type Task struct {
 	Step             string          `json:"step,omitempty"`            // of a step: its name
 	DependsOn        []string        `json:"depends_on,omitempty"`      // of a step: names of its dependencies
 	ClaimState       string          `json:"claim_state,omitempty"`     // "live" or "ended", in a repeated claim's answer
+
+	// Of a claimed step, if its claim included them: the results of the steps that it depends on, and the names of those
+	// that were left out.
+	Dependencies        map[string]StepResult `json:"dependencies,omitempty"`
+	DependenciesLeftOut []string              `json:"dependencies_left_out,omitempty"`
 }
 
 // Origin is the task of which a dead letter is a copy.
@@ -136,6 +141,16 @@ type Claim struct {
 	WaitMS               int64    `json:"wait_ms,omitempty"`
 	ClaimRequestID       string   `json:"claim_request_id,omitempty"`
 	ClaimRequestPlace    int      `json:"claim_request_place,omitempty"` // among the claims that share the id
+	Include              []string `json:"include,omitempty"`             // IncludeDependencies
+}
+
+// IncludeDependencies in Claim.Include asks for the results of the steps that a claimed step depends on.
+const IncludeDependencies = "dependencies"
+
+// StepResult is the result of a step: one of the two, or neither.
+type StepResult struct {
+	Result        json.RawMessage `json:"result,omitempty"`
+	ResultPayload []byte          `json:"result_payload,omitempty"`
 }
 
 // Settle is the body of complete, fail, extend and release; each call uses the fields that the contract gives it.

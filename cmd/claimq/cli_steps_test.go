@@ -42,6 +42,11 @@ func stepsCases() []cliCase {
 	steps := `[ {"step":"fetch","params":{ "u" : 1 }}, {"step":"merge","params":2,"depends_on":["fetch"]} ]`
 	claim, extend, release := "POST /api/tasks/30/finalization/claim", "POST /api/tasks/30/finalization/extend", "POST /api/tasks/30/finalization/release"
 	return []cliCase{
+		{
+			name: "claim a step with its dependencies", args: []string{"claim", "--worker", "w1", "--dependencies"},
+			answers: one("POST /api/tasks/claim", `200 {"success":true,"task":`+strings.TrimSuffix(cliStep, "}")+`,"dependencies":{"left":{"result":{"rows":3}},"right":{}},"dependencies_left_out":["middle"]}}`),
+		},
+		{name: "claim a step with its dependencies for eval", args: []string{"claim", "--worker", "w1", "--dependencies", "--output", "env"}, want: 2},
 		{name: "types of steps", args: []string{"types"}, answers: one("GET /api/types", `200 {"success":true,"types":[{"task_type":"report","counts":{"pending":0,"running":2}},`+
 			`{"task_type":"sum","counts":{"pending":1,"blocked":3,"claimed":4}}]}`)},
 		{name: "submit steps", args: []string{"submit", "report", "--steps", "-"}, stdin: steps + "\n", answers: submitted},

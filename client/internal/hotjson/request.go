@@ -109,18 +109,7 @@ func (o *object) claim(c *wire.Claim) {
 	outer := o.some
 	o.b, o.some = append(o.b, '{'), false
 	o.text("worker_id", c.WorkerID)
-	if len(c.TaskTypes) > 0 {
-		o.name("task_types")
-		for i, t := range c.TaskTypes {
-			if i == 0 {
-				o.b = append(o.b, '[')
-			} else {
-				o.b = append(o.b, ',')
-			}
-			o.string(t)
-		}
-		o.b = append(o.b, ']')
-	}
+	o.texts("task_types", c.TaskTypes)
 	o.number("max_attempts_remaining", int64(c.MaxAttemptsRemaining))
 	o.text("sort_by", c.SortBy)
 	o.text("sort_order", c.SortOrder)
@@ -129,7 +118,25 @@ func (o *object) claim(c *wire.Claim) {
 	o.number("wait_ms", c.WaitMS)
 	o.text("claim_request_id", c.ClaimRequestID)
 	o.number("claim_request_place", int64(c.ClaimRequestPlace))
+	o.texts("include", c.Include)
 	o.b, o.some = append(o.b, '}'), outer
+}
+
+// texts appends an array of texts, unless it is empty.
+func (o *object) texts(name string, all []string) {
+	if len(all) == 0 {
+		return
+	}
+	o.name(name)
+	for i, t := range all {
+		if i == 0 {
+			o.b = append(o.b, '[')
+		} else {
+			o.b = append(o.b, ',')
+		}
+		o.string(t)
+	}
+	o.b = append(o.b, ']')
 }
 
 // object is a JSON object that is being written. text, bytes and number leave out empty fields.

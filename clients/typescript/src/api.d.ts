@@ -1403,6 +1403,8 @@ export interface components {
         IdempotencyKey: string;
         /** @description 1 to 128 bytes without control characters; a repeat with it gets the same answer */
         ClaimRequestID: string;
+        /** @description `dependencies`: a claimed step is shown with the results of the steps that it depends on */
+        Include: "dependencies"[];
         /**
          * @description Among the claims with this claim_request_id, each of which is repeated by itself; not with wait_ms
          * @default 0
@@ -1901,6 +1903,12 @@ export interface components {
              * @enum {string}
              */
             claim_state?: "live" | "ended";
+            /** @description With `include` of its claim: the results of the steps that it depends on, by name; of all claims of an answer up to 4 MiB together */
+            dependencies?: {
+                [key: string]: components["schemas"]["StepResult"];
+            };
+            /** @description The steps that it depends on whose results are not in `dependencies`, because they had no room: read them with GET /api/tasks?parent_id=...&include=result */
+            dependencies_left_out?: components["schemas"]["StepName"][];
         };
         Step: {
             step: components["schemas"]["StepName"];
@@ -1968,6 +1976,15 @@ export interface components {
         ClaimedTask: components["schemas"]["Task"] | components["schemas"]["EndedClaim"];
         /** @description The task after the call; if it was removed since it ended, the part that is still known */
         KnownTask: components["schemas"]["Task"] | components["schemas"]["RemovedTask"];
+        /** @description The result of a completed step, which may have none */
+        StepResult: {
+            result?: components["schemas"]["Result"];
+            /**
+             * Format: byte
+             * @description Bytes that it was completed with
+             */
+            result_payload?: string;
+        };
         SubmitAnswer: {
             success: components["schemas"]["True"];
             task: components["schemas"]["KnownTask"];
@@ -2151,6 +2168,7 @@ export interface components {
             lease_ms?: components["schemas"]["ClaimLeaseMS"];
             claim_request_id?: components["schemas"]["ClaimRequestID"];
             claim_request_place?: components["schemas"]["ClaimRequestPlace"];
+            include?: components["schemas"]["Include"];
             /**
              * @description The maximum wait while there is no claimable task
              * @default 0
@@ -2185,6 +2203,7 @@ export interface components {
             lease_ms?: components["schemas"]["ClaimLeaseMS"];
             claim_request_id?: components["schemas"]["ClaimRequestID"];
             claim_request_place?: components["schemas"]["ClaimRequestPlace"];
+            include?: components["schemas"]["Include"];
         };
         /** @description An op with the fields of the corresponding call and, except for submit and claim, `id`, the task */
         Op: components["schemas"]["SubmitOp"] | components["schemas"]["ClaimOp"] | components["schemas"]["CompleteOp"] | components["schemas"]["FailOp"] | components["schemas"]["ExtendOp"] | components["schemas"]["ReleaseOp"] | components["schemas"]["RetryOp"] | components["schemas"]["CancelOp"] | components["schemas"]["DeleteOp"];
@@ -2287,6 +2306,7 @@ export interface components {
             lease_ms?: components["schemas"]["ClaimLeaseMS"];
             claim_request_id?: components["schemas"]["ClaimRequestID"];
             claim_request_place?: components["schemas"]["ClaimRequestPlace"];
+            include?: components["schemas"]["Include"];
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
@@ -4388,6 +4408,7 @@ export interface operations {
                     worker_id: components["schemas"]["WorkerID"];
                     lease_ms?: components["schemas"]["ClaimLeaseMS"];
                     claim_request_id?: components["schemas"]["ClaimRequestID"];
+                    include?: components["schemas"]["Include"];
                 };
             };
         };

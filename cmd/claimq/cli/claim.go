@@ -24,6 +24,7 @@ type claimOptions struct {
 	sortBy, sortOrder string
 	attemptsLeft      int
 	limit             int
+	dependencies      bool
 }
 
 // NewClaimCommand returns the command `claimq claim`.
@@ -64,6 +65,7 @@ fails if there is no task, and after an error.`,
 	f.StringVar(&o.sortOrder, "sort-order", "", "asc or desc; the default is desc for priority, asc for created_at")
 	f.IntVar(&o.attemptsLeft, "max-attempts-remaining", 0, "only tasks with more attempts left than this; those without a limit always have")
 	f.IntVar(&o.limit, "limit", 0, "claim up to this many at once; 0: one")
+	f.BoolVar(&o.dependencies, "dependencies", false, "show a step with the results of the steps that it depends on, up to 4 MiB")
 	return cmd
 }
 
@@ -95,10 +97,15 @@ func (o *claimOptions) claim(cmd *cobra.Command) (w wire.Claim, err error) {
 		return w, term.UsageErrorf("--limit is %d: it must be 1 to 1000", o.limit)
 	case o.limit > 0 && o.Output == "env":
 		return w, term.UsageErrorf("--limit does not go with --output env: it has room for one task")
+	case o.dependencies && o.Output == "env":
+		return w, term.UsageErrorf("--dependencies does not go with --output env: take --output json")
 	}
 	w = wire.Claim{
 		WorkerID: o.worker, TaskTypes: o.types, SortBy: o.sortBy, SortOrder: o.sortOrder,
 		MaxAttemptsRemaining: o.attemptsLeft, Limit: o.limit,
+	}
+	if o.dependencies {
+		w.Include = []string{wire.IncludeDependencies}
 	}
 	w.LeaseMS, err = wholeMS("--lease", o.lease)
 	return w, err

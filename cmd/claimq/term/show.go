@@ -126,6 +126,11 @@ func (a *App) ShowTask(t *wire.Task) error {
 	a.addTimes(&f, t)
 	f.AddSome("error", t.Error)
 	f.AddSome("params", a.Value(t.Params, t.Payload))
+	for _, name := range t.DependsOn {
+		on := t.Dependencies[name]
+		f.AddSome("result of "+Printable(name), a.Value(on.Result, on.ResultPayload))
+	}
+	f.AddSome("left out", strings.Join(t.DependenciesLeftOut, ", "))
 	f.AddSome("progress", a.Value(t.Progress, nil))
 	f.AddSome("result", a.Value(t.Result, t.ResultPayload))
 	if err := Columns(a.Stdout, f); err != nil {

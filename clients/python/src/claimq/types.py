@@ -321,6 +321,12 @@ class Task(TypedDict):
     """Of a step: those that have to be completed before"""
     claim_state: NotRequired[Literal["live", "ended"]]
     """In the answer to a repeated claim: whether it still lasts"""
+    dependencies: NotRequired[dict[str, StepResult]]
+    """With `include` of its claim: the results of the steps that it depends on, by name; of
+    all claims of an answer up to 4 MiB together"""
+    dependencies_left_out: NotRequired[list[str]]
+    """The steps that it depends on whose results are not in `dependencies`, because they
+    had no room: read them with GET /api/tasks?parent_id=...&include=result"""
 
 
 class Step(TypedDict):
@@ -373,6 +379,15 @@ class Attempt(TypedDict):
     """How it ended; null while it lasts"""
     error: NotRequired[str]
     """The error of the attempt"""
+
+
+class StepResult(TypedDict):
+    """The result of a completed step, which may have none"""
+
+    result: NotRequired[JSON]
+    """Any JSON but null; the bytes are kept as given. Up to 1 MiB"""
+    result_payload: NotRequired[str]
+    """Bytes that it was completed with"""
 
 
 class SubmitAnswer(TypedDict):
@@ -490,6 +505,9 @@ class Claim(TypedDict):
     claim_request_place: NotRequired[int]
     """Among the claims with this claim_request_id, each of which is repeated by itself; not
     with wait_ms"""
+    include: NotRequired[list[Literal["dependencies"]]]
+    """`dependencies`: a claimed step is shown with the results of the steps that it depends
+    on"""
     wait_ms: NotRequired[int]
     """The maximum wait while there is no claimable task"""
 
@@ -529,6 +547,9 @@ class NextClaim(TypedDict):
     claim_request_place: NotRequired[int]
     """Among the claims with this claim_request_id, each of which is repeated by itself; not
     with wait_ms"""
+    include: NotRequired[list[Literal["dependencies"]]]
+    """`dependencies`: a claimed step is shown with the results of the steps that it depends
+    on"""
 
 
 class SubmitOp(TypedDict):
@@ -620,6 +641,9 @@ class ClaimOp(TypedDict):
     claim_request_place: NotRequired[int]
     """Among the claims with this claim_request_id, each of which is repeated by itself; not
     with wait_ms"""
+    include: NotRequired[list[Literal["dependencies"]]]
+    """`dependencies`: a claimed step is shown with the results of the steps that it depends
+    on"""
     op: Literal["claim"]
 
 
@@ -1291,6 +1315,9 @@ class ClaimTaskBody(TypedDict):
     30000"""
     claim_request_id: NotRequired[str]
     """1 to 128 bytes without control characters; a repeat with it gets the same answer"""
+    include: NotRequired[list[Literal["dependencies"]]]
+    """`dependencies`: a claimed step is shown with the results of the steps that it depends
+    on"""
 
 
 class CompleteTaskBody(TypedDict):
