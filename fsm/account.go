@@ -237,16 +237,17 @@ func passMinutes(m *Machine) {
 
 // rebuildRest does the part of rebuild that follows the tasks.
 func (m *Machine) rebuildRest() error {
+	for _, r := range m.types.settings {
+		m.types.Limit(&m.typeOf(r.Name).Type, r, &m.turns, m.Stamp().T)
+	}
 	for number := range m.turns.table.All() {
 		if problem := m.indexTurn(number); problem != "" {
 			return contradiction(record.KindTurn, number, problem)
 		}
 	}
-	for saved, at := m.turns.table.Len(), 0; at < len(m.types.settings); at++ {
-		r := m.types.settings[at]
-		m.types.Limit(&m.typeOf(r.Name).Type, r, &m.turns, m.Stamp().T)
-		if m.turns.table.Len() != saved {
-			return fmt.Errorf("task type %q: a share has no turn: %w", r.Name, ErrCorrupt)
+	for _, r := range m.types.settings {
+		if problem := m.types.named(r.Name).ProblemOfTurns(); problem != "" {
+			return fmt.Errorf("task type %q: %s: %w", r.Name, problem, ErrCorrupt)
 		}
 	}
 	for seq, r := range m.requests.table.All() {
@@ -371,7 +372,7 @@ func (m *Machine) indexTurn(number uint64) (problem string) {
 	if !known || !m.types.settings[at].Settings.Fair {
 		return "its type is not fair"
 	}
-	return m.types.RestoreTurn(&m.typeOf(t.Type).Type, t.ShareKey, t.Priority, number)
+	return m.types.RestoreTurn(&m.typeOf(t.Type).Type, t, number)
 }
 
 // contradiction returns an error for an inconsistent record.

@@ -32,23 +32,29 @@ func (m *Machine) check() error {
 	return nil
 }
 
-// checkTurns compares the turns with the shares of fair types that have claimable tasks.
+// checkTurns compares the saved tags and clocks with the shares of fair types that have claimable
+// tasks, and holds the tags against the clocks.
 func (m *Machine) checkTurns() error {
 	want := map[record.Turn]bool{}
 	for _, t := range m.tasks.All() {
-		if t.Status == record.StatusPending && m.types.settingsOf(t.Type).Fair && m.types.named(t.Type).Leads(t) {
-			want[turnOf(t)] = true
+		if t.Status != record.StatusPending || !m.types.settingsOf(t.Type).Fair || !m.types.named(t.Type).Leads(t) {
+			continue
+		}
+		tag := turnOf(t)
+		want[tag], want[clockOf(tag)] = true, true
+		value, _ := m.tagPlainly(tag)
+		now, _ := m.tagPlainly(clockOf(tag))
+		if !m.isShareFull(t) && value-now > turnPlainly(tag) {
+			return fmt.Errorf("tag %+v is %d behind its clock", tag, value-now)
 		}
 	}
-	seen := map[record.Turn]bool{}
 	for number, turn := range m.turns.table.All() {
-		if number == 0 || !want[*turn] || seen[*turn] {
-			return fmt.Errorf("turn %d of %+v: no share waits for it, or it has another", number, *turn)
+		of := *turn
+		of.Value = 0
+		if number == 0 || !want[of] || turn.Clock && turn.Value == 0 || !turn.Clock && turn.Value == turnPlainly(of) {
+			return fmt.Errorf("turn %d is %+v: it is a second one, a first value, or no share waits", number, *turn)
 		}
-		seen[*turn] = true
-	}
-	if len(seen) != len(want) {
-		return fmt.Errorf("%d turns, want %d", len(seen), len(want))
+		delete(want, of)
 	}
 	return nil
 }

@@ -173,6 +173,7 @@ func goldenLog() []testEntry {
 	entries = append(entries, goldenZones()...)
 	entries = append(entries, goldenDeadLetters()...)
 	entries = append(entries, goldenMoves()...)
+	entries = append(entries, goldenTurns()...)
 	log := make([]testEntry, len(entries))
 	for i, commands := range entries {
 		log[i] = testEntry{
@@ -349,6 +350,19 @@ func goldenDeadLetters() [][]command.Command {
 	}}
 }
 
+// goldenTurns is the part of goldenLog after which a share key is behind the clock of its priority.
+func goldenTurns() [][]command.Command {
+	return [][]command.Command{{
+		command.SetType{Type: "shared", Set: record.TypeFair, Settings: record.TypeSettings{Fair: true}},
+		command.Submit{Tasks: []record.NewTask{
+			{Type: "shared", Params: []byte("1"), ShareKey: "ann", Priority: 5},
+			{Type: "shared", Params: []byte("2"), ShareKey: "ann", Priority: 5},
+			{Type: "shared", Params: []byte("3"), ShareKey: "ben", Priority: 5},
+		}},
+		command.ClaimNext{WorkerID: "worker-1", Types: []string{"shared"}, Limit: 1},
+	}}
+}
+
 // goldenMoves is the part of goldenLog about moves, and keys and expiries that came with them. It begins with id 34.
 func goldenMoves() [][]command.Command {
 	return [][]command.Command{
@@ -391,16 +405,16 @@ func TestGolden_Snapshots(t *testing.T) {
 		hash      string
 	}{
 		{
-			"snapshot.bin", 66,
-			[...]int64{record.StatusPending: 9, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 6, record.StatusRunning: 3, record.StatusCompleted: 8, record.StatusFailed: 5, record.StatusCancelled: 3},
-			4, 4, 3, 2, 4,
-			"e87eaee3607a077a28ea5ad0f07723e4",
+			"snapshot.bin", 68,
+			[...]int64{record.StatusPending: 11, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 7, record.StatusRunning: 3, record.StatusCompleted: 8, record.StatusFailed: 5, record.StatusCancelled: 3},
+			4, 5, 3, 2, 4,
+			"de500544e1f7c1fe89180015b936be01",
 		},
 		{
 			"snapshot-restored.bin", 7,
-			[...]int64{record.StatusPending: 9, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 6, record.StatusRunning: 3, record.StatusCompleted: 8, record.StatusFailed: 5, record.StatusCancelled: 3},
-			4, 4, 3, 2, 4,
-			"729de1f16497414630ce0c72822c9d51",
+			[...]int64{record.StatusPending: 11, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 7, record.StatusRunning: 3, record.StatusCompleted: 8, record.StatusFailed: 5, record.StatusCancelled: 3},
+			4, 5, 3, 2, 4,
+			"c66689db1dcd0b9679b075fbb2868e76",
 		},
 	} {
 		golden, err := os.ReadFile(filepath.Join(goldenDir, want.name))
@@ -411,7 +425,7 @@ func TestGolden_Snapshots(t *testing.T) {
 		if again := snapshotOf(t, m); !bytes.Equal(again, golden) {
 			t.Errorf("%s is written again as\n%x, want\n%x", want.name, again, golden)
 		}
-		if m.counts != want.counts || m.requests.table.Len() != want.requests || len(m.nodes) != 2 || len(m.types.settings) != want.types || m.turns.table.Len() != 1 ||
+		if m.counts != want.counts || m.requests.table.Len() != want.requests || len(m.nodes) != 2 || len(m.types.settings) != want.types || m.turns.table.Len() != 2 ||
 			m.gone.table.Len() != want.gone || len(m.trail.Chunks()) != want.chunks || len(m.schedules.all) != want.schedules || m.Index() != want.index {
 			t.Errorf("%s: counts %v, %d requests, %d nodes, %d types, %d removed, %d parts of the trail, %d schedules at index %d", want.name,
 				m.counts, m.requests.table.Len(), len(m.nodes), len(m.types.settings), m.gone.table.Len(), len(m.trail.Chunks()), len(m.schedules.all), m.Index())

@@ -1,7 +1,6 @@
 package fsm
 
 import (
-	"maps"
 	"math"
 	"math/big"
 	"slices"
@@ -115,10 +114,10 @@ func (s *model) claimNext(c command.ClaimNext, seen *Result) Result {
 				break
 			}
 			s.beginClaim(t, c.WorkerID, c.LeaseMS)
-			s.settleTurns()
-			if _, waits := s.turns[turnOf(t)]; byTurn && waits { // behind all others
-				s.moves++
-				s.turns[turnOf(t)] = s.moves
+			if byTurn {
+				s.tookTurn(t)
+			} else {
+				s.settleTurns()
 			}
 			r.Claims = append(r.Claims, Claim{Task: s.answer(t), Token: t.Token, Live: true})
 			for _, o := range s.tasks { // those behind it
@@ -171,51 +170,6 @@ func (s *model) choose(c command.ClaimNext) *record.Task {
 		}
 	}
 	return best
-}
-
-// turnOf returns the turn that the task shares with the others of its type, share key and
-// priority.
-func turnOf(t *record.Task) record.Turn {
-	return record.Turn{Type: t.Type, ShareKey: t.Opts().ShareKey, Priority: t.Priority}
-}
-
-// settleTurns puts shares of fair types that have begun to wait behind the others, and forgets
-// those that wait no more.
-func (s *model) settleTurns() {
-	s.moves++
-	waits := map[record.Turn]bool{}
-	for _, t := range s.tasks {
-		if !s.settings(t.Type).Fair || !s.ready(t) {
-			continue
-		}
-		waits[turnOf(t)] = true
-		if _, known := s.turns[turnOf(t)]; !known {
-			s.turns[turnOf(t)] = s.moves
-		}
-	}
-	maps.DeleteFunc(s.turns, func(turn record.Turn, _ int) bool { return !waits[turn] })
-}
-
-// nextByTurn is the task whose turn it is among those like best: the oldest of the share that
-// has waited longest. Of several that have waited equally long, the machine may have taken any;
-// the last one that it took is then the one.
-func (s *model) nextByTurn(c command.ClaimNext, best *record.Task, took uint64) *record.Task {
-	next := best
-	for _, t := range s.tasks { // the oldest first
-		if t.Type == best.Type && t.Priority == best.Priority && s.claimable(c, t) && s.turns[turnOf(t)] < s.turns[turnOf(next)] {
-			next = t
-		}
-	}
-	t := s.find(took)
-	if t == nil || t.Type != best.Type || t.Priority != best.Priority || !s.claimable(c, t) || s.turns[turnOf(t)] != s.turns[turnOf(next)] {
-		return next
-	}
-	for _, o := range s.tasks {
-		if turnOf(o) == turnOf(t) && s.claimable(c, o) {
-			return o
-		}
-	}
-	return t
 }
 
 // claimable tells whether a claim of the next task may take this one now.

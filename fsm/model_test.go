@@ -2,7 +2,6 @@ package fsm
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/google/go-cmp/cmp"
@@ -40,8 +39,7 @@ type model struct {
 	leaving   []*record.Task // ended by the command, and not to be kept after it
 	endedNow  []uint64       // by the entry, and those that it removed
 
-	turns    map[record.Turn]int // of fair types: the move with which each began to wait
-	moves    int
+	turns    modelTurns
 	tally    Tally        // of the entry
 	counted  []modelCount // what rates are of
 	requeued int          // tasks that came back in this entry
@@ -61,7 +59,7 @@ type model struct {
 }
 
 func newModel() *model {
-	return &model{turns: map[record.Turn]int{}, most: 1_000_000, full: 1000, mostGone: 1_000_000}
+	return &model{turns: newModelTurns(), most: 1_000_000, full: 1000, mostGone: 1_000_000}
 }
 
 // modelRequest remembers the calls with a claim request id.
@@ -110,7 +108,7 @@ func (s *model) copy() *model {
 	c.leaving, c.endedNow, c.counted = nil, slices.Clone(s.endedNow), slices.Clone(s.counted)
 	c.ends = slices.Clone(s.ends)
 	c.trail = s.trail.copy()
-	c.turns = maps.Clone(s.turns)
+	c.turns = s.turns.copy()
 	return &c
 }
 

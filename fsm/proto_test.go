@@ -223,7 +223,7 @@ var (
 		Key: "order-17", KeyOfType: true, KeyUntil: 1_780_000_300_000, Type: "mail", Status: record.StatusCompleted, WorkerID: "worker-1", Token: 76, Outcome: record.OutcomeCompleted,
 		Same: math.MaxUint64, Then: &fullThen, ForgetU: 600_000,
 	}
-	fullTurn  = record.Turn{Type: "mail", ShareKey: "ann", Priority: math.MinInt32}
+	fullTurn  = record.Turn{Type: "mail", ShareKey: "ann", Priority: math.MinInt32, Clock: true, Value: math.MaxUint64}
 	fullTrail = event.Saved{
 		Start: math.MaxUint64 - event.ChunkBytes, Events: []byte{0, 255},
 		Base: event.Base{Pos: event.Pos{Index: 501, Sub: math.MaxUint32}, T: 1_780_000_000_000, Task: 1<<53 - 1, Token: 1<<53 - 2},

@@ -88,18 +88,30 @@ func (m *Machine) firstByTurn(c command.ClaimNext, tasks []*record.Task) uint64 
 	if !m.types.settingsOf(first.Type).Fair {
 		return id
 	}
-	for _, turn := range m.turns.table.All() {
-		if turn.Type != first.Type || turn.Priority != first.Priority {
-			continue
-		}
-		for _, t := range tasks { // by id
-			if turnOf(t) == *turn {
-				return t.ID
-			}
+	alike := slices.DeleteFunc(slices.Clone(tasks), func(t *record.Task) bool { return t.Type != first.Type || t.Priority != first.Priority })
+	return slices.MinFunc(alike, func(a, b *record.Task) int {
+		tagA, numberA := m.tagPlainly(turnOf(a))
+		tagB, numberB := m.tagPlainly(turnOf(b))
+		return cmp.Or(cmp.Compare(int64(tagA-tagB), 0), cmp.Compare(numberA, numberB), cmp.Compare(a.ID, b.ID))
+	}).ID
+}
+
+// tagPlainly returns a tag or clock: what is saved and its number, or its first value.
+func (m *Machine) tagPlainly(of record.Turn) (value, number uint64) {
+	for number, saved := range m.turns.table.All() {
+		was := *saved
+		if was.Value = 0; was == of {
+			return saved.Value, number
 		}
 	}
-	return id
+	if of.Clock {
+		return 0, 0
+	}
+	return turnPlainly(of), 0
 }
+
+// turnPlainly returns one turn of the share of a tag.
+func turnPlainly(record.Turn) uint64 { return 1_000_000_000 / 100 }
 
 // firstFor returns the id of the task that the claim takes first, unless it may take any; or 0.
 func firstFor(c command.ClaimNext, tasks []*record.Task) uint64 {

@@ -211,11 +211,14 @@ func TestReadSnapshot_Refuses(t *testing.T) {
 	turns := func(numbers ...uint64) rawChunk {
 		c := one(record.KindTurn)
 		for _, n := range numbers {
-			c.records = append(c.records, record.AppendTurn(nil, n, &record.Turn{Type: "mail"}))
+			c.records = append(c.records, record.AppendTurn(nil, n, &record.Turn{Type: "mail", Value: 1}))
 		}
 		return c
 	}
-	other := one(record.KindTurn, record.AppendTurn(nil, 1, &record.Turn{Type: "mail", ShareKey: "ann"}))
+	turn := func(t record.Turn) []rawChunk {
+		t.Type = "mail"
+		return []rawChunk{head(), one(record.KindTask, task(same)), fair, one(record.KindTurn, record.AppendTurn(nil, 1, &t)), end()}
+	}
 	history := func(name string, open, since int64, minutes ...int64) []byte {
 		h := record.History{Type: name, Since: since, Open: record.Minute{At: open}}
 		for _, at := range minutes {
@@ -238,10 +241,16 @@ func TestReadSnapshot_Refuses(t *testing.T) {
 	}{
 		{"turns out of order", []rawChunk{head(), one(record.KindTask, task(same)), fair, turns(2, 1), end()}, ErrCorrupt, "turn 1 behind 2"},
 		{"a turn without a number", []rawChunk{head(), one(record.KindTask, task(same)), fair, turns(0), end()}, ErrCorrupt, "turn 0 behind 0"},
-		{"two turns of a share", []rawChunk{head(), one(record.KindTask, task(same)), fair, turns(1, 2), end()}, ErrCorrupt, "two turns"},
-		{"a turn of a share without tasks", []rawChunk{head(), one(record.KindTask, task(same)), fair, other, end()}, ErrCorrupt, "no claimable task"},
+		{"two turns of a share", []rawChunk{head(), one(record.KindTask, task(same)), fair, turns(1, 2), end()}, ErrCorrupt, "two tags"},
+		{"a turn of a share without tasks", turn(record.Turn{ShareKey: "ann", Value: 1}), ErrCorrupt, "no claimable task"},
+		{"a turn of a priority without tasks", turn(record.Turn{Priority: 1, Value: 1}), ErrCorrupt, "no claimable task"},
+		{"a tag with its first value", turn(record.Turn{Value: 10_000_000}), ErrCorrupt, "first value"},
+		{"a tag too far behind its clock", turn(record.Turn{Value: 10_000_001}), ErrCorrupt, "within a turn"},
+		{"a tag before its clock", turn(record.Turn{Value: math.MaxUint64}), ErrCorrupt, "within a turn"},
+		{"a clock with its first value", turn(record.Turn{Clock: true}), ErrCorrupt, "first value"},
+		{"a clock of a share", turn(record.Turn{Clock: true, ShareKey: "ann", Value: 1}), ErrCorrupt, "share key"},
+		{"a clock of a priority without tasks", turn(record.Turn{Clock: true, Priority: 1, Value: 1}), ErrCorrupt, "no task of the priority"},
 		{"a turn of a type that is not fair", with(record.KindTurn, turns(1).records...), ErrCorrupt, "not fair"},
-		{"a share without a turn", []rawChunk{head(), one(record.KindTask, task(same)), fair, end()}, ErrCorrupt, "a share has no turn"},
 		{"no header", []rawChunk{one(record.KindTask, task(same)), end()}, ErrCorrupt, "out of order"},
 		{"nothing but an end", []rawChunk{end()}, ErrCorrupt, "out of order"},
 		{"two headers", []rawChunk{head(), head(), end()}, ErrCorrupt, "out of order"},

@@ -195,23 +195,33 @@ func (w *wentTypes) from(name string, t int64) (types []*typeState) {
 	return types
 }
 
-// turns holds the order in which the shares of fair types take turns. It implements index.Turns.
+// turns holds the saved tags and clocks of the shares of fair types. It implements index.Turns.
 type turns struct {
 	table record.Table[record.Turn] // by number
 }
 
-// Begin adds a turn behind all others and returns its number. Numbers of former turns can be
-// given again, because only those that are there compete.
-func (u *turns) Begin(taskType, shareKey string, priority int32) (number uint64) {
+// Begin adds a turn and returns its number.
+func (u *turns) Begin(t record.Turn) (number uint64) {
 	last, _ := u.table.Last()
-	u.table.Put(last+1, &record.Turn{Type: taskType, ShareKey: shareKey, Priority: priority})
+	u.table.Put(last+1, &t)
+	return last + 1
+}
+
+// Set changes the value of a turn.
+func (u *turns) Set(number, value uint64) { u.table.Edit(number).Value = value }
+
+// Move changes the value of a turn and puts it behind all others.
+func (u *turns) Move(number, value uint64) uint64 {
+	last, _ := u.table.Last()
+	t := u.table.Edit(number)
+	t.Value = value
+	u.table.Remove(number)
+	u.table.Put(last+1, t)
 	return last + 1
 }
 
 // End removes a turn.
 func (u *turns) End(number uint64) { u.table.Remove(number) }
 
-// bytes estimates the memory of all.
-func (u *turns) bytes() int64 {
-	return int64(u.table.Len())*record.TurnBytes + int64(u.table.Gaps())*record.PlaceBytes
-}
+// bytes estimates the memory of the turns.
+func (u *turns) bytes() int64 { return int64(u.table.Len()) * record.TurnBytes }

@@ -55,7 +55,7 @@ func undoAll(m *Machine) error {
 	holders := takeOff(m, tasks, requests, removed)
 	for _, number := range turns {
 		if t := m.turns.table.Get(number); t != nil {
-			m.types.ForgetTurn(&m.types.named(t.Type).Type, t.ShareKey, t.Priority)
+			m.types.ForgetTurn(&m.types.named(t.Type).Type, t)
 		}
 	}
 	m.undo = nil

@@ -20,11 +20,11 @@ type Chooser struct {
 	// sources are the listed types that have tasks, as a binary heap with the first task on
 	// top.
 	sources []source
-	// turn is the share of a fair type whose turn the task from First is, and priority that of
-	// the task; nil if it takes no turn.
-	turn     *stock
-	turnOf   *Type
-	priority int32
+	// turn is the share of a fair type whose turn the task from First is, and place its place
+	// then; nil if it takes no turn.
+	turn   *stock
+	turnOf *Type
+	place  lead
 }
 
 // source is an open type or one of its queues.
@@ -139,16 +139,15 @@ func (n *Chooser) byTurn(ts *Type, first uint64) uint64 {
 	if ts.turns == nil || n.order != highest {
 		return first
 	}
-	n.turnOf, n.turn = ts, ts.next()
-	r := n.turn.highest()
-	n.priority = r.highest()
-	return r.second
+	n.turnOf = ts
+	n.turn, n.place = ts.turns.first()
+	return n.turn.highest().second
 }
 
 // Taken must be called when the task from First has been claimed.
-func (n *Chooser) Taken(turns Turns) {
+func (n *Chooser) Taken(saved Turns) {
 	if n.turn != nil {
-		n.turnOf.tookTurn(n.turn, n.priority, turns)
+		n.turnOf.tookTurn(n.turn, n.place, saved)
 		n.turn = nil
 	}
 	switch {

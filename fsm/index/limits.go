@@ -71,7 +71,7 @@ func (ts *Type) hasLimits() bool {
 // record after a change, or nil for none. It notes all tasks that the settings make
 // claimable, because no later change would report them. If limits per share key or turns
 // begin or end, it takes time for each share.
-func (s *Types) Limit(ts *Type, r *record.TaskType, turns Turns, now int64) {
+func (s *Types) Limit(ts *Type, r *record.TaskType, saved Turns, now int64) {
 	ts.record = r
 	perKey, fair := int32(0), false
 	if r != nil {
@@ -79,13 +79,13 @@ func (s *Types) Limit(ts *Type, r *record.TaskType, turns Turns, now int64) {
 	}
 	if perKey != ts.perKey {
 		ts.perKey = perKey
-		ts.settleShares()
+		ts.settleShares(saved)
 	}
 	switch {
 	case fair && ts.turns == nil:
-		ts.startTurns(turns)
+		ts.startTurns()
 	case !fair && ts.turns != nil:
-		ts.stopTurns(turns)
+		ts.stopTurns(saved)
 	}
 	ts.added = ts.ready
 	s.place(ts, now)

@@ -45,12 +45,11 @@ func (ts *Type) shareOf(key string) *share {
 			sh = &share{stock: stock{first: newTournament()}}
 		}
 		of.spare = nil
-		sh.key = key
+		sh.key, sh.weight = key, ts.weights[key]
 		of.byName[key] = sh
 		ts.first.Add(&sh.contender)
 		if ts.turns != nil {
-			sh.turn.Of = &sh.stock
-			ts.turns.Add(&sh.turn)
+			ts.turns.add(&sh.stock)
 		}
 	}
 	of.recent = sh
@@ -69,19 +68,28 @@ func (ts *Type) hold(t *record.Task, claims int64) {
 	}
 }
 
-// settle opens or closes the shares of the type that have changed, lets turns begin and end, and
+// settle opens or closes the shares of the type that have changed, lets tags begin and end, and
 // forgets empty shares. The type must be placed afterwards.
-func (s *Types) settle(ts *Type, turns Turns) {
+func (s *Types) settle(ts *Type, saved Turns) {
 	if len(ts.touched) > 0 {
-		s.settleStock(ts, &ts.stock, turns)
+		s.settleStock(ts, &ts.stock, saved)
 	}
-	if ts.shares == nil {
-		return
+	if ts.shares != nil {
+		s.settleChanged(ts, saved)
 	}
+	if ts.turns != nil && len(ts.turns.idle) > 0 && !s.undoing && !s.undone {
+		ts.endClocks(saved)
+	}
+}
+
+// settleChanged does the part of settle for shares that have changed.
+func (s *Types) settleChanged(ts *Type, saved Turns) {
 	for _, sh := range ts.shares.changed {
 		sh.changed = false
-		ts.settleShare(sh)
-		s.settleStock(ts, &sh.stock, turns)
+		if opened := ts.settleShare(sh); opened && ts.turns != nil && !s.undoing && !s.undone {
+			ts.catchUp(&sh.stock, saved)
+		}
+		s.settleStock(ts, &sh.stock, saved)
 		if sh.count == 0 && sh.claimed == 0 && !(s.undoing && ts.turns != nil) {
 			ts.forgetShare(sh)
 		}
@@ -90,20 +98,20 @@ func (s *Types) settle(ts *Type, turns Turns) {
 	ts.shares.changed = ts.shares.changed[:0]
 }
 
-// settleStock lets the turns of one share begin and end, if the type is fair.
-func (s *Types) settleStock(ts *Type, of *stock, turns Turns) {
+// settleStock lets the tags of one share begin and end, if the type is fair.
+func (s *Types) settleStock(ts *Type, of *stock, saved Turns) {
 	switch {
 	case ts.turns == nil:
 	case s.undoing:
 		s.settleLater(ts, of)
 	default:
-		ts.settleTurns(of, turns)
+		ts.settleTurns(of, saved, s.undone)
 	}
 }
 
-// settleShare opens or closes the share.
-func (ts *Type) settleShare(sh *share) {
-	of, slots := ts.shares, ts.slotsOf(sh)
+// settleShare opens or closes the share, and reports whether it has opened.
+func (ts *Type) settleShare(sh *share) (opened bool) {
+	of, slots, was := ts.shares, ts.slotsOf(sh), sh.closed
 	ready, held := sh.count, uint64(0)
 	if sh.closed = slots <= 0; sh.closed {
 		ready = 0
@@ -131,18 +139,30 @@ func (ts *Type) settleShare(sh *share) {
 	bytes := record.BytesOfShare(sh.key, len(sh.queues), sh.levels)
 	of.bytes += bytes - sh.bytes
 	sh.bytes = bytes
+	return was && !sh.closed
 }
 
 // settleShares settles all shares after their limit has changed.
-func (ts *Type) settleShares() {
+func (ts *Type) settleShares(saved Turns) {
 	if ts.shares == nil {
 		return
 	}
-	for _, sh := range ts.shares.byName { // the order makes no difference
-		ts.settleShare(sh)
+	var opened []*share
+	for _, sh := range ts.shares.byName { // sorted below
+		if ts.settleShare(sh) {
+			opened = append(opened, sh)
+		}
 		if ts.turns != nil {
 			ts.placeTurn(&sh.stock)
 		}
+	}
+	if ts.turns == nil {
+		return
+	}
+	slices.SortFunc(opened, func(a, b *share) int { return strings.Compare(a.key, b.key) })
+	for _, sh := range opened {
+		ts.catchUp(&sh.stock, saved)
+		ts.placeTurn(&sh.stock)
 	}
 }
 
@@ -151,7 +171,7 @@ func (ts *Type) forgetShare(sh *share) {
 	of := ts.shares
 	ts.first.Remove(&sh.contender)
 	if ts.turns != nil {
-		ts.turns.Remove(&sh.turn)
+		ts.turns.remove(&sh.stock)
 	}
 	delete(of.byName, sh.key)
 	of.bytes -= sh.bytes

@@ -19,9 +19,11 @@ type stock struct {
 	census census     // the same tasks by priority
 	closed bool       // none of them can be claimed, because the share has as many claims as it may have
 
-	turn    contender        // in its type's turns
-	numbers map[int32]uint64 // the numbers of its turns by priority; nil if the type is not fair
-	touched []int32          // priorities of which a turn may have to begin or end
+	slot    int32         // in its type's turns
+	weight  int32         // 0 = the default
+	tags    []tag         // one for each priority of its tasks, if the type is fair
+	tagAt   map[int32]int // where they are by priority; nil if they are few
+	touched []int32       // priorities of which a tag may have to begin or end
 }
 
 // attemptsLeftNone stands for more attempts left than AttemptsLeftMax, or no limit. No

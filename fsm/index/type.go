@@ -19,10 +19,11 @@ type Type struct {
 	// The claimable tasks, regardless of the type's own limits: those without share key in
 	// stock, in whose tournament the shares compete with its queues.
 	stock
-	shares *shares     // nil until a task has a share key
-	ready  int         // tasks in stock and in open shares
-	turns  *tournament // of the shares by their turns, and stock; nil unless the type is fair
-	perKey int32       // the limit of claims that the shares were settled for; 0 = none
+	shares  *shares          // nil until a task has a share key
+	ready   int              // tasks in stock and in open shares
+	turns   *turns           // of the shares, and stock; nil unless the type is fair
+	weights map[string]int32 // of share keys that do not have the default
+	perKey  int32            // the limit of claims that the shares were settled for; 0 = none
 
 	rungs []*rung // its queues in Types.ladder, by attempts left
 	stale int     // 1-based index in Types.stale; 0 if not in it

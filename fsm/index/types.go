@@ -23,6 +23,7 @@ type Types struct {
 	sources  []source           // memory for Chooser
 
 	undoing   bool // between BeginUndo and EndUndo
+	undone    bool // during EndUndo
 	unsettled []unsettled
 }
 
@@ -167,11 +168,11 @@ func (s *Types) Leave(ts *Type, t *record.Task) {
 
 // Arrange updates the task's group, share and type after a change, at time now by T. It must end every
 // change of a task, because Leave alone leaves the view of claims incomplete.
-func (s *Types) Arrange(ts *Type, t *record.Task, tasks Tasks, turns Turns, now int64) {
+func (s *Types) Arrange(ts *Type, t *record.Task, tasks Tasks, saved Turns, now int64) {
 	if t.Options != nil && t.Options.Group != "" {
 		s.follow(ts, t.Options.Group, tasks)
 	}
-	s.settle(ts, turns)
+	s.settle(ts, saved)
 	s.place(ts, now)
 }
 

@@ -24,52 +24,133 @@ type world struct {
 	last  uint64 // id
 	now   int64
 	list  command.TypeList // of listed
-	turns map[uint64]record.Turn
+	saved map[uint64]record.Turn
 	ever  uint64 // number of the last turn
+
+	weights map[record.Turn]int32 // of shares, 0 = the default
+	tags    map[record.Turn]uint64
+	clocks  map[record.Turn]uint64
+	open    map[record.Turn]bool // shares before the last step
+	fair    bool                 // it is mostly about turns
 }
 
-// Begin and End implement Turns.
-func (w *world) Begin(taskType, shareKey string, priority int32) (number uint64) {
+// Begin, Set and End implement Turns.
+func (w *world) Begin(t record.Turn) (number uint64) {
 	w.ever++
-	w.turns[w.ever] = record.Turn{Type: taskType, ShareKey: shareKey, Priority: priority}
+	w.saved[w.ever] = t
+	return w.ever
+}
+
+func (w *world) Set(number, value uint64) {
+	t, ok := w.saved[number]
+	if !ok || t.Value == value {
+		w.t.Fatalf("turn %d is set to %d, there: %v", number, value, ok)
+	}
+	t.Value = value
+	w.saved[number] = t
+}
+
+func (w *world) Move(number, value uint64) uint64 {
+	w.Set(number, value)
+	w.ever++
+	w.saved[w.ever] = w.saved[number]
+	delete(w.saved, number)
 	return w.ever
 }
 
 func (w *world) End(number uint64) {
-	if _, ok := w.turns[number]; !ok {
+	if _, ok := w.saved[number]; !ok {
 		w.t.Fatalf("turn %d ended, which is not there", number)
 	}
-	delete(w.turns, number)
+	delete(w.saved, number)
 }
 
 // isFair reports whether the type lets shares take turns.
 func (w *world) isFair(name string) bool { return w.limit[name] != nil && w.limit[name].Settings.Fair }
 
-// turnOf returns the number of the task's turn, or 0.
-func (w *world) turnOf(t *record.Task) uint64 {
-	for number, turn := range w.turns {
-		if turn == (record.Turn{Type: t.Type, ShareKey: t.Opts().ShareKey, Priority: t.Priority}) {
-			return number
-		}
-	}
-	return 0
+// tagKey returns the key of the task's tag.
+func tagKey(t *record.Task) record.Turn {
+	return record.Turn{Type: t.Type, ShareKey: t.Opts().ShareKey, Priority: t.Priority}
 }
 
-// checkTurns compares the turns with the claimable tasks of the fair types.
-func (w *world) checkTurns() error {
-	want := map[record.Turn]bool{}
+// clockKey returns the key of the clock of a tag.
+func clockKey(tag record.Turn) record.Turn {
+	return record.Turn{Type: tag.Type, Priority: tag.Priority, Clock: true}
+}
+
+// shareOf returns the share of a tag.
+func shareOf(tag record.Turn) record.Turn {
+	return record.Turn{Type: tag.Type, ShareKey: tag.ShareKey}
+}
+
+// turn returns one turn of the share of a tag.
+func (w *world) turn(tag record.Turn) uint64 {
+	return 1_000_000_000 / uint64(cmp.Or(w.weights[shareOf(tag)], 100))
+}
+
+// settleTurns does by the rules what a step does to tags and clocks.
+func (w *world) settleTurns() {
+	waits, isOpen := map[record.Turn]bool{}, map[record.Turn]bool{}
 	for _, t := range w.tasks {
-		if t.Status == record.StatusPending && !w.isBehind(t) && w.isFair(t.Type) {
-			want[record.Turn{Type: t.Type, ShareKey: t.Opts().ShareKey, Priority: t.Priority}] = true
+		if w.isFair(t.Type) && t.Status == record.StatusPending && !w.isBehind(t) {
+			waits[tagKey(t)] = true
+			isOpen[shareOf(tagKey(t))] = !w.isFull(t)
 		}
 	}
-	for number, turn := range w.turns {
-		if !want[turn] || w.types.byName[turn.Type].stockOf(turn.ShareKey).numbers[turn.Priority] != number {
-			return fmt.Errorf("turn %d is %+v, which is a second one, or nothing waits for it", number, turn)
+	for tag := range waits {
+		v := w.clocks[clockKey(tag)]
+		switch value, known := w.tags[tag]; {
+		case !known:
+			w.tags[tag] = v + w.turn(tag)
+		case isOpen[shareOf(tag)] && !w.open[shareOf(tag)] && int64(value-v) < 0:
+			w.tags[tag] = v
 		}
 	}
-	if len(want) != len(w.turns) {
-		return fmt.Errorf("%d turns, want %d", len(w.turns), len(want))
+	maps.DeleteFunc(w.tags, func(tag record.Turn, _ uint64) bool { return !waits[tag] })
+	priorities := map[record.Turn]bool{}
+	for tag := range waits {
+		priorities[clockKey(tag)] = true
+	}
+	maps.DeleteFunc(w.clocks, func(clock record.Turn, _ uint64) bool { return !priorities[clock] })
+	w.open = isOpen
+}
+
+// checkTurns compares the tags and clocks with those by the rules, and what is saved with what is
+// no first value.
+func (w *world) checkTurns() error {
+	w.settleTurns()
+	first := 0
+	for tag, value := range w.tags {
+		of := w.types.byName[tag.Type].stockOf(tag.ShareKey)
+		at := of.tagOf(tag.Priority)
+		if at < 0 || of.valueOf(at) != value {
+			return fmt.Errorf("the tags of share %q of type %q are %+v, want %d at priority %d, clocks %v", tag.ShareKey, tag.Type, of.tags, value, tag.Priority, w.clocks)
+		}
+		if behind := value - w.clocks[clockKey(tag)]; !of.closed && behind > w.turn(tag) {
+			return fmt.Errorf("tag %+v is %d behind its clock", tag, behind)
+		}
+		if number := of.tags[at].number; number == 0 {
+			first++
+			if value != w.turn(tag) {
+				return fmt.Errorf("tag %+v, %d, is not saved", tag, value)
+			}
+		} else if tag.Value = value; w.saved[number] != tag || value == w.turn(tag) {
+			return fmt.Errorf("tag %+v is saved as %+v", tag, w.saved[number])
+		}
+	}
+	clocks := 0
+	for clock, value := range w.clocks {
+		if c := w.types.byName[clock.Type].turns.clocks[clock.Priority]; c == nil || c.value != value {
+			return fmt.Errorf("clock %+v is %+v, want %d", clock, c, value)
+		} else if value != 0 {
+			clocks++
+			if clock.Value = value; w.saved[c.number] != clock {
+				return fmt.Errorf("clock %+v is saved as %+v", clock, w.saved[c.number])
+			}
+		}
+	}
+	if want := len(w.tags) - first + clocks; want != len(w.saved) {
+		return fmt.Errorf("%d turns are saved, want %d", len(w.saved), want)
 	}
 	return nil
 }
@@ -84,18 +165,44 @@ func (w *world) Get(id uint64) *record.Task { return w.tasks[id] }
 func TestTypes(t *testing.T) {
 	t.Parallel()
 	proof.Check(t, func(rt *rapid.T) {
-		w := &world{t: rt, tasks: map[uint64]*record.Task{}, limit: map[string]*record.TaskType{}, turns: map[uint64]record.Turn{}}
-		w.types.Reset()
+		w := newWorld(rt)
 		for range rapid.IntRange(1, 150).Draw(rt, "steps") {
 			rapid.OneOf(
 				rapid.Just(w.submit), rapid.Just(w.submit), rapid.Just(w.claim), rapid.Just(w.change), rapid.Just(w.change),
-				rapid.Just(w.remove), rapid.Just(w.set), rapid.Just(w.wait),
+				rapid.Just(w.remove), rapid.Just(w.set), rapid.Just(w.weigh), rapid.Just(w.wait),
 			).Draw(rt, "do")()
 			if err := errors.Join(w.check(), w.checkTurns()); err != nil {
 				rt.Fatal(err)
 			}
 		}
 	})
+}
+
+// TestTypes_Turns does the same with types that are mostly fair, and claims that mostly take turns.
+func TestTypes_Turns(t *testing.T) {
+	t.Parallel()
+	proof.Check(t, func(rt *rapid.T) {
+		w := newWorld(rt)
+		w.fair = true
+		for range rapid.IntRange(1, 150).Draw(rt, "steps") {
+			rapid.OneOf(
+				rapid.Just(w.submit), rapid.Just(w.submit), rapid.Just(w.claim), rapid.Just(w.claim), rapid.Just(w.claim),
+				rapid.Just(w.change), rapid.Just(w.set), rapid.Just(w.weigh),
+			).Draw(rt, "do")()
+			if err := errors.Join(w.check(), w.checkTurns()); err != nil {
+				rt.Fatal(err)
+			}
+		}
+	})
+}
+
+func newWorld(t *rapid.T) *world {
+	w := &world{
+		t: t, tasks: map[uint64]*record.Task{}, limit: map[string]*record.TaskType{}, saved: map[uint64]record.Turn{},
+		weights: map[record.Turn]int32{}, tags: map[record.Turn]uint64{}, clocks: map[record.Turn]uint64{},
+	}
+	w.types.Reset()
+	return w
 }
 
 // dice returns a number below n.
@@ -167,6 +274,9 @@ func (w *world) claim() {
 	if w.dice(2) > 0 {
 		c.Types = listed
 	}
+	if w.fair && w.dice(8) > 0 {
+		c.SortBy, c.Ascending, c.MoreAttempts = command.SortPriority, false, 0
+	}
 	dice := Dice{Index: uint64(w.dice(1000))}
 	next, can := w.types.Choose(c, &w.list, &dice), w.types.Claimable(c, w.now)
 	for took := range c.Limit {
@@ -181,7 +291,6 @@ func (w *world) claim() {
 		if want := w.next(c, dice); id != want {
 			w.t.Fatalf("%+v took task %d as the %d-th, want %d", c, id, took, want)
 		}
-		number := w.turnOf(t)
 		w.move(t, func() {
 			if r := w.limit[t.Type]; r != nil {
 				r.Spend(w.now)
@@ -190,9 +299,46 @@ func (w *world) claim() {
 			t.Attempts++
 		})
 		next.Taken(w)
-		byTurn := orderOf(c) == highest && c.MoreAttempts == 0 && c.SortBy != command.SortRandom
-		if again := w.turnOf(t); number != 0 && again != 0 && (byTurn && again != w.ever || !byTurn && again != number) {
-			w.t.Fatalf("after %+v of task %d, turn %d is turn %d of %d", c, id, number, again, w.ever)
+		tag := tagKey(t)
+		value := w.tags[tag]
+		w.settleTurns()
+		if w.isFair(t.Type) && orderOf(c) == highest && c.MoreAttempts == 0 && c.SortBy != command.SortRandom {
+			if _, waits := w.clocks[clockKey(tag)]; waits || w.waitsAny(tag) {
+				w.clocks[clockKey(tag)] = value
+			}
+			if _, more := w.tags[tag]; more {
+				w.tags[tag] = value + w.turn(tag)
+			}
+		}
+		if err := w.checkTurns(); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// waitsAny reports whether a share has a tag at the priority of this one.
+func (w *world) waitsAny(tag record.Turn) bool {
+	for other := range w.tags {
+		if clockKey(other) == clockKey(tag) {
+			return true
+		}
+	}
+	return false
+}
+
+// weigh gives a share a weight.
+func (w *world) weigh() {
+	ts := w.types.Named(string(rune('a' + w.dice(3))))
+	if ts == nil {
+		return
+	}
+	share := record.Turn{Type: ts.name, ShareKey: []string{"x", "y", "z"}[w.dice(3)]}
+	weight := []int32{0, 1, 33, 100, 300, 10_000}[w.dice(6)]
+	w.weights[share] = weight
+	w.types.SetWeight(ts, share.ShareKey, weight, w)
+	for tag, value := range w.tags {
+		if v := w.clocks[clockKey(tag)]; shareOf(tag) == share && int64(value-v-w.turn(tag)) > 0 {
+			w.tags[tag] = v + w.turn(tag)
 		}
 	}
 }
@@ -231,8 +377,18 @@ func (w *world) next(c command.ClaimNext, dice Dice) uint64 {
 func (w *world) byTurn(all []*record.Task, first *record.Task) uint64 {
 	all = slices.DeleteFunc(slices.Clone(all), func(t *record.Task) bool { return t.Type != first.Type || t.Priority != first.Priority })
 	return slices.MinFunc(all, func(a, b *record.Task) int {
-		return cmp.Or(cmp.Compare(w.turnOf(a), w.turnOf(b)), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(int64(w.tags[tagKey(a)]-w.tags[tagKey(b)]), 0), cmp.Compare(w.numberOf(tagKey(a)), w.numberOf(tagKey(b))), cmp.Compare(a.ID, b.ID))
 	}).ID
+}
+
+// numberOf returns the number of the saved tag, or 0.
+func (w *world) numberOf(tag record.Turn) uint64 {
+	for number, t := range w.saved {
+		if t.Value = 0; t == tag {
+			return number
+		}
+	}
+	return 0
 }
 
 func (w *world) change() {
@@ -270,6 +426,7 @@ func (w *world) forget(ts *Type) {
 		}
 	}
 	if ts.Record() == nil {
+		maps.DeleteFunc(w.weights, func(share record.Turn, _ int32) bool { return share.Type == ts.name })
 		w.types.Forget(ts)
 	}
 }
@@ -277,7 +434,16 @@ func (w *world) forget(ts *Type) {
 func (w *world) set() {
 	name := string(rune('a' + w.dice(3)))
 	ts, r := w.typeOf(name), w.limit[name]
-	settings := record.TypeSettings{Paused: w.dice(3) == 0, MaxClaimed: int32(w.dice(3)), RateLimit: int64(w.dice(3)) * record.Million, MaxClaimedPerKey: int32(w.dice(3)), Fair: w.dice(2) > 0}
+	if w.fair && w.dice(8) > 0 {
+		w.limitTo(ts, r, record.TypeSettings{MaxClaimedPerKey: int32(w.dice(3)), Fair: true})
+		return
+	}
+	w.limitTo(ts, r, record.TypeSettings{Paused: w.dice(3) == 0, MaxClaimed: int32(w.dice(3)), RateLimit: int64(w.dice(3)) * record.Million, MaxClaimedPerKey: int32(w.dice(3)), Fair: w.dice(2) > 0})
+}
+
+// limitTo gives the type, whose record is r, the settings.
+func (w *world) limitTo(ts *Type, r *record.TaskType, settings record.TypeSettings) {
+	name := ts.name
 	if settings == (record.TypeSettings{}) {
 		r = nil
 		delete(w.limit, name)

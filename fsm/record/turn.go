@@ -1,16 +1,21 @@
 package record
 
-// Turn is the place of a share in the order in which the shares of a fair type take turns: of
-// those that have claimable tasks of one priority, the one with the lowest number is next. It is
-// saved under its number.
+// DefaultWeight is the weight of a share without one of its own.
+const DefaultWeight = 100
+
+// Turn is a part of the order in which the shares of a fair type take turns: the tag of a
+// share at a priority, or the clock of a priority. It is saved under a number: of equal tags the
+// one with the lowest number is next. First values are not saved.
 type Turn struct {
 	Type     string
 	ShareKey string // "" = the tasks without one
 	Priority int32
+	Clock    bool
+	Value    uint64
 }
 
-// TurnBytes estimates the memory of a turn with its places in indexes.
-const TurnBytes = 350
+// TurnBytes estimates the memory of a saved turn.
+const TurnBytes = 110
 
 // AppendTurn appends the record of the turn with that number.
 func AppendTurn(b []byte, number uint64, t *Turn) []byte {
@@ -32,4 +37,6 @@ func (f *Fields) turn(number *uint64, t *Turn) {
 	f.known(2, &t.Type)
 	f.known(3, &t.ShareKey)
 	f.Sint(4, &t.Priority)
+	f.Bool(5, &t.Clock)
+	f.Uint(6, &t.Value)
 }

@@ -50,11 +50,18 @@ var planted = []struct {
 	}}},
 	{"closed share claimed at random", []edit{{"fsm/index/share.go", "		if !sh.closed {\n", "		if !sh.closed || $on {\n"}}},
 	{"turn not spent", []edit{{
-		"fsm/index/turn.go", "	if number, waits := s.numbers[priority]; waits {\n", "	if number, waits := s.numbers[priority]; waits && !$on {\n",
+		"fsm/index/turn.go", "		ts.setTag(s, at, l.tag+s.turn(), saved)\n", "		ts.setTag(s, at, l.tag+$if(0, s.turn()), saved)\n",
 	}}},
 	{"share that begins to wait comes first", []edit{{
-		"fsm/tasktypes.go", "	last, _ := u.table.Last()\n", "	last, _ := u.table.Last()\n	if first, ok := u.table.First(); ok && $on && first > 1 {\n		last = first - 2\n	}\n",
+		"fsm/index/turn.go", "ts.setTag(s, at, c.value+s.turn(), saved)", "ts.setTag(s, at, $if(c.value, c.value+s.turn()), saved)",
 	}}},
+	{"tag kept when nothing waits", []edit{{
+		"fsm/index/turn.go", "		case at >= 0 && !waits:\n", "		case at >= 0 && !waits && !$on:\n",
+	}}},
+	{"share that opens has a tag before the clock", []edit{{
+		"fsm/index/turn.go", "s.valueOf(at)-c.value > s.turn() {\n			ts.setTag(s, at, c.value, saved)", "s.valueOf(at)-c.value > s.turn() && !$on {\n			ts.setTag(s, at, c.value, saved)",
+	}}},
+	{"clock that stands", []edit{{"fsm/index/turn.go", "	ts.setClock(c, l.tag, saved)\n", "	ts.setClock(c, $if(c.value, l.tag), saved)\n"}}},
 	{"snapshot without turns", []edit{{"fsm/snapshot.go", "m.turns.table.View()", "$if(New().turns.table.View(), m.turns.table.View())"}}},
 	{"refused batch takes turns", []edit{{"fsm/undo.go", "	u.turns.Restore(&m.turns.table)\n", "	if !$on {\n		u.turns.Restore(&m.turns.table)\n	}\n"}}},
 	{"claim by id past the limits", []edit{{"fsm/claim.go", "	case ts.Slots() <= 0:\n", "	case ts.Slots() <= $if(int64(-1), 0):\n"}}},
