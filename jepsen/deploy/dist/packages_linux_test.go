@@ -15,6 +15,9 @@ import (
 // machine is a Debian in a folder, which has what every Debian has, and no systemd.
 type machine struct{ root string }
 
+// patience bounds a command. An installation reads some 40 MB from Debian's mirror.
+const patience = 8 * time.Minute
+
 // run runs a command of the machine and returns what it prints.
 func (m machine) run(t *testing.T, args ...string) string {
 	t.Helper()
@@ -26,9 +29,11 @@ func (m machine) run(t *testing.T, args ...string) string {
 // command runs a command of this machine and returns what it prints.
 func command(t *testing.T, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput()
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.WaitDelay = time.Second // what it has started may go on
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
 	}
@@ -43,7 +48,7 @@ func emptyDebian(t *testing.T, count int) (made []machine) {
 		t.Fatal("it installs packages below a root of its own: run it as root")
 	}
 	archive := filepath.Join(t.TempDir(), "debian.tar")
-	command(t, "mmdebstrap", "--quiet", "--variant=minbase", "bookworm", archive)
+	command(t, "mmdebstrap", "--quiet", "--variant=minbase", `--aptopt=Acquire::Retries "3"`, "bookworm", archive)
 	for range count {
 		m := machine{t.TempDir()}
 		command(t, "tar", "-C", m.root, "--exclude=./dev/*", "-xf", archive)
