@@ -209,9 +209,11 @@ func (q *queues) answer(r *request) {
 		r.giveBack()
 		r.refuseGone()
 	case answer != nil:
-		b := r.buffer()
+		var b []byte
 		if h.result != nil {
 			b = r.bufferFor(h.result)
+		} else {
+			b = r.buffer()
 		}
 		r.send(fasthttp.StatusOK, answer.Append(b, &c.head, r.id))
 		finishQueueAnswer(&r.http.Response, &c.head, r.id)

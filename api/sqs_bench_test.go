@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -15,8 +16,8 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// BenchmarkSQS measures the handlers of ten messages of 256 bytes: sent, received and deleted, by SQS without signatures
-// and by the API's own calls.
+// BenchmarkSQS measures the handlers of ten messages of 256 bytes: sent, received and deleted, by SQS without signatures,
+// in both of its protocols, and by the API's own calls.
 func BenchmarkSQS(b *testing.B) {
 	task := benchTask()
 	task.Params, task.Payload = nil, []byte(strings.Repeat("x", 256))
@@ -35,6 +36,13 @@ func BenchmarkSQS(b *testing.B) {
 		}
 		return strings.Join(items, ",")
 	}
+	form := func(format string) string {
+		var b strings.Builder
+		for i := range 10 {
+			b.WriteString("&" + strings.ReplaceAll(format, "$i", strconv.Itoa(i+1)))
+		}
+		return b.String()
+	}
 	receiver, _ := setup(b, withSQS)
 	receiver.sqsDone(b, "CreateQueue", `"QueueName":"mail"`)
 	receiver.sqsDone(b, "SendMessage", mailURL+`,"MessageBody":"x"`)
@@ -44,10 +52,13 @@ func BenchmarkSQS(b *testing.B) {
 		result                   fsm.Result
 	}{
 		{"send", "/", "AmazonSQS.SendMessageBatch", `{` + mailURL + `,"Entries":[` + ten(`{"Id":"$i","MessageBody":"`+string(task.Payload)+`"}`) + `]}`, sent},
+		{"send by Query", "/", "", "Action=SendMessageBatch&QueueUrl=/0/mail" + form("SendMessageBatchRequestEntry.$i.Id=$i&SendMessageBatchRequestEntry.$i.MessageBody="+string(task.Payload)), sent},
 		{"submit", "/api/tasks", "", `{"tasks":[` + ten(`{"task_type":"mail","params":"`+string(task.Payload[:254])+`"}`) + `]}`, sent},
 		{"receive", "/", "AmazonSQS.ReceiveMessage", `{` + mailURL + `,"MaxNumberOfMessages":10}`, claimed},
+		{"receive by Query", "/?Action=ReceiveMessage&QueueUrl=/0/mail&MaxNumberOfMessages=10", "", "", claimed},
 		{"claim", "/api/tasks/claim", "", `{"worker_id":"w","task_types":["mail"],"limit":10}`, claimed},
 		{"delete", "/", "AmazonSQS.DeleteMessageBatch", `{` + mailURL + `,"Entries":[` + ten(`{"Id":"$i","ReceiptHandle":"`+handle+`"}`) + `]}`, completed},
+		{"delete by Query", "/", "", "Action=DeleteMessageBatch&QueueUrl=/0/mail" + form("DeleteMessageBatchRequestEntry.$i.Id=$i&DeleteMessageBatchRequestEntry.$i.ReceiptHandle="+handle), completed},
 		{"complete", "/api/batch", "", `{"ops":[` + ten(`{"op":"complete","id":123456,"worker_id":"w","claim_token":234567}`) + `]}`, completed},
 	} {
 		b.Run(x.name, func(b *testing.B) {

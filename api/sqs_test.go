@@ -220,6 +220,27 @@ func TestSQS_Repeats(t *testing.T) {
 	}
 }
 
+// A receive is answered in the buffer that its connection has.
+func TestSQS_buffer(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t, withSQS)
+	s.sqsDone(t, "CreateQueue", `"QueueName":"mail"`)
+	s.sqsDone(t, "SendMessage", mailURL+`,"MessageBody":"x"`)
+	var ctx fasthttp.RequestCtx
+	ctx.Init2(conntest.Nop{}, nil, true)
+	ctx.Request.Header.SetMethod("POST")
+	ctx.Request.SetRequestURI("/")
+	ctx.Request.Header.SetHost("127.0.0.1:7400")
+	ctx.Request.Header.Set(amzTarget, "AmazonSQS.ReceiveMessage")
+	ctx.Request.SetBodyString(`{` + mailURL + `}`)
+	buffer := make([]byte, 0, 8<<10)
+	ctx.Response.SwapBody(buffer)
+	s.core.handle(&ctx, false)
+	if b := ctx.Response.Body(); !strings.Contains(string(b), `"Body":"x"`) || &b[0] != &buffer[:1][0] {
+		t.Errorf("%d bytes of room: %s", cap(b), b)
+	}
+}
+
 // A late delete of a message that was not received again deletes it.
 func TestSQS_LateDelete(t *testing.T) {
 	t.Parallel()

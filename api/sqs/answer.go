@@ -1,6 +1,7 @@
 package sqs
 
 import (
+	"crypto/md5"
 	"encoding/base64"
 
 	"github.com/claimq/claimq/fsm"
@@ -116,7 +117,7 @@ func (a *Answer) fields(w *writer, op Op) {
 func (m *Message) write(w *writer) {
 	w.text("MessageId", m.ID)
 	w.text("ReceiptHandle", m.Handle)
-	w.text("MD5OfBody", md5OfBody(m.Body))
+	w.sum("MD5OfBody", md5.Sum(m.Body))
 	write(w, "Body", m.Body)
 	w.pairs("Attributes", "Attribute", "Name", m.System)
 	if len(m.Attributes) == 0 {

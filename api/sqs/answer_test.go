@@ -123,3 +123,24 @@ func FuzzAnswer(f *testing.F) {
 		}
 	})
 }
+
+// What XML would change is written as a reference, and what it cannot carry as the replacement character; the rest stays.
+func TestAppendXML(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":                       "",
+		"plain text\t\n":         "plain text\t\n",
+		"<a b=\"c\">&\r":         "&lt;a b=&quot;c&quot;&gt;&amp;&#xD;",
+		"end<":                   "end&lt;",
+		"Grüße, 世界 \U0001F600":   "Grüße, 世界 \U0001F600",
+		"\x00a\x1fb":             "\uFFFDa\uFFFDb",
+		"\ufffe\uffff\ufffd":     "\uFFFD\uFFFD\uFFFD",
+		"\xff\xc3(":              "\uFFFD\uFFFD(",
+		"\xe4\xb8":               "\uFFFD\uFFFD",
+		strings.Repeat("x", 300): strings.Repeat("x", 300),
+	} {
+		if got := string(appendXML([]byte("|"), text)); got != "|"+want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

@@ -161,8 +161,14 @@ const (
 	keptDedup  = keptPrefix + "MessageDeduplicationId"
 )
 
+// bare reports whether a message is sent with nothing beyond its body.
+func (e *Entry) bare() bool { return len(e.Attributes) == 0 && len(e.System) == 0 && e.Dedup == "" }
+
 // kept returns the attributes of the task that a message is; nil: none.
 func (e *Entry) kept(sender string) []byte {
+	if e.bare() && sender == "" {
+		return nil
+	}
 	w := writer{b: append(make([]byte, 0, 64*(2+len(e.Attributes)+len(e.System))), '{')}
 	add := func(name string, a *Attribute) {
 		if len(a.Value) == 0 {

@@ -25,13 +25,14 @@ func (o op) send() (*Answer, *Error) {
 	done := make([]Done, len(o.c.Entries))
 	tasks := make([]fsm.NewTask, 0, len(done))
 	at := make([]int, 0, len(done)) // the entry of each task
+	var bare []byte                 // what is kept of a message without attributes, the same for all
 	for i := range o.c.Entries {
 		e := &o.c.Entries[i]
 		done[i].ID = e.ID
 		if done[i].Bad = o.sendable(e, &q); done[i].Bad != nil {
 			continue
 		}
-		tasks, at = append(tasks, o.task(e, &q)), append(at, i)
+		tasks, at = append(tasks, o.task(e, &q, &bare)), append(at, i)
 		if o.c.Repeat != "" && !q.fifo { // then the key of a message that is sent again is taken, by the first
 			t := &tasks[len(tasks)-1]
 			t.Key, t.KeyOfType = o.c.Repeat+"-"+strconv.Itoa(i), true
@@ -116,15 +117,22 @@ func sumOf(s string) []byte {
 func sequenceOf(id uint64) string { return fmt.Sprintf("%020d", id) }
 
 // task returns the task that a message is. Its group is the share key; what else it is sent with beyond its body is kept
-// in its attributes.
-func (o op) task(e *Entry, q *queue) fsm.NewTask {
+// in its attributes; bare is that of a message that has nothing beyond, once there was one.
+func (o op) task(e *Entry, q *queue, bare *[]byte) fsm.NewTask {
 	if q.fifo && e.Dedup == "" {
 		e.Dedup = hex.EncodeToString(sumOf(e.Body))
+	}
+	kept := *bare
+	if kept == nil || !e.bare() {
+		kept = e.kept(o.Caller())
+	}
+	if e.bare() {
+		*bare = kept
 	}
 	now := o.Now().UnixMilli()
 	t := fsm.NewTask{
 		Type: o.c.Queue, Payload: []byte(e.Body), MaxAttempts: fsm.DefaultAttempts,
-		DelayMS: e.Delay.N * 1_000, AtOnce: e.Delay.Set && e.Delay.N == 0, ExpiresAt: now + q.retentionS*1_000, ExpiresAgain: true, Attributes: e.kept(o.Caller()), ShareKey: e.Group,
+		DelayMS: e.Delay.N * 1_000, AtOnce: e.Delay.Set && e.Delay.N == 0, ExpiresAt: now + q.retentionS*1_000, ExpiresAgain: true, Attributes: kept, ShareKey: e.Group,
 	}
 	if q.fifo {
 		e.order(&t, q)

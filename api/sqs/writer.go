@@ -1,6 +1,8 @@
 package sqs
 
 import (
+	"crypto/md5"
+	"encoding/hex"
 	"strconv"
 	"unicode/utf8"
 
@@ -43,6 +45,13 @@ func write[T ~string | ~[]byte](w *writer, name string, s T) {
 		w.name(name)
 		w.b = jsonout.String(w.b, s)
 	}
+}
+
+// sum writes a sum in hexadecimal.
+func (w *writer) sum(name string, sum [md5.Size]byte) {
+	var text [2 * md5.Size]byte
+	hex.Encode(text[:], sum[:])
+	write(w, name, text[:])
 }
 
 func (w *writer) boolean(name string, v bool) { w.bare(name, strconv.FormatBool(v)) }
@@ -131,29 +140,37 @@ func (w *writer) pairs(name, element, key string, pairs []Pair) {
 // appendXML appends a text, with characters that XML would change as references: a raw line end would be read as another
 // one. What XML cannot carry, which only other protocols could have sent, becomes the replacement character.
 func appendXML[T ~string | ~[]byte](b []byte, s T) []byte {
+	start := 0
 	for i := 0; i < len(s); {
-		r, n := utf8.DecodeRuneInString(string(s[i:min(len(s), i+utf8.UTFMax)]))
-		i += n
-		switch r {
-		case '<':
-			b = append(b, "&lt;"...)
-		case '>':
-			b = append(b, "&gt;"...)
-		case '&':
-			b = append(b, "&amp;"...)
-		case '"':
-			b = append(b, "&quot;"...)
-		case '\r':
-			b = append(b, "&#xD;"...)
-		default:
-			if !inXML(r) {
-				r = utf8.RuneError
-			}
-			b = utf8.AppendRune(b, r)
+		if xmlPlain[s[i]] {
+			i++
+			continue
 		}
+		r, n := utf8.DecodeRuneInString(string(s[i:min(len(s), i+utf8.UTFMax)]))
+		as := string(utf8.RuneError)
+		switch {
+		case r < utf8.RuneSelf && inXML(r):
+			as = xmlReferences[r]
+		case inXML(r) && (r != utf8.RuneError || n > 1):
+			i += n
+			continue
+		}
+		b = append(append(b, s[start:i]...), as...)
+		i += n
+		start = i
 	}
-	return b
+	return append(b, s[start:]...)
 }
+
+var xmlReferences = map[rune]string{'<': "&lt;", '>': "&gt;", '&': "&amp;", '"': "&quot;", '\r': "&#xD;"}
+
+// xmlPlain has the bytes that are written as they are, and are no part of a longer character.
+var xmlPlain = func() (plain [256]bool) {
+	for c := range rune(utf8.RuneSelf) {
+		plain[c] = inXML(c) && xmlReferences[c] == ""
+	}
+	return plain
+}()
 
 // inXML reports whether XML can carry a character.
 func inXML(r rune) bool {

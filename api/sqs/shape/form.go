@@ -46,26 +46,28 @@ func ReadForm(form []byte) (Value, error) {
 		if err1 != nil || err2 != nil || !utf8.ValidString(name) || !utf8.ValidString(content) {
 			return Value{}, malformed("The request's parameters are not a form of percent-encoded UTF-8.")
 		}
-		steps := strings.Split(name, ".")
-		if count += len(steps); count > ValuesMax || len(steps) > depthMax {
+		steps := 1 + strings.Count(name, ".")
+		if count += steps; count > ValuesMax || steps > depthMax {
 			return Value{}, malformed("The request has too many parameters.")
 		}
-		if !put(&root, steps, content) {
+		if !put(&root, name, content) {
 			return Value{}, malformed("The parameter " + Shorten(name) + " is there twice, or within another one.")
 		}
 	}
 	return root, root.shape()
 }
 
-// put sets the member that steps lead to. ok is false if it, or a part of the way, is a text already.
-func put(v *Value, steps []string, content string) (ok bool) {
-	for _, name := range steps {
+// put sets the member that the parts of a name lead to. ok is false if it, or a part of the way, is a text already.
+func put(v *Value, name, content string) (ok bool) {
+	for more := true; more; {
 		if v.Kind != Object {
 			return false
 		}
-		next := v.Member(name)
+		var step string
+		step, name, more = strings.Cut(name, ".")
+		next := v.Member(step)
 		if next == &absent {
-			v.Items = append(v.Items, Value{Kind: Object, Name: name})
+			v.Items = append(v.Items, Value{Kind: Object, Name: step})
 			next = &v.Items[len(v.Items)-1]
 		}
 		v = next
