@@ -80,7 +80,7 @@ func (t *target) measure(load func() (rate, count float64, err error)) (figure, 
 // cpuTime returns the CPU time that all nodes together have used.
 func (t *target) cpuTime() (sum time.Duration, err error) {
 	for _, n := range t.cluster.Nodes {
-		took, err := cpuTime(n.PID())
+		took, err := procs.CPUTime(n.PID())
 		if err != nil {
 			return 0, err
 		}

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -19,6 +21,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/claimq/claimq/internal/procs"
 )
 
 const (
@@ -41,12 +45,32 @@ type system struct {
 	// receive receives up to ten messages; the texts are what delete needs.
 	receive func(ctx context.Context) ([]string, error)
 	delete  func(ctx context.Context, received []string) error
+
+	servers []int // their process ids
 }
 
-// measure returns how many messages are deleted in a second.
-func (c *comparison) measure(ctx context.Context, s system) (rate float64, err error) {
+// figure is the result of a measurement.
+type figure struct {
+	rate          float64       // messages that were deleted in a second
+	servers, load time.Duration // CPU time of the servers and of this process for each
+}
+
+func (s *system) cpuTimes() (servers, load time.Duration, err error) {
+	for _, pid := range s.servers {
+		took, err := procs.CPUTime(pid)
+		if err != nil {
+			return 0, 0, err
+		}
+		servers += took
+	}
+	load, err = procs.CPUTime(os.Getpid())
+	return servers, load, err
+}
+
+// measure drives the system for a time.
+func (c *comparison) measure(ctx context.Context, s system) (f figure, err error) {
 	if err := s.prepare(ctx); err != nil {
-		return 0, err
+		return f, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -67,15 +91,18 @@ func (c *comparison) measure(ctx context.Context, s system) (rate float64, err e
 	}
 	pauseFor(ctx, c.warmUp)
 	before, began := deleted.Load(), time.Now()
+	servers, load, err := s.cpuTimes()
 	pauseFor(ctx, c.time)
 	n, took := deleted.Load()-before, time.Since(began)
+	servers2, load2, err2 := s.cpuTimes()
 	cancel()
 	working.Wait()
 	select {
 	case err := <-failed:
-		return 0, err
+		return f, err
 	default:
-		return float64(n) / took.Seconds(), nil
+		each := time.Duration(max(n, 1))
+		return figure{float64(n) / took.Seconds(), (servers2 - servers) / each, (load2 - load) / each}, errors.Join(err, err2)
 	}
 }
 

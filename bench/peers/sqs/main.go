@@ -6,7 +6,8 @@
 // batches of ten; and they and GoAws, if it is installed, which is one process that syncs nothing, are driven by one
 // load by the Query protocol. Each of --workers goroutines sends ten messages of 256 bytes, receives up to ten and
 // deletes them, again and again, for --time. The order changes with each round, and no two are measured together. It
-// prints the medians of the messages that were deleted in a second, and of each round's ratio.
+// prints the medians of the messages that were deleted in a second, of the CPU time that the servers and the load took for
+// each, and of each round's ratio.
 package main
 
 import (
@@ -79,12 +80,23 @@ func (c *comparison) run(ctx context.Context, out io.Writer) (err error) {
 	if path, missing := exec.LookPath(c.goaws); missing != nil {
 		fmt.Fprintf(out, "GoAws is not there (%v): go install github.com/Admiral-Piett/goaws/app/cmd@v0.4.5, and name the program by --goaws\n", missing)
 	} else {
-		url, end, err := startGoAws(ctx, path, dir)
+		url, pid, end, err := startGoAws(ctx, path, dir)
 		if err != nil {
 			return err
 		}
 		defer end()
-		pairs = append(pairs, [2]system{newQuery("claimq by Query", leader.URL(), c.workers), newQuery("GoAws by Query", url, c.workers)})
+		other := newQuery("GoAws by Query", url, c.workers)
+		other.servers = []int{pid}
+		pairs = append(pairs, [2]system{newQuery("claimq by Query", leader.URL(), c.workers), other})
+	}
+	for i := range pairs {
+		for k := range pairs[i] {
+			if s := &pairs[i][k]; s.servers == nil {
+				for _, node := range cluster.Nodes {
+					s.servers = append(s.servers, node.PID())
+				}
+			}
+		}
 	}
 	for _, p := range pairs {
 		if err := c.compare(ctx, out, p); err != nil {
@@ -96,22 +108,36 @@ func (c *comparison) run(ctx context.Context, out io.Writer) (err error) {
 
 // compare measures both in turns.
 func (c *comparison) compare(ctx context.Context, out io.Writer, pair [2]system) error {
-	var rates [2][]float64
+	var figures [2][]figure
 	var ratios []float64
 	for round := range c.rounds {
 		for i := range pair {
 			which := (i + round) % 2
-			rate, err := c.measure(ctx, pair[which])
+			f, err := c.measure(ctx, pair[which])
 			if err != nil {
 				return fmt.Errorf("%s: %w", pair[which].name, err)
 			}
-			rates[which] = append(rates[which], rate)
+			figures[which] = append(figures[which], f)
 		}
-		ratios = append(ratios, rates[0][round]/rates[1][round])
+		ratios = append(ratios, figures[0][round].rate/figures[1][round].rate)
 	}
-	fmt.Fprintf(out, "%s: %.0f messages/s; %s: %.0f messages/s; ratio %.2f (%.2f to %.2f)\n",
-		pair[0].name, median(rates[0]), pair[1].name, median(rates[1]), median(ratios), slices.Min(ratios), slices.Max(ratios))
+	for i := range pair {
+		fmt.Fprintf(out, "%s: %.0f messages/s, of CPU %.0f µs for each, and the load %.0f; ", pair[i].name,
+			medianOf(figures[i], func(f figure) float64 { return f.rate }), medianOf(figures[i], func(f figure) float64 { return micros(f.servers) }),
+			medianOf(figures[i], func(f figure) float64 { return micros(f.load) }))
+	}
+	fmt.Fprintf(out, "ratio %.2f (%.2f to %.2f)\n", median(ratios), slices.Min(ratios), slices.Max(ratios))
 	return nil
+}
+
+func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+func medianOf(figures []figure, of func(f figure) float64) float64 {
+	all := make([]float64, len(figures))
+	for i := range figures {
+		all[i] = of(figures[i])
+	}
+	return median(all)
 }
 
 func median(of []float64) float64 {
@@ -140,23 +166,23 @@ func startClaimq(ctx context.Context, binary, dir string) (*procs.Cluster, error
 }
 
 // startGoAws starts GoAws, and returns its URL once it answers.
-func startGoAws(ctx context.Context, path, dir string) (url string, end func(), err error) {
+func startGoAws(ctx context.Context, path, dir string) (url string, pid int, end func(), err error) {
 	ports, release, err := procs.TakePorts(1)
 	if err != nil {
-		return "", nil, err
+		return "", 0, nil, err
 	}
 	port := strconv.Itoa(ports[0])
 	config := filepath.Join(dir, "goaws.yaml")
 	text := "Local:\n  Host: 127.0.0.1\n  Port: " + port + "\n  Region: eu\n  AccountId: \"000000000000\"\n  QueueAttributeDefaults:\n    VisibilityTimeout: 30\n"
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		release()
-		return "", nil, err
+		return "", 0, nil, err
 	}
 	cmd := exec.Command(path, "-config", config, "Local")
 	cmd.SysProcAttr = procs.ChildAttr()
 	if err := cmd.Start(); err != nil {
 		release()
-		return "", nil, err
+		return "", 0, nil, err
 	}
 	end = func() {
 		_ = cmd.Process.Kill()
@@ -168,7 +194,7 @@ func startGoAws(ctx context.Context, path, dir string) (url string, end func(), 
 	url = "http://127.0.0.1:" + port
 	if err := pause.Until(starting, 50*time.Millisecond, func() error { return newQuery("", url, 1).prepare(starting) }); err != nil {
 		end()
-		return "", nil, fmt.Errorf("GoAws does not answer: %w", err)
+		return "", 0, nil, fmt.Errorf("GoAws does not answer: %w", err)
 	}
-	return url, end, nil
+	return url, cmd.Process.Pid, end, nil
 }

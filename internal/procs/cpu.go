@@ -1,4 +1,4 @@
-package main
+package procs
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// cpuTime returns the CPU time of the process's threads in ns, as Linux counts it in /proc/PID/task/*/schedstat.
+// CPUTime returns the CPU time of the process's threads in ns, as Linux counts it in /proc/PID/task/*/schedstat.
 // Threads that have ended are not included, but a node ends none.
-func cpuTime(pid int) (time.Duration, error) {
+func CPUTime(pid int) (time.Duration, error) {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	if err != nil || len(threads) == 0 {
 		return 0, fmt.Errorf("CPU time of process %d: no thread is found: %w", pid, err)
