@@ -452,6 +452,9 @@ func (m *Machine) bytesOfTypes() (bytes int64) {
 		}
 		if sh.key == "" {
 			bytes += record.BytesOfType(sh.taskType, q, l)
+			if m.types.settingsOf(sh.taskType).Fair {
+				bytes += int64(m.types.named(sh.taskType).Shares()+1) * record.FairBytes
+			}
 		} else {
 			bytes += record.BytesOfShare(sh.key, q, l)
 		}

@@ -64,6 +64,14 @@ func TestMachine_Bytes(t *testing.T) {
 		}, func(h *measured) {
 			h.apply(command.SetType{Type: "mail", Set: record.TypeFair, Settings: record.TypeSettings{Fair: true}})
 		}},
+		{"pending, two of a share key, fair, after one was claimed", func(i int) record.NewTask {
+			return record.NewTask{Params: params(2), ShareKey: fmt.Sprint("share-", i/2)}
+		}, func(h *measured) {
+			h.apply(command.SetType{Type: "mail", Set: record.TypeFair, Settings: record.TypeSettings{Fair: true}})
+			for range *memoryTasks / memoryEach / 2 {
+				h.apply(command.ClaimNext{WorkerID: "worker-1", Types: []string{"mail"}, Limit: memoryEach})
+			}
+		}},
 		{"pending, a type each", func(i int) record.NewTask { return record.NewTask{Params: params(2), Type: fmt.Sprint("type-", i)} }, nil},
 		{"pending, a priority each", func(i int) record.NewTask {
 			return record.NewTask{Params: params(2), Priority: int32(i)}

@@ -224,4 +224,7 @@ func (u *turns) Move(number, value uint64) uint64 {
 func (u *turns) End(number uint64) { u.table.Remove(number) }
 
 // bytes estimates the memory of the turns.
-func (u *turns) bytes() int64 { return int64(u.table.Len()) * record.TurnBytes }
+func (u *turns) bytes() int64 {
+	saved := u.table.Len()
+	return int64(saved)*record.TurnBytes + int64(saved+u.table.Gaps())*record.TurnPlaceBytes
+}

@@ -10,13 +10,13 @@ import (
 type Chooser struct {
 	types   *Types
 	order   order
-	any     *tournament // all types, if any type may be claimed
-	climber *climber    // the same for claims that need attempts left or are random
-	draw    *draw       // the listed types of a random claim
+	any     *ranking // all types, if any type may be claimed
+	climber *climber // the same for claims that need attempts left or are random
+	draw    *draw    // the listed types of a random claim
 	// listed are the slots of the listed types if one task is wanted: then looking at each
 	// type once is cheapest.
 	listed []int32
-	ready  []rank // the first ranks of all types
+	one    bool
 	// sources are the listed types that have tasks, as a binary heap with the first task on
 	// top.
 	sources []source
@@ -29,14 +29,21 @@ type Chooser struct {
 
 // source is an open type or one of its queues.
 type source struct {
-	*ranks
 	of    *Type
 	queue *queue // nil for all queues of the type
 }
 
+// rank returns the rank of the first task of the source.
+func (s *source) rank(o order) rank {
+	if s.queue != nil {
+		return s.queue.First()[o]
+	}
+	return s.of.ranking.rank(o)
+}
+
 // empty reports whether the source has no tasks left.
 func (s *source) empty() bool {
-	return s.of.standing != open || s.queue != nil && (s.queue.Len() == 0 || s.of.isClosed(s.queue.Key))
+	return s.of.standing != open || s.queue != nil && (s.queue.Len() == 0 || s.queue.of.closed)
 }
 
 // Choose returns the chooser for c. It looks only at the first tasks of the requested
@@ -55,7 +62,7 @@ func (s *Types) Choose(c command.ClaimNext, list *command.TypeList, dice *Dice) 
 	case c.SortBy == command.SortRandom:
 		n.draw = s.newDraw(c, dice)
 	case c.Limit == 1 && c.MoreAttempts == 0:
-		n.listed, n.ready = s.locate(c.Types, list), s.ready.BySlot(n.order)
+		n.one, n.listed = true, s.locate(c.Types, list)
 	default:
 		clear(s.sources)
 		s.sources = s.sourcesOf(c, s.sources[:0])
@@ -88,11 +95,11 @@ func (s *Types) sourcesOf(c command.ClaimNext, sources []source) []source {
 			continue
 		}
 		if c.MoreAttempts == 0 {
-			sources = append(sources, source{ranks: ts.first.Top(), of: ts})
+			sources = append(sources, source{of: ts})
 			continue
 		}
 		for _, q := range ts.queuesAbove(c.MoreAttempts) {
-			sources = append(sources, source{ranks: q.First(), of: ts, queue: q})
+			sources = append(sources, source{of: ts, queue: q})
 		}
 	}
 	return sources
@@ -102,46 +109,73 @@ func (s *Types) sourcesOf(c command.ClaimNext, sources []source) []source {
 func (n *Chooser) First() (id uint64, ok bool) {
 	switch {
 	case n.any != nil:
-		if id, ok = n.any.First(n.order); ok {
-			n.types.recent = n.any.Winner(n.order).Of.(*Type)
-			id = n.byTurn(n.types.recent, id)
+		if id, ok = n.any.first(n.order); ok {
+			id = n.of(n.any.winner(n.order).(*Type))
 		}
 		return id, ok
 	case n.climber != nil:
 		return n.climber.next()
 	case n.draw != nil:
 		return n.draw.first()
-	case n.ready != nil:
-		first, of := noRank, int32(0)
-		for _, slot := range n.listed {
-			if r := n.ready[slot]; r.Before(first) == 1 {
-				first, of = r, slot
-			}
+	case n.one:
+		ts := n.firstListed()
+		if ts == nil {
+			return 0, false
 		}
-		if id, ok = first.Task(n.order); ok {
-			n.types.recent = n.types.ready.At(of).Of.(*Type)
-			id = n.byTurn(n.types.recent, id)
-		}
-		return id, ok
+		return n.of(ts), true
 	case len(n.sources) == 0:
 		return 0, false
 	}
-	first := n.sources[0]
-	if id, ok = first.ranks[n.order].Task(n.order); ok && first.queue == nil {
-		id = n.byTurn(first.of, id)
+	first := &n.sources[0]
+	if first.queue == nil {
+		return n.of(first.of), true
 	}
-	return id, ok
+	return first.rank(n.order).Task(n.order)
 }
 
-// byTurn returns the task of the type whose turn it is in a claim by priority, highest first:
-// first, unless the type is fair.
-func (n *Chooser) byTurn(ts *Type, first uint64) uint64 {
-	if ts.turns == nil || n.order != highest {
-		return first
+// firstListed returns the listed type that has the first task, or nil.
+func (n *Chooser) firstListed() *Type {
+	all := &n.types.ready
+	if len(n.listed) == 1 {
+		if ts := all.all[n.listed[0]].(*Type); ts.standing == open {
+			return ts
+		}
+		return nil
 	}
-	n.turnOf = ts
-	n.turn, n.place = ts.turns.first()
-	return n.turn.highest().second
+	first, of := noRank, int32(0)
+	if len(n.listed) > 0 {
+		ready := all.bySlot(n.order)
+		for _, slot := range n.listed {
+			if r := ready[slot]; r.Before(first) == 1 {
+				first, of = r, slot
+			}
+		}
+	}
+	if first == noRank {
+		return nil
+	}
+	return all.all[of].(*Type)
+}
+
+// of returns the first task of an open type: of a fair one in a claim by priority, highest first,
+// that of the share whose turn it is. The type and share are then the cached ones.
+func (n *Chooser) of(ts *Type) (id uint64) {
+	n.types.recent = ts
+	if ts.turns != nil && n.order == highest {
+		n.turnOf = ts
+		n.turn, n.place = ts.turns.first()
+		if n.turn.share != nil {
+			ts.shares.recent = n.turn.share
+		}
+		return n.turn.highest().second
+	}
+	id, _ = ts.ranking.first(n.order)
+	if ts.shares != nil {
+		if sh := ts.ranking.winner(n.order).(*stock).share; sh != nil {
+			ts.shares.recent = sh
+		}
+	}
+	return id
 }
 
 // Taken must be called when the task from First has been claimed.
@@ -151,7 +185,7 @@ func (n *Chooser) Taken(saved Turns) {
 		n.turn = nil
 	}
 	switch {
-	case n.any != nil, n.ready != nil:
+	case n.any != nil, n.one:
 		return // the types themselves keep these up to date
 	case n.climber != nil:
 		n.climber.taken()
@@ -195,7 +229,7 @@ func (n *Chooser) down(at int) {
 }
 
 func (n *Chooser) before(a, b int) bool {
-	return n.sources[a].ranks[n.order].Before(n.sources[b].ranks[n.order]) == 1
+	return n.sources[a].rank(n.order).Before(n.sources[b].rank(n.order)) == 1
 }
 
 // locate returns the slots in ready of the listed types that exist.
@@ -213,7 +247,7 @@ func (s *Types) locate(names []string, list *command.TypeList) []int32 {
 func (s *Types) appendSlots(slots []int32, names []string) []int32 {
 	for _, name := range names {
 		if ts := s.byName[name]; ts != nil {
-			slots = append(slots, ts.seat.Slot())
+			slots = append(slots, int32(ts.inTypes))
 		}
 	}
 	return slots
@@ -223,7 +257,7 @@ func (s *Types) appendSlots(slots []int32, names []string) []int32 {
 func (s *Types) Claimable(c command.ClaimNext, t int64) bool {
 	if c.Types == nil {
 		opensAt, waits := s.NextOpening()
-		return (s.ready.Any() || waits && opensAt <= t) && (c.MoreAttempts == 0 || s.anyAbove(c.MoreAttempts, t))
+		return (s.opened > 0 || waits && opensAt <= t) && (c.MoreAttempts == 0 || s.anyAbove(c.MoreAttempts, t))
 	}
 	return slices.ContainsFunc(c.Types, func(name string) bool {
 		ts := s.byName[name]

@@ -23,7 +23,7 @@ func (ts *Type) climb(l *ladder) {
 	if ts.standing == open {
 		queues = ts.queuesAbove(-1)
 		if ts.shares != nil {
-			slices.SortFunc(queues, func(a, b *queue) int { return cmp.Or(cmp.Compare(a.Left, b.Left), strings.Compare(a.Key, b.Key)) })
+			slices.SortFunc(queues, func(a, b *queue) int { return cmp.Or(cmp.Compare(a.Left, b.Left), strings.Compare(a.of.key, b.of.key)) })
 		}
 	}
 	if !slices.EqualFunc(ts.rungs, queues, func(r *rung, q *queue) bool { return r.compare(q) == 0 }) {
@@ -57,9 +57,9 @@ func (ts *Type) rerung(l *ladder, queues []*queue) []*rung {
 // newRung returns a rung for a queue of the type. No name of a type contains the control
 // character between the two parts of its name.
 func newRung(ts *Type, q *queue) *rung {
-	r := &rung{Of: ts, Left: q.Left, Name: ts.name, Key: q.Key}
-	if q.Key != "" {
-		r.Name += "\x00" + q.Key
+	r := &rung{Of: ts, Left: q.Left, Name: ts.name, Key: q.of.key}
+	if q.of.key != "" {
+		r.Name += "\x00" + q.of.key
 	}
 	return r
 }
@@ -67,7 +67,7 @@ func newRung(ts *Type, q *queue) *rung {
 // compare returns 0 for the rung of the queue, and else which of the two comes first in their
 // type.
 func (r *rung) compare(q *queue) int {
-	return cmp.Or(cmp.Compare(r.Left, q.Left), strings.Compare(r.Key, q.Key))
+	return cmp.Or(cmp.Compare(r.Left, q.Left), strings.Compare(r.Key, q.of.key))
 }
 
 // fall removes a forgotten type from the ladder.

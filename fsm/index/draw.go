@@ -68,14 +68,14 @@ func (d *draw) first() (id uint64, ok bool) {
 func (d *draw) taken() {
 	d.dice.picks++
 	ts := d.types[d.at]
-	key := d.queues[d.at].Key
+	of := d.queues[d.at].of
 	d.change(d.at, -1)
-	if ts.standing == open && !ts.isClosed(key) {
+	if ts.standing == open && !of.closed {
 		return
 	}
 	// The type or the share has reached its limits, so remove all its queues.
 	closed := func(at int) bool {
-		return d.types[at] == ts && (ts.standing != open || d.queues[at].Key == key)
+		return d.types[at] == ts && (ts.standing != open || d.queues[at].of == of)
 	}
 	for at := d.at; at >= 0 && closed(at); at-- {
 		d.change(at, -d.lens[at])

@@ -40,7 +40,7 @@ type leads struct {
 
 // add adds a share, without a task.
 func (l *leads) add(s *stock) {
-	s.slot = int32(len(l.shares))
+	s.place = int32(len(l.shares))
 	l.shares = append(l.shares, s)
 	for n, at := len(l.shares), 0; at == 0 || n > 1; n, at = (n+roundOf-1)/roundOf, at+1 {
 		if at == len(l.rounds) {
@@ -58,10 +58,10 @@ func (l *leads) add(s *stock) {
 
 // put sets the place of the share.
 func (l *leads) put(s *stock, to lead) {
-	to.slot = uint64(s.slot)
-	if at := &l.rounds[0][s.slot]; *at != to {
+	to.slot = uint64(s.place)
+	if at := &l.rounds[0][s.place]; *at != to {
 		*at = to
-		l.note(s.slot / roundOf)
+		l.note(s.place / roundOf)
 	}
 }
 
@@ -69,7 +69,7 @@ func (l *leads) put(s *stock, to lead) {
 func (l *leads) note(four int32) {
 	switch n := len(l.fours); {
 	case l.all || n > 0 && l.fours[n-1] == four:
-	case n > len(l.shares)/unplayedShare:
+	case n > len(l.shares)/changedShare:
 		l.all, l.fours = true, l.fours[:0]
 	default:
 		l.fours = append(l.fours, four)
@@ -84,8 +84,8 @@ func (l *leads) remove(s *stock) {
 	l.shares[last] = nil
 	l.shares = l.shares[:last]
 	if moved != s {
-		moved.slot = s.slot
-		l.shares[s.slot] = moved
+		moved.place = s.place
+		l.shares[s.place] = moved
 		l.put(moved, its)
 	}
 	if len(l.rounds[0]) > max(tournamentKept, roundOf*len(l.shares)) {

@@ -102,11 +102,13 @@ func (s *Types) place(ts *Type, now int64) {
 		s.openings.Delete(opening{opened, ts.name})
 		was = closed
 	}
-	if ts.standing == open {
-		s.ready.Put(&ts.seat, ts.first.Top())
-	} else {
-		s.ready.Put(&ts.seat, &noRanks)
+	if wasOpen := was == open; wasOpen != (ts.standing == open) {
+		s.opened++
+		if wasOpen {
+			s.opened -= 2
+		}
 	}
+	s.ready.change(ts.inTypes)
 	if ts.standing == waits && was != waits {
 		s.openings.Set(opening{ts.opensAt, ts.name})
 	}

@@ -1,16 +1,20 @@
 package index
 
-// queue holds the claimable tasks of one type with the same number of attempts left, in
-// levels of equal priority.
+// queue holds the claimable tasks of one share with the same number of attempts left, in
+// levels of equal priority. Most have one level, which is part of the queue: others, and what
+// finds the first among several, are allocated when there is a second one.
 type queue struct {
-	contender       // among the queues of its type
-	Left      int32 // the caller's own, as Key; not used here
-	Key       string
-	levels    map[int32]*level
-	recent    *level     // cache: the last level changed, or nil
-	first     tournament // of the levels
-	spare     *level     // an empty level for the next new priority
-	count     int        // number of tasks
+	slot        // among the queues of its share
+	Left  int32 // the caller's own, as of; not used here
+	of    *stock
+	count int   // number of tasks
+	top   ranks // of the first tasks
+	one   level
+	// Of several levels; nil as long as the queue has had only one.
+	levels map[int32]*level
+	recent *level      // cache: the last level changed, or nil
+	first  *tournament // of the levels
+	spare  *level      // an empty level for the next new priority
 	// all has the ids of all levels while there are several. With one level its ids are
 	// used directly, and the copy that shares them costs nothing until one of the two
 	// changes.
@@ -19,25 +23,21 @@ type queue struct {
 
 // level holds the claimable tasks of a queue with one priority.
 type level struct {
-	contender
+	slot
 	priority int32
 	ids      fifo
 	min, max uint64 // of ids, if it is not empty
 }
 
-// newQueue returns an empty queue.
-func newQueue() *queue {
-	return &queue{levels: map[int32]*level{}, first: newTournament()}
-}
-
 // Add adds a task that is not in the queue.
 func (q *queue) Add(priority int32, id uint64) {
-	q.count++
 	l := q.level(priority)
 	if l == nil {
 		q.open(priority, id)
+		q.count++
 		return
 	}
+	q.count++
 	q.recent = l
 	if q.all != nil {
 		q.all.add(id)
@@ -49,51 +49,65 @@ func (q *queue) Add(priority int32, id uint64) {
 
 // open creates the level of the priority with its first task.
 func (q *queue) open(priority int32, id uint64) {
-	if len(q.levels) == 1 {
-		q.all = q.only().ids.copy()
+	l := &q.one
+	if q.levels != nil || q.count > 0 {
+		l = q.another(priority)
 	}
 	if q.all != nil {
 		q.all.add(id)
 	}
-	var l *level
-	if l, q.spare = q.spare, nil; l == nil {
-		l = &level{}
-	}
 	l.priority, l.min, l.max = priority, id, id
 	l.ids.add(id)
-	q.levels[priority] = l
 	q.recent = l
-	q.first.Add(&l.contender)
 	q.place(l)
 }
 
-// place updates the level's ranks in the tournament.
+// another returns an empty level among several.
+func (q *queue) another(priority int32) *level {
+	if q.levels == nil {
+		q.levels, q.first = map[int32]*level{q.one.priority: &q.one}, new(newTournament())
+		q.first.Add(&q.one)
+		q.first.Put(q.one.slot, &q.top)
+	}
+	if len(q.levels) == 1 {
+		q.all = q.only().ids.copy()
+	}
+	l := q.spare
+	if q.spare = nil; l == nil {
+		l = &level{}
+	}
+	q.levels[priority] = l
+	q.first.Add(l)
+	return l
+}
+
+// place updates the level's ranks.
 func (q *queue) place(l *level) {
-	q.first.Put(&l.contender, &ranks{
+	its := ranks{
 		highest: rankOf(highest, l.priority, l.min),
 		lowest:  rankOf(lowest, l.priority, l.min),
 		oldest:  rankOf(oldest, l.priority, l.min),
 		newest:  rankOf(newest, l.priority, l.max),
-	})
+	}
+	if q.levels == nil {
+		q.top = its
+		return
+	}
+	q.first.Put(l.slot, &its)
+	q.top = *q.first.Top()
 }
 
 // Remove removes a task that is in the queue.
 func (q *queue) Remove(priority int32, id uint64) {
-	q.count--
 	l := q.level(priority)
+	q.count--
 	q.recent = l
 	l.ids.remove(id)
 	if q.all != nil {
 		q.all.remove(id)
 	}
 	if l.ids.count == 0 {
-		delete(q.levels, priority)
-		q.recent = nil
-		q.first.Remove(&l.contender)
-		q.spare = l
-		if len(q.levels) == 1 {
-			q.all = nil
-		}
+		q.close(l)
 		return
 	}
 	if id == l.min {
@@ -103,6 +117,22 @@ func (q *queue) Remove(priority int32, id uint64) {
 		l.max = l.ids.max()
 	}
 	q.place(l)
+}
+
+// close removes a level without tasks.
+func (q *queue) close(l *level) {
+	q.recent = nil
+	if q.levels == nil {
+		q.top = noRanks
+		return
+	}
+	delete(q.levels, l.priority)
+	q.first.Remove(l)
+	q.top = *q.first.Top()
+	q.spare = l
+	if len(q.levels) == 1 {
+		q.all = nil
+	}
 }
 
 // At returns the k-th id in ascending order, from 0; k must be below Len.
@@ -119,17 +149,38 @@ func (q *queue) level(priority int32) *level {
 	if l := q.recent; l != nil && l.priority == priority { // most queues have only one level
 		return l
 	}
-	return q.levels[priority]
+	if q.levels != nil {
+		return q.levels[priority]
+	}
+	if q.count > 0 && q.one.priority == priority {
+		return &q.one
+	}
+	return nil
+}
+
+// eachLevel calls do with each level, in no particular order.
+func (q *queue) eachLevel(do func(*level)) {
+	if q.levels == nil && q.count > 0 {
+		do(&q.one)
+	}
+	for _, l := range q.levels { // the caller does not depend on the order
+		do(l)
+	}
 }
 
 // Len returns the number of tasks.
 func (q *queue) Len() int { return q.count }
 
 // Levels returns the number of different priorities.
-func (q *queue) Levels() int { return len(q.levels) }
+func (q *queue) Levels() int {
+	if q.levels == nil {
+		return min(q.count, 1)
+	}
+	return len(q.levels)
+}
 
 // First returns the ranks of the first tasks. The result is read-only and stays up to date.
-func (q *queue) First() *ranks { return &q.first.top }
+func (q *queue) First() *ranks { return &q.top }
 
 // Below returns how many tasks of the priority have a lower id.
 func (q *queue) Below(priority int32, id uint64) int {
@@ -141,5 +192,8 @@ func (q *queue) Below(priority int32, id uint64) int {
 
 // only returns the level of a queue with exactly one.
 func (q *queue) only() *level {
-	return q.levels[q.first.top[lowest].priority()]
+	if q.levels == nil {
+		return &q.one
+	}
+	return q.levels[q.top[lowest].priority()]
 }

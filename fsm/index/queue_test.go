@@ -20,16 +20,20 @@ type queued struct {
 // check compares the levels with the tasks that there are. It returns what is wrong.
 func (q *queue) check(tasks []queued) error {
 	n := 0
-	for priority, l := range q.levels {
+	var wrong error
+	q.eachLevel(func(l *level) {
 		n += l.ids.count
 		for _, t := range tasks {
-			if (t.priority == priority) != l.ids.contains(t.id) {
-				return fmt.Errorf("task %d has priority %d, level %d says otherwise", t.id, t.priority, priority)
+			if (t.priority == l.priority) != l.ids.contains(t.id) {
+				wrong = fmt.Errorf("task %d has priority %d, level %d says otherwise", t.id, t.priority, l.priority)
 			}
 		}
+	})
+	if wrong != nil {
+		return wrong
 	}
-	if n != len(tasks) || q.Len() != n || (q.all != nil) != (len(q.levels) > 1) || q.all != nil && q.all.count != n {
-		return fmt.Errorf("%d tasks in %d levels, want %d", n, len(q.levels), len(tasks))
+	if n != len(tasks) || q.Len() != n || (q.all != nil) != (q.Levels() > 1) || q.all != nil && q.all.count != n {
+		return fmt.Errorf("%d tasks in %d levels, want %d", n, q.Levels(), len(tasks))
 	}
 	return nil
 }
@@ -39,7 +43,7 @@ func (q *queue) check(tasks []queued) error {
 func TestQueue(t *testing.T) {
 	t.Parallel()
 	proof.Check(t, func(rt *rapid.T) {
-		q := newQueue()
+		q := &queue{top: noRanks}
 		var tasks []queued // by id
 		next := uint64(1)
 		for range rapid.IntRange(1, 150).Draw(rt, "steps") {

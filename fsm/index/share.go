@@ -22,12 +22,12 @@ type shares struct {
 // claims as one share may have.
 type share struct {
 	stock
-	contender        // in its type's tournament; without a task while the share is closed
-	claimed   int64  // number of claimed tasks
-	ready     int    // its part of its type's ready: count, or 0 while closed
-	held      uint64 // its task in shares.held, or 0
-	bytes     int64  // its part of shares.bytes
-	changed   bool   // whether it is in shares.changed
+	changed bool   // whether it is in shares.changed
+	claimed int64  // number of claimed tasks
+	ready   int    // its part of its type's ready: count, or 0 while closed
+	room    int    // how many of these can be claimed one after another
+	held    uint64 // its task in shares.held, or 0
+	bytes   int64  // its part of shares.bytes
 }
 
 // shareOf returns the share, and creates it if needed. The type must be settled afterwards.
@@ -42,12 +42,13 @@ func (ts *Type) shareOf(key string) *share {
 	}
 	if sh == nil {
 		if sh = of.spare; sh == nil {
-			sh = &share{stock: stock{first: newTournament()}}
+			sh = &share{}
+			sh.share = sh
 		}
 		of.spare = nil
 		sh.key, sh.weight = key, ts.weights[key]
 		of.byName[key] = sh
-		ts.first.Add(&sh.contender)
+		ts.ranking.add(&sh.stock)
 		if ts.turns != nil {
 			ts.turns.add(&sh.stock)
 		}
@@ -115,13 +116,12 @@ func (ts *Type) settleShare(sh *share) (opened bool) {
 	ready, held := sh.count, uint64(0)
 	if sh.closed = slots <= 0; sh.closed {
 		ready = 0
-		held, _ = sh.first.First(oldest)
+		held, _ = sh.top()[oldest].Task(oldest)
 	}
-	if more := ready - sh.ready; more > 0 {
-		ts.added += int(min(int64(more), slots))
-	}
+	room := int(max(min(int64(ready), slots), 0))
+	ts.added += max(room-sh.room, 0)
 	ts.ready += ready - sh.ready
-	sh.ready = ready
+	sh.ready, sh.room = ready, room
 	if held != sh.held {
 		if sh.held != 0 {
 			of.held.Delete(sh.held)
@@ -131,11 +131,7 @@ func (ts *Type) settleShare(sh *share) (opened bool) {
 		}
 		sh.held = held
 	}
-	if sh.closed {
-		ts.first.Put(&sh.contender, &noRanks)
-	} else {
-		ts.first.Put(&sh.contender, sh.first.Top())
-	}
+	ts.ranking.change(sh.slot)
 	bytes := record.BytesOfShare(sh.key, len(sh.queues), sh.levels)
 	of.bytes += bytes - sh.bytes
 	sh.bytes = bytes
@@ -169,7 +165,7 @@ func (ts *Type) settleShares(saved Turns) {
 // forgetShare removes a share without pending or claimed tasks.
 func (ts *Type) forgetShare(sh *share) {
 	of := ts.shares
-	ts.first.Remove(&sh.contender)
+	ts.ranking.remove(&sh.stock)
 	if ts.turns != nil {
 		ts.turns.remove(&sh.stock)
 	}
@@ -194,12 +190,6 @@ func (ts *Type) ShareSlots(t *record.Task) int64 {
 		return record.NoLimit
 	}
 	return ts.slotsOf(ts.shares.byName[key])
-}
-
-// isClosed reports whether the share with the key is closed. The tasks without share key have
-// no limit.
-func (ts *Type) isClosed(key string) bool {
-	return key != "" && ts.shares.byName[key].closed
 }
 
 // stockOf returns the share, or that of the tasks without share key, or nil if it has no tasks.
@@ -234,7 +224,7 @@ func (ts *Type) queuesAbove(left int32) []*queue {
 		}
 	}
 	slices.SortFunc(queues, func(a, b *queue) int {
-		return cmp.Or(strings.Compare(a.Key, b.Key), cmp.Compare(a.Left, b.Left))
+		return cmp.Or(strings.Compare(a.of.key, b.of.key), cmp.Compare(a.Left, b.Left))
 	})
 	return queues
 }

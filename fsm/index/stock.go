@@ -10,18 +10,23 @@ import (
 
 // stock holds the claimable tasks of one share, or those of a type without share key.
 type stock struct {
-	key    string     // share key of the tasks, or ""
-	queues []*queue   // by attempts left, ascending; never empty queues
-	first  tournament // of the queues; a type's shares are in its tournament, too
-	spare  *queue     // an empty queue to use next
-	levels int        // of all queues
-	count  int        // tasks in all queues
-	census census     // the same tasks by priority
-	closed bool       // none of them can be claimed, because the share has as many claims as it may have
+	slot               // in its type's ranking
+	key    string      // share key of the tasks, or ""
+	queues []*queue    // by attempts left, ascending; never empty queues
+	room   [1]*queue   // memory for queues: most have one
+	one    queue       // one of the queues
+	first  *tournament // of the queues; nil as long as there has been one
+	spare  *queue      // an empty queue to use next
+	census *census     // the same tasks by priority; nil as long as they have one
+	levels int         // of all queues
+	count  int         // tasks in all queues
+	closed bool        // none of them can be claimed, because the share has as many claims as it may have
 
-	slot    int32         // in its type's turns
+	place   int32         // in its type's turns
 	weight  int32         // 0 = the default
+	share   *share        // nil for the tasks without share key
 	tags    []tag         // one for each priority of its tasks, if the type is fair
+	tag     [1]tag        // memory for tags: most have one
 	tagAt   map[int32]int // where they are by priority; nil if they are few
 	touched []int32       // priorities of which a tag may have to begin or end
 }
@@ -38,26 +43,80 @@ func attemptsLeftOf(t *record.Task) int32 {
 	return max(min(t.MaxAttempts-t.Attempts, attemptsLeftNone), 0)
 }
 
+// rank returns the rank of its first task, unless it is closed.
+func (s *stock) rank(o order) rank {
+	if s.closed {
+		return noRank
+	}
+	return s.top()[o]
+}
+
 // add adds a claimable task.
 func (s *stock) add(t *record.Task) {
 	left := attemptsLeftOf(t)
 	at, known := s.findQueue(left)
 	if !known {
-		q := s.spare
-		if s.spare = nil; q == nil {
-			q = newQueue()
-		}
-		q.Left, q.Key = left, s.key
-		s.queues = slices.Insert(s.queues, at, q)
-		s.first.Add(&q.contender)
+		s.addQueue(at, left)
 	}
 	q := s.queues[at]
 	s.levels -= q.Levels()
 	q.Add(t.Priority, t.ID)
 	s.levels += q.Levels()
-	s.first.Put(&q.contender, q.First())
+	if s.first != nil {
+		s.first.Put(q.slot, q.First())
+	}
 	s.count++
-	s.census.Add(t.Priority)
+	switch {
+	case s.census != nil:
+		s.census.Add(t.Priority)
+	case s.levels > 1:
+		s.census = &census{}
+		for _, q := range s.queues {
+			q.eachLevel(func(l *level) {
+				for range l.ids.count {
+					s.census.Add(l.priority)
+				}
+			})
+		}
+	}
+}
+
+// addQueue adds an empty queue.
+func (s *stock) addQueue(at int, left int32) {
+	q := s.spare
+	switch s.spare = nil; {
+	case q != nil:
+	case s.one.of == nil:
+		q = &s.one
+	default:
+		q = &queue{}
+	}
+	q.Left, q.of, q.top = left, s, noRanks
+	if s.queues == nil {
+		s.queues = s.room[:0]
+	}
+	s.queues = slices.Insert(s.queues, at, q)
+	switch {
+	case s.first != nil:
+		s.first.Add(q)
+	case len(s.queues) > 1:
+		s.first = new(newTournament())
+		for _, q := range s.queues {
+			s.first.Add(q)
+			s.first.Put(q.slot, q.First())
+		}
+	}
+}
+
+// top returns the ranks of the first tasks. It is read-only.
+func (s *stock) top() *ranks {
+	switch {
+	case s.first != nil:
+		return s.first.Top()
+	case len(s.queues) == 0:
+		return &noRanks
+	}
+	return s.queues[0].First()
 }
 
 // remove takes a task out.
@@ -68,12 +127,18 @@ func (s *stock) remove(t *record.Task) {
 	q.Remove(t.Priority, t.ID)
 	s.levels += q.Levels()
 	s.count--
-	s.census.Remove(t.Priority)
+	if s.census != nil {
+		s.census.Remove(t.Priority)
+	}
 	if q.Len() > 0 {
-		s.first.Put(&q.contender, q.First())
+		if s.first != nil {
+			s.first.Put(q.slot, q.First())
+		}
 		return
 	}
-	s.first.Remove(&q.contender)
+	if s.first != nil {
+		s.first.Remove(q)
+	}
 	s.queues = slices.Delete(s.queues, at, at+1)
 	s.spare = q
 }
@@ -95,7 +160,10 @@ func (s *stock) above(left int32) []*queue {
 
 // ahead returns how many tasks a claim by priority takes before t, which is one of them.
 func (s *stock) ahead(t *record.Task) int64 {
-	count := s.census.Above(t.Priority)
+	count := int64(0)
+	if s.census != nil {
+		count = s.census.Above(t.Priority)
+	}
 	for _, q := range s.queues {
 		count += int64(q.Below(t.Priority, t.ID))
 	}

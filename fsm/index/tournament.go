@@ -3,7 +3,6 @@ package index
 import (
 	"math"
 	"math/bits"
-	"slices"
 )
 
 // order is an order in which claims take tasks.
@@ -72,25 +71,22 @@ func (r rank) or(other rank) rank {
 	return rank{r.first ^ (r.first^other.first)&mask, r.second ^ (r.second^other.second)&mask}
 }
 
-// contender is something whose first task competes with those of others in every order.
-// Embed it.
-type contender struct {
-	Of   any // the caller's own; not used here
-	slot int32
-}
+// contender is something whose first task competes with those of others in every order. It embeds
+// its slot.
+type contender interface{ seat() *slot }
 
-// Slot returns its index among the contenders. It may change when a contender is removed.
-func (c *contender) Slot() int32 { return c.slot }
+// slot is the index of a contender in its tournament. It may change when another is removed.
+type slot int32
 
-// tournament finds, in every order, the first of the first tasks of its contenders. Their
-// ranks are stored next to each other in groups of four, one cache line; the first of each
+func (s *slot) seat() *slot { return s }
+
+// tournament finds, in every order, the first of the first tasks of its contenders, and is always
+// up to date. Their ranks are stored next to each other in groups of four, one cache line; the first of each
 // four goes on to the next round. The winner depends on the ranks alone, not on the order
 // of changes.
 type tournament struct {
 	top        ranks // the first of all, in orders that are up to date
-	ranked     int   // contenders with a task, if there are rounds
-	contenders []*contender
-	unplayed   *unplayed // nil: changes are played at once
+	contenders []contender
 	// rounds has the ranks of each round. The first has those of the contenders by slot,
 	// NoRank for empty slots. With one contender there are no rounds.
 	rounds []round
@@ -102,54 +98,21 @@ type round [orders][]rank
 // roundOf is the number of ranks from which one goes on.
 const roundOf = 4
 
-// unplayed lists what a lazy tournament plays only when it is asked, because most changes
-// concern orders that are not asked for, or the same contender again.
-type unplayed [orders]struct {
-	fours []int32 // groups of four in the first round that have changed
-	all   bool    // too many changed; play them all
-}
-
-// unplayedShare limits the noted groups to one in this many ranks. Beyond that, playing
-// everything costs no more than playing each.
-const unplayedShare = 16
-
-// newTournament returns an empty tournament that plays at once, so that Top is always
-// valid.
+// newTournament returns an empty tournament.
 func newTournament() tournament { return tournament{top: noRanks} }
 
-// newLazyTournament returns an empty tournament that plays when it is asked.
-func newLazyTournament() tournament { return tournament{top: noRanks, unplayed: &unplayed{}} }
-
-// Top returns the ranks of the first tasks of a tournament that plays at once. The result
-// is read-only and stays up to date.
+// Top returns the ranks of the first tasks. The result is read-only and stays up to date.
 func (t *tournament) Top() *ranks { return &t.top }
 
-// Len returns the number of contenders.
-func (t *tournament) Len() int { return len(t.contenders) }
-
-// At returns the contender with that slot.
-func (t *tournament) At(slot int32) *contender { return t.contenders[slot] }
-
-// First returns the id of the first task; ok is false if no contender has a task.
-func (t *tournament) First(o order) (id uint64, ok bool) {
-	if t.unplayed != nil {
-		t.catchUp(o)
-	}
-	return t.top[o].Task(o)
-}
-
 // Add adds a contender that is not in the tournament. It starts without a task.
-func (t *tournament) Add(c *contender) {
-	c.slot = int32(len(t.contenders))
+func (t *tournament) Add(c contender) {
+	*c.seat() = slot(len(t.contenders))
 	t.contenders = append(t.contenders, c)
 	for n, at := len(t.contenders), 0; n > 1; n, at = (n+roundOf-1)/roundOf, at+1 {
 		if at == len(t.rounds) {
 			t.rounds = append(t.rounds, round{})
 			t.rounds[at].grow()
 			t.rounds[at].set(0, &t.top) // of the first four, or of the only contender
-			if at == 0 && t.top != noRanks {
-				t.ranked = 1
-			}
 		}
 		if n > len(t.rounds[at][0]) {
 			t.rounds[at].grow()
@@ -171,57 +134,18 @@ func (r *round) set(at int, to *ranks) {
 	}
 }
 
-// Put sets the ranks of the contender's first tasks, NoRanks if it has none.
-func (t *tournament) Put(c *contender, to *ranks) {
+// Put sets the ranks of the first tasks of the contender at the slot, NoRanks if it has none.
+func (t *tournament) Put(at slot, to *ranks) {
 	if len(t.rounds) == 0 {
 		t.top = *to
 		return
 	}
-	switch was, is := t.rounds[0][oldest][c.slot] != noRank, to[oldest] != noRank; {
-	case is && !was:
-		t.ranked++
-	case was && !is:
-		t.ranked--
-	}
 	for o := range orders {
-		all := t.rounds[0][o]
-		if all[c.slot] == to[o] {
-			continue
-		}
-		all[c.slot] = to[o]
-		if t.unplayed == nil {
-			t.play(o, int(c.slot)/roundOf)
-		} else {
-			t.unplayed.note(o, c.slot/roundOf, len(all)/unplayedShare)
+		if all := t.rounds[0][o]; all[at] != to[o] {
+			all[at] = to[o]
+			t.play(o, int(at)/roundOf)
 		}
 	}
-}
-
-// note notes a group of four to play, or that all must be played if there are more than
-// max.
-func (u *unplayed) note(o order, four int32, max int) {
-	switch order := &u[o]; {
-	case order.all || len(order.fours) > 0 && order.fours[len(order.fours)-1] == four:
-	case len(order.fours) > max:
-		order.all = true
-	default:
-		order.fours = append(order.fours, four)
-	}
-}
-
-// catchUp plays what is left to play in the order.
-func (t *tournament) catchUp(o order) {
-	left := &t.unplayed[o]
-	if left.all {
-		left.all, left.fours = false, left.fours[:0]
-		for four := range len(t.rounds[0][o]) / roundOf {
-			t.play(o, four)
-		}
-	}
-	for _, four := range left.fours {
-		t.play(o, int(four))
-	}
-	left.fours = left.fours[:0]
 }
 
 // play plays one group of four in the first round, and later rounds while the winner
@@ -243,46 +167,29 @@ func (t *tournament) play(o order, at int) {
 	}
 }
 
-// Any reports whether any contender has a task. It changes nothing.
-func (t *tournament) Any() bool {
-	if len(t.rounds) == 0 {
-		return t.top != noRanks
-	}
-	return t.ranked > 0
-}
-
-// BySlot returns the ranks of the contenders' first tasks, by slot. It is read-only.
-func (t *tournament) BySlot(o order) []rank {
+// bySlot returns the ranks of the contenders' first tasks, by slot.
+func (t *tournament) bySlot(o order) []rank {
 	if len(t.rounds) == 0 {
 		return t.top[o : o+1]
 	}
 	return t.rounds[0][o]
 }
 
-// Winner returns the contender that has the task from First. Call First before.
-func (t *tournament) Winner(o order) *contender {
-	at := 0
-	for i := len(t.rounds) - 1; i >= 0; i-- {
-		at *= roundOf
-		at += slices.Index(t.rounds[i][o][at:at+roundOf], t.top[o])
-	}
-	return t.contenders[at]
-}
-
 // Remove removes a contender. The last one takes over its slot.
-func (t *tournament) Remove(c *contender) {
-	last := t.contenders[len(t.contenders)-1]
+func (t *tournament) Remove(c contender) {
+	end := slot(len(t.contenders) - 1)
+	last, at := t.contenders[end], *c.seat()
 	var its ranks
 	for o := range orders {
-		its[o] = t.BySlot(o)[last.slot]
+		its[o] = t.bySlot(o)[end]
 	}
-	t.Put(last, &noRanks)
-	t.contenders[last.slot] = nil
-	t.contenders = t.contenders[:last.slot]
-	if last != c {
-		last.slot = c.slot
-		t.contenders[c.slot] = last
-		t.Put(last, &its)
+	t.Put(end, &noRanks)
+	t.contenders[end] = nil
+	t.contenders = t.contenders[:end]
+	if at != end {
+		*last.seat() = at
+		t.contenders[at] = last
+		t.Put(at, &its)
 	}
 	t.shrink()
 }
@@ -297,17 +204,13 @@ func (t *tournament) shrink() {
 		return
 	}
 	all, before := t.contenders, t.rounds[0]
-	if t.unplayed == nil {
-		*t = newTournament()
-	} else {
-		*t = newLazyTournament()
-	}
+	*t = newTournament()
 	for at, c := range all {
 		var its ranks
 		for o := range orders {
 			its[o] = before[o][at]
 		}
 		t.Add(c)
-		t.Put(c, &its)
+		t.Put(slot(at), &its)
 	}
 }

@@ -14,11 +14,8 @@ func TestTournament(t *testing.T) {
 	t.Parallel()
 	proof.Check(t, func(rt *rapid.T) {
 		tour := newTournament()
-		if lazy := rapid.Bool().Draw(rt, "lazy"); lazy {
-			tour = newLazyTournament()
-		}
-		tasks := map[*contender]ranks{}
-		var all []*contender
+		tasks := map[*slot]ranks{}
+		var all []*slot
 		random := uint64(rapid.Uint32().Draw(rt, "seed"))
 		next := func(below int) int {
 			random = random*6364136223846793005 + 1442695040888963407
@@ -29,7 +26,7 @@ func TestTournament(t *testing.T) {
 			switch rapid.SampledFrom([]string{"add", "remove", "put"}).Draw(rt, "do") {
 			case "add":
 				for range n {
-					c := &contender{}
+					c := new(slot)
 					tour.Add(c)
 					all, tasks[c] = append(all, c), noRanks
 				}
@@ -48,7 +45,7 @@ func TestTournament(t *testing.T) {
 							its[o] = rankOf(o, int32(next(5)-2), id)
 						}
 					}
-					tour.Put(c, &its)
+					tour.Put(*c, &its)
 					tasks[c] = its
 				}
 			}
@@ -56,27 +53,13 @@ func TestTournament(t *testing.T) {
 			for _, c := range all {
 				for o := range orders {
 					want[o] = want[o].or(tasks[c][o])
-					if got := tour.BySlot(o)[c.slot]; got != tasks[c][o] {
-						rt.Fatalf("slot %d has %v in order %d, want %v", c.slot, got, o, tasks[c][o])
+					if got := tour.bySlot(o)[*c]; got != tasks[c][o] {
+						rt.Fatalf("slot %d has %v in order %d, want %v", *c, got, o, tasks[c][o])
 					}
 				}
 			}
-			if tour.Any() != (want != noRanks) {
-				rt.Fatalf("one has a task: %v of %d contenders", tour.Any(), len(all))
-			}
-			if tour.unplayed == nil && tour.top != want {
+			if *tour.Top() != want {
 				rt.Fatalf("first are %v of %d, want %v", tour.top, len(all), want)
-			}
-			for o := range orders {
-				if tour.unplayed != nil && next(3) == 0 {
-					continue // do not ask this time
-				}
-				if tour.First(o); tour.top[o] != want[o] {
-					rt.Fatalf("first of %d is %v in order %d, want %v", len(all), tour.top[o], o, want[o])
-				}
-				if want[o] != noRank && tasks[tour.Winner(o)][o] != want[o] {
-					rt.Fatalf("the winner of order %d has %v, want %v", o, tasks[tour.Winner(o)][o], want[o])
-				}
 			}
 			if len(tour.rounds) > 0 && len(tour.rounds[0][0]) > max(tournamentKept, 4*len(all)+roundOf) {
 				rt.Fatalf("room for %d is kept by %d", len(tour.rounds[0][0]), len(all))
@@ -108,4 +91,82 @@ func TestRank(t *testing.T) {
 			}
 		}
 	}
+}
+
+// entrant is in a ranking.
+type entrant struct {
+	slot
+	its ranks
+}
+
+func (e *entrant) rank(o order) rank { return e.its[o] }
+
+// TestRanking holds a ranking against a plain search: some come, go and get other tasks, many and
+// few, and some orders are not asked for long.
+func TestRanking(t *testing.T) {
+	t.Parallel()
+	proof.Check(t, func(rt *rapid.T) {
+		r := newRanking()
+		var all []*entrant
+		random := uint64(rapid.Uint32().Draw(rt, "seed"))
+		next := func(below int) int {
+			random = random*6364136223846793005 + 1442695040888963407
+			return int(random >> 33 % uint64(below))
+		}
+		for range rapid.IntRange(1, 12).Draw(rt, "steps") {
+			n := rapid.IntRange(1, 200).Draw(rt, "n")
+			switch rapid.SampledFrom([]string{"add", "remove", "change", "change few"}).Draw(rt, "do") {
+			case "add":
+				for range n {
+					e := &entrant{its: noRanks}
+					r.add(e)
+					all = append(all, e)
+				}
+			case "remove":
+				for range min(n, len(all)) {
+					at := next(len(all))
+					r.remove(all[at])
+					all = append(all[:at], all[at+1:]...)
+				}
+			case "change few":
+				n = min(n, 3)
+				fallthrough
+			case "change":
+				for range min(n, 4*len(all)) {
+					e := all[next(len(all))]
+					e.its = noRanks
+					if id := uint64(next(1000)); id > 99 {
+						for o := range orders {
+							e.its[o] = rankOf(o, int32(next(5)-2), id)
+						}
+					}
+					r.change(e.slot)
+				}
+			}
+			for o := range orders {
+				if next(3) == 0 {
+					continue // do not ask this time
+				}
+				want := noRank
+				for at, e := range all {
+					want = want.or(e.its[o])
+					if r.all[e.slot] != e {
+						rt.Fatalf("%d is not at slot %d", at, e.slot)
+					}
+					if len(all) > 1 && r.bySlot(o)[e.slot] != e.its[o] {
+						rt.Fatalf("slot %d has %v in order %d, want %v", e.slot, r.bySlot(o)[e.slot], o, e.its[o])
+					}
+				}
+				if got := r.rank(o); got != want {
+					rt.Fatalf("first of %d is %v in order %d, want %v", len(all), got, o, want)
+				}
+				if want != noRank && r.winner(o).(*entrant).its[o] != want {
+					rt.Fatalf("the winner of order %d has %v, want %v", o, r.winner(o).(*entrant).its[o], want)
+				}
+				if p := r.orders[o]; len(p.rounds) > 0 && len(p.rounds[0]) > max(tournamentKept, 4*len(all)+roundOf) {
+					rt.Fatalf("room for %d is kept by %d", len(p.rounds[0]), len(all))
+				}
+			}
+		}
+	})
 }

@@ -82,6 +82,9 @@ const tagsListed = 2
 // addTag adds a tag with its first value and returns its index.
 func (s *stock) addTag(priority int32) int {
 	at := len(s.tags)
+	if s.tags == nil {
+		s.tags = s.tag[:0]
+	}
 	s.tags = append(s.tags, tag{priority: priority})
 	switch {
 	case s.tagAt != nil:
@@ -177,9 +180,7 @@ func (ts *Type) startTurns() {
 	ts.eachStock(func(s *stock) {
 		ts.turns.add(s)
 		for _, q := range s.queues {
-			for priority := range q.levels { // the order makes no difference
-				ts.beginTag(s, priority)
-			}
+			q.eachLevel(func(l *level) { ts.beginTag(s, l.priority) })
 		}
 		ts.placeTurn(s)
 	})
@@ -307,8 +308,11 @@ func (ts *Type) placeTurn(s *stock) {
 
 // highest returns the rank of the share's first task by priority, highest first.
 func (s *stock) highest() rank {
+	if len(s.queues) == 1 {
+		return s.queues[0].First()[highest]
+	}
 	first := noRank
-	for _, q := range s.queues {
+	for _, q := range s.queues { // not by first: that of a type has its shares, too
 		first = first.or(q.First()[highest])
 	}
 	return first
@@ -393,6 +397,9 @@ func (s *Types) RestoreTurn(ts *Type, t *record.Turn, number uint64) (problem st
 		return "its share has two tags"
 	case t.Value == of.turn():
 		return "it is a first value"
+	}
+	if !s.undoing { // a record that was read has strings of its own
+		t.Type, t.ShareKey = ts.name, of.key
 	}
 	of.tags[at].number, of.tags[at].value = number, t.Value
 	ts.placeTurn(of)

@@ -8,7 +8,7 @@ import (
 type Type struct {
 	Of any // the caller's own data of the type; not used here
 
-	seat    contender         // in the tournament of types
+	inTypes slot              // in the ranking of types
 	name    string            // shared by all its tasks
 	oldest  uint64            // result of Oldest; set by place
 	claimed int64             // number of claimed tasks
@@ -17,8 +17,9 @@ type Type struct {
 	behind  IDs               // pending tasks held back by their group
 
 	// The claimable tasks, regardless of the type's own limits: those without share key in
-	// stock, in whose tournament the shares compete with its queues.
+	// stock, and all in the ranking, in which stock competes with the open shares.
 	stock
+	ranking ranking
 	shares  *shares          // nil until a task has a share key
 	ready   int              // tasks in stock and in open shares
 	turns   *turns           // of the shares, and stock; nil unless the type is fair
@@ -41,6 +42,17 @@ func (ts *Type) Name() string { return ts.name }
 // Record returns the type's settings and what is saved with them, or nil.
 func (ts *Type) Record() *record.TaskType { return ts.record }
 
+// seat implements contender.
+func (ts *Type) seat() *slot { return &ts.inTypes }
+
+// rank returns the rank of the type's first task, if it is open.
+func (ts *Type) rank(o order) rank {
+	if ts.standing != open {
+		return noRank
+	}
+	return ts.ranking.rank(o)
+}
+
 // Oldest returns the id of the oldest pending task, or 0.
 func (ts *Type) Oldest() uint64 { return ts.oldest }
 
@@ -49,7 +61,7 @@ func (ts *Type) Ready() int { return ts.ready }
 
 // findOldest computes the result of Oldest.
 func (ts *Type) findOldest() uint64 {
-	id, _ := ts.first.First(oldest)
+	id, _ := ts.ranking.first(oldest)
 	if held, ok := ts.behind.Min(); ok && (id == 0 || held < id) {
 		id = held
 	}
@@ -70,6 +82,7 @@ func (ts *Type) add(t *record.Task) {
 		return
 	}
 	ts.stock.add(t)
+	ts.ranking.change(ts.slot)
 	ts.touch(&ts.stock, t.Priority)
 	ts.ready++
 	ts.added++
@@ -84,6 +97,7 @@ func (ts *Type) remove(t *record.Task) {
 		return
 	}
 	ts.stock.remove(t)
+	ts.ranking.change(ts.slot)
 	ts.touch(&ts.stock, t.Priority)
 	ts.ready--
 }

@@ -11,7 +11,8 @@ import (
 type Types struct {
 	byName   map[string]*Type
 	sorted   Map[string, *Type] // byName, sorted
-	ready    tournament         // all types; closed ones have no rank in it
+	ready    ranking            // all types; closed ones have no rank in it
+	opened   int                // number of open types
 	ladder   ladder             // the queues of all open types, except for stale ones
 	stale    []*Type            // types whose queues in ladder are out of date, each once
 	openings List[opening]      // types that only their rate limit closes
@@ -44,7 +45,7 @@ type Ready struct {
 // Reset removes all types.
 func (s *Types) Reset() {
 	*s = Types{
-		byName: map[string]*Type{}, sorted: NewMap[string, *Type](), ready: newLazyTournament(), openings: newOpenings(),
+		byName: map[string]*Type{}, sorted: NewMap[string, *Type](), ready: newRanking(), openings: newOpenings(),
 		changes: s.changes + 1,
 	}
 }
@@ -55,12 +56,12 @@ func (s *Types) Succeed(others *Types) { s.changes += others.changes + 1 }
 
 // Begin adds a new type. of is the caller's own data of it.
 func (s *Types) Begin(ts *Type, name string, of any) {
-	ts.name, ts.Of, ts.behind, ts.first = name, of, NewIDs(), newTournament()
-	ts.seat.Of = ts
+	ts.name, ts.Of, ts.behind, ts.ranking = name, of, NewIDs(), newRanking()
 	ts.noted = s.notedAt[name]
+	ts.ranking.add(&ts.stock)
 	s.byName[name] = ts
 	s.sorted.Set(name, ts)
-	s.ready.Add(&ts.seat)
+	s.ready.add(ts)
 	s.changes++
 	s.weigh(ts)
 }
@@ -70,7 +71,10 @@ func (s *Types) Begin(ts *Type, name string, of any) {
 func (s *Types) Forget(ts *Type) {
 	delete(s.byName, ts.name)
 	s.sorted.Delete(ts.name)
-	s.ready.Remove(&ts.seat)
+	s.ready.remove(ts)
+	if ts.standing == open {
+		s.opened--
+	}
 	s.fall(ts)
 	s.bytes -= ts.bytes
 	s.changes++
@@ -133,6 +137,9 @@ func (s *Types) weigh(ts *Type) {
 	bytes := record.BytesOfType(ts.name, len(ts.queues), ts.levels)
 	if ts.shares != nil {
 		bytes += ts.shares.bytes
+	}
+	if ts.turns != nil {
+		bytes += int64(len(ts.turns.shares)) * record.FairBytes
 	}
 	s.bytes += bytes - ts.bytes
 	ts.bytes = bytes

@@ -196,6 +196,28 @@ func TestTypes_Turns(t *testing.T) {
 	})
 }
 
+// The end of a claim is noted for the room that it makes in its own share, beside the task of its group
+// that can be claimed next, in another share.
+func TestTypes_NotesRoomOfShares(t *testing.T) {
+	t.Parallel()
+	w := newWorld(nil)
+	ts := w.typeOf("a")
+	w.types.Limit(ts, &record.TaskType{Name: "a", Settings: record.TypeSettings{MaxClaimedPerKey: 2}}, w, 0)
+	for i, o := range []record.Options{{ShareKey: "x", Group: "g"}, {ShareKey: "y", Group: "g"}, {ShareKey: "x"}, {ShareKey: "x"}} {
+		task := &record.Task{ID: uint64(i + 1), Type: "a", Status: record.StatusPending}
+		task.SetOptions(o)
+		w.tasks[task.ID] = task
+		w.types.Enter(ts, task)
+		w.types.Arrange(ts, task, w, w, 0)
+	}
+	w.move(w.tasks[1], func() { w.tasks[1].Status = record.StatusClaimed })
+	w.types.TakeNoted()
+	w.move(w.tasks[1], func() { w.tasks[1].Status = record.StatusCompleted })
+	if got, want := w.types.TakeNoted(), []Ready{{Type: "a", Count: 2}}; !slices.Equal(got, want) {
+		t.Errorf("noted are %v, want %v", got, want)
+	}
+}
+
 func newWorld(t *rapid.T) *world {
 	w := &world{
 		t: t, tasks: map[uint64]*record.Task{}, limit: map[string]*record.TaskType{}, saved: map[uint64]record.Turn{},
@@ -527,6 +549,9 @@ func (w *world) check() error {
 			}
 		}
 		bytes += record.BytesOfType(name, len(ts.queues), levelsOf(shares[""]))
+		if w.isFair(name) {
+			bytes += int64(len(shares)) * record.FairBytes
+		}
 		if ts.Shares() != len(shares)-1 {
 			return fmt.Errorf("type %q has %d shares, want %d", name, ts.Shares(), len(shares)-1)
 		}
@@ -542,7 +567,7 @@ func (w *world) check() error {
 			return fmt.Errorf("%d tasks of type %q are ready, want %d", ts.ready, name, len(ready))
 		}
 		for o := range orders {
-			if id, _ := ts.first.First(o); id != firstIn(o, ready) {
+			if id, _ := ts.ranking.first(o); id != firstIn(o, ready) {
 				return fmt.Errorf("the first of type %q in order %d is %d, want %d", name, o, id, firstIn(o, ready))
 			}
 		}
@@ -607,7 +632,7 @@ func (w *world) checkFirst(all []*record.Task) error {
 		}
 		for o := range orders {
 			want := firstIn(o, above)
-			if id, ok := w.types.ready.First(o); left == 0 && (ok != (len(all) > 0) || id != firstIn(o, all)) {
+			if id, ok := w.types.ready.first(o); left == 0 && (ok != (len(all) > 0) || id != firstIn(o, all)) {
 				return fmt.Errorf("first of any type in order %d is %d, want %d", o, id, firstIn(o, all))
 			}
 			if id, _ := w.types.ladder.First(left, o); climb && id != want {
@@ -660,8 +685,13 @@ func checkQueues(s *stock, ready []*record.Task) error {
 				above++
 			}
 		}
-		if got := s.census.Above(t.Priority); got != above {
-			return fmt.Errorf("%d tasks are above priority %d, want %d", got, t.Priority, above)
+		for _, other := range ready {
+			if other.Priority == t.Priority && other.ID < t.ID {
+				above++
+			}
+		}
+		if got := s.ahead(t); got != above {
+			return fmt.Errorf("%d tasks are ahead of task %d, want %d", got, t.ID, above)
 		}
 	}
 	var lefts []int32

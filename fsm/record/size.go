@@ -8,9 +8,9 @@ const (
 	endedBytes          = 135  // of a packed task that has ended: more times, and in two indexes
 	PlaceBytes          = 16   // of a place in a page and in its list of packed records
 	groupBytes          = 180  // of a group with tasks that have not ended
-	shareBytes          = 1130 // of a share with its first queue and level
-	typeBytes           = 1700 // of a task type with its first queue and level
-	queueBytes          = 320  // of each further queue of a type
+	shareBytes          = 590  // of a share with its first queue
+	typeBytes           = 1500 // of a task type with its first queue
+	queueBytes          = 385  // of each further queue of a type, with its first level
 	levelBytes          = 350  // of each further level of a queue
 	keyBytes            = 18   // of a place in the index of keys
 	attemptBytes        = 64
@@ -32,12 +32,12 @@ const (
 // BytesOfType estimates the memory of a task type without its tasks. Its claimable tasks
 // are in that many queues, which have that many levels together.
 func BytesOfType(name string, queues, levels int) int64 {
-	return int64(typeBytes + len(name) + queueBytes*max(queues-1, 0) + levelBytes*max(levels-1, 0))
+	return int64(typeBytes + len(name) + queueBytes*max(queues-1, 0) + levelBytes*(levels-queues))
 }
 
 // BytesOfShare estimates the memory of a share without its tasks, as BytesOfType does.
 func BytesOfShare(key string, queues, levels int) int64 {
-	return int64(shareBytes + len(key) + queueBytes*max(queues-1, 0) + levelBytes*max(levels-1, 0))
+	return int64(shareBytes + len(key) + queueBytes*max(queues-1, 0) + levelBytes*(levels-queues))
 }
 
 // BytesOf estimates the memory of an unpacked task.

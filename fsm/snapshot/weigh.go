@@ -14,6 +14,7 @@ type stateScale struct {
 	tasks    uint64 // number of tasks
 	lastTask uint64
 	pages    uint64 // pages that have tasks
+	turnPage uint64 // the last page that has turns, plus 1
 	chunks   int64  // of the trail
 	few      int64  // bytes of schedules and histories
 	types    map[string]*typeScale
@@ -122,13 +123,21 @@ func (w *stateScale) Gone(_ uint64, g *record.Gone) error {
 // Trail counts the chunk.
 func (w *stateScale) Trail(*event.Chunk) { w.chunks++ }
 
-// Turn adds the turn. A page holds few of them at worst.
-func (w *stateScale) Turn(uint64, *record.Turn) { w.held += record.TurnBytes }
+// Turn adds the turn.
+func (w *stateScale) Turn(number uint64, _ *record.Turn) {
+	w.held += record.TurnBytes
+	if page := record.PageOf(number) + 1; page != w.turnPage {
+		w.turnPage = page
+		w.held += record.PageSize * record.TurnPlaceBytes
+	}
+}
 
 // Finish adds the remaining records.
 func (w *stateScale) Finish(few Few) error {
 	for _, t := range few.Types {
-		w.addType(t.Name)
+		if ts := w.addType(t.Name); t.Settings.Fair {
+			w.held += int64(1+len(ts.shares)) * record.FairBytes
+		}
 	}
 	for _, v := range few.Schedules {
 		w.few += record.BytesOfSchedule(v)
