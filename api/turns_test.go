@@ -3,7 +3,10 @@ package api
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
@@ -44,4 +47,36 @@ func TestReads_LookInTurns(t *testing.T) {
 			t.Errorf("%s: %d looks, want %d", path, looks-1, want)
 		}
 	}
+}
+
+// TestReads_AtATime checks that long reads look at the state one for each two cores, while the others wait for their turn.
+func TestReads_AtATime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, node := setup(t)
+		submitOne(t, s, `{"params":1}`)
+		looking, look := make(chan struct{}, 100), make(chan struct{})
+		node.OnRead = func(_ context.Context, index uint64) error {
+			if index > 0 { // it is its turn, and the other nodes were asked before
+				looking <- struct{}{}
+				<-look
+			}
+			return nil
+		}
+		most, more := max(runtime.GOMAXPROCS(0)/2, 1), 3
+		var reads sync.WaitGroup
+		for range most + more {
+			reads.Go(func() {
+				if got := s.call(t, "GET /api/tasks", ""); got.status != 200 {
+					t.Errorf("%d %s", got.status, got.body)
+				}
+			})
+		}
+		synctest.Wait()
+		if n, waiting := len(looking), s.core.long.Waiting(); n != most || waiting != more {
+			t.Errorf("%d reads look and %d wait, want %d and %d", n, waiting, most, more)
+		}
+		close(look)
+		reads.Wait()
+	})
 }
