@@ -183,7 +183,7 @@ func dataBytes(t *fsm.Task, params, result bool) int {
 		n += len(l.Name) + len(l.Value) + len(`"":"",`)
 	}
 	if params {
-		n += len(t.Params) + len(t.Payload)/3*4 + len(t.Opts().Attributes)
+		n += len(t.Params) + len(t.Payload)/3*4 + len(t.Opts().Attributes) + len(t.Opts().Signal)
 	}
 	if result {
 		n += len(t.Result) + len(t.ResultPayload)/3*4

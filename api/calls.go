@@ -21,6 +21,7 @@ func (s *Server) calls() []call {
 		{name: "delete_task", pattern: "DELETE /api/tasks/{id}", roles: door.Producers, is: mutation, answer: deleteTask},
 		{name: "retry_task", pattern: "POST /api/tasks/{id}/retry", roles: door.Producers, is: mutation, answer: ofTask[codec.Retry]},
 		{name: "cancel_task", pattern: "POST /api/tasks/{id}/cancel", roles: door.Producers, is: mutation, answer: ofTask[codec.Cancel]},
+		{name: "signal_task", pattern: "POST /api/tasks/{id}/signal", roles: door.Producers, is: mutation, answer: signalTask},
 		{name: "act_on_tasks", pattern: "POST /api/tasks/actions", roles: door.Producers, is: mutation | extraTime, answer: s.actions.answer},
 		{name: "run_batch", pattern: "POST /api/batch", roles: door.Producers | door.Workers, is: mutation | hasOps, answer: runBatch},
 

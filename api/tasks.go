@@ -144,6 +144,13 @@ func parseGet(r *request, byKey bool) (q getQuery, bad *refuse.Refusal) {
 	return q, bad
 }
 
+// signalTask answers POST /api/tasks/{id}/signal.
+func signalTask(r *request) {
+	c := new(codec.Signal)
+	c.Cmd.By = r.by()
+	act(r, codec.About(c, r.taskID()))
+}
+
 // deleteTask answers DELETE /api/tasks/{id}.
 func deleteTask(r *request) {
 	if _, ok := r.proposeTask(command.Delete{ID: r.taskID()}); ok {

@@ -104,6 +104,11 @@ func (a *whyAnswer) appendReason(b []byte, reason *fsm.WhyReason) []byte {
 	case fsm.WhyBlocked:
 		words(blockedWords(reason.Steps))
 		b = jsonout.Strings(b, `,"steps":`, reason.Steps)
+	case fsm.WhySignal:
+		words("It waits for a signal" + until(reason.At))
+		if reason.At != 0 {
+			b = jsonout.TimeField(b, `,"at":`, reason.At)
+		}
 	case fsm.WhyGroupBehind:
 		words("Task " + strconv.FormatUint(reason.TaskID, 10) + " of its group comes first")
 		b = jsonout.UintField(b, `,"id":`, reason.TaskID)

@@ -33,6 +33,31 @@ func (c *Client) Cancel(ctx context.Context, taskID string) (*Task, error) {
 	return t, nil
 }
 
+// Signal hands a task the signal that it waits for (Task.WaitForSignal): any JSON up to 64 KiB, or nil. It returns the
+// task after the call. Only the first signal counts; if the task was handed another one before, Signal returns it with that,
+// and differs true. Errors: ErrTaskNotFound; ErrTaskFailed or ErrTaskCancelled, ... if it has ended without its signal;
+// ErrTaskNotClaimable if it needs none.
+func (c *Client) Signal(ctx context.Context, taskID string, signal []byte) (t *Task, differs bool, err error) {
+	id, err := parseID(taskID)
+	if err != nil {
+		return nil, false, fmt.Errorf("signal task: %w", err)
+	}
+	body, err := json.Marshal(struct {
+		Signal json.RawMessage `json:"signal,omitempty"`
+	}{signal})
+	if err != nil {
+		return nil, false, fmt.Errorf("signal task %d: %w", id, err)
+	}
+	answer, _, err := c.post(ctx, taskPath(id, "signal"), body)
+	switch {
+	case err != nil:
+		return nil, false, fmt.Errorf("signal task %d: %w", id, err)
+	case answer.Task == nil:
+		return nil, false, fmt.Errorf("signal task %d: the answer has no task", id)
+	}
+	return fromWire(answer.Task), answer.SameSignal != nil && !*answer.SameSignal, nil
+}
+
 // Patch says which fields of a task to change. A nil field does not change.
 type Patch struct {
 	Priority *int       // int32

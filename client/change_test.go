@@ -234,3 +234,28 @@ func TestClient_Types(t *testing.T) {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }
+
+func TestSignal(t *testing.T) {
+	t.Parallel()
+	s, c := talkInMemory(t,
+		says(200, `{"success":true,"task":{"id":4,"status":"pending","wait_for_signal_ms":60000,"signalled":true,"signal":{"ok":true}}}`),
+		says(200, `{"success":true,"task":{"id":4,"status":"pending","signalled":true,"signal":{"ok":false}},"same_signal":false,"repeated":true}`),
+		refuses(wire.CodeTaskFailed),
+	)
+	defer c.Close()
+	for i, want := range []struct {
+		signal  string
+		differs bool
+	}{{`{"ok":true}`, false}, {`{"ok":false}`, true}} {
+		got, differs, err := c.Signal(t.Context(), "4", []byte(`{"ok":true}`))
+		if err != nil || differs != want.differs || string(got.Signal) != want.signal || !got.Signalled {
+			t.Errorf("%d: %+v, differs %v, %v", i, got, differs, err)
+		}
+	}
+	if _, _, err := c.Signal(t.Context(), "4", nil); !errors.Is(err, ErrTaskFailed) {
+		t.Errorf("of a failed task: %v", err)
+	}
+	if got := s.requests(); got[0].path != "/api/tasks/4/signal" || got[0].body != `{"signal":{"ok":true}}` || got[2].body != "{}" {
+		t.Errorf("requests %+v", got)
+	}
+}

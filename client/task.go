@@ -68,6 +68,13 @@ type Task struct {
 	// ShareKey names the share of the type's tasks that this one belongs to, a tenant for example. The type's
 	// MaxClaimedPerKey applies to each, and they take turns if it is Fair. Up to 128 bytes; "": none.
 	ShareKey string
+	// WaitForSignal blocks the task until Client.Signal; without a signal for so long, up to 365 days, it fails. For a
+	// step the time begins when the last step that it depends on has completed. Signal is what it was handed, JSON or
+	// nil; Signalled says that it was, and SignalUntil when a task that waits fails.
+	WaitForSignal time.Duration
+	Signal        []byte
+	Signalled     bool
+	SignalUntil   time.Time
 	// Unique says how long the idempotency key stays taken: while the task exists (""), until it ends (UniqueActive and,
 	// of a task as submitted, UniqueReplace), or for UniqueFor after the submit, whether the task is there or not (UniqueWindow). UniqueFor is up to a day, and only
 	// with UniqueWindow.
@@ -185,7 +192,7 @@ func (t *Task) encodeFields(key string) ([]byte, error) {
 	n := wire.NewTask{
 		TaskType: t.TaskType, Priority: int32(t.Priority), MaxAttempts: wireAttempts(t.MaxAttempts), IdempotencyKey: key, Unique: t.Unique, UniqueMS: milliseconds(t.UniqueFor),
 		RunAt: wireTime(t.RunAt), ExpiresAt: wireTime(t.ExpiresAt), LeaseMS: milliseconds(t.Lease),
-		Backoff: t.Backoff.wire(), RetentionMS: wireRetention(t.Retention), Labels: t.Labels, Group: t.Group, ShareKey: t.ShareKey,
+		Backoff: t.Backoff.wire(), RetentionMS: wireRetention(t.Retention), Labels: t.Labels, Group: t.Group, ShareKey: t.ShareKey, SignalMS: milliseconds(t.WaitForSignal),
 		Finalize: t.Finalize, OnStepFailure: t.OnStepFailure, Attributes: t.Attributes,
 	}
 	if !t.Binary && hotjson.RoundTrips(t.Payload) {
@@ -285,6 +292,7 @@ func setFromWire(t *Task, w *wire.Task) {
 		Payload: either(w.Params, w.Payload), Binary: len(w.Payload) > 0, Priority: int(w.Priority), MaxAttempts: attemptsFromWire(w.MaxAttempts),
 		Lease: time.Duration(w.LeaseMS) * time.Millisecond, Status: TaskStatus(w.Status), Attempts: int(w.Attempts),
 		Retention: retentionFromWire(w.RetentionMS), Backoff: backoffFromWire(w.Backoff), Labels: w.Labels, Group: w.Group, ShareKey: w.ShareKey,
+		WaitForSignal: time.Duration(w.SignalMS) * time.Millisecond, Signal: either(w.Signal, nil), Signalled: w.Signalled,
 		Traceparent: w.Traceparent, Attributes: either(w.Attributes, nil),
 		Steps: stepsFromWire(w.Steps), Finalize: w.Finalize, OnStepFailure: w.OnStepFailure,
 		StepName: w.Step,
@@ -296,6 +304,9 @@ func setFromWire(t *Task, w *wire.Task) {
 	}
 	if w.ExpiresAt != nil {
 		t.ExpiresAt = *w.ExpiresAt
+	}
+	if w.SignalUntil != nil {
+		t.SignalUntil = *w.SignalUntil
 	}
 	if w.ParentID != 0 {
 		t.ParentID = formatID(w.ParentID)

@@ -18,7 +18,7 @@ func TestTask_sendsEachField(t *testing.T) {
 	full := Task{
 		IdempotencyKey: "k", TaskType: "mail", Payload: []byte(`{"a":1}`), Priority: 1, MaxAttempts: 2, RunAt: at, ExpiresAt: at.Add(time.Hour),
 		Lease: time.Second, Retention: time.Minute, Backoff: &Backoff{Initial: time.Second}, Labels: map[string]string{"a": "b"},
-		Group: "g", ShareKey: "k", Unique: UniqueWindow, UniqueFor: time.Minute, Attributes: []byte(`{"a":1}`), Steps: []Step{{Name: "s", Task: Task{Payload: []byte("1")}}}, Finalize: FinalizeClaim, OnStepFailure: ContinueOnStepFailure,
+		Group: "g", ShareKey: "k", WaitForSignal: time.Minute, Unique: UniqueWindow, UniqueFor: time.Minute, Attributes: []byte(`{"a":1}`), Steps: []Step{{Name: "s", Task: Task{Payload: []byte("1")}}}, Finalize: FinalizeClaim, OnStepFailure: ContinueOnStepFailure,
 	}
 	text, err := full.encode("")
 	if err != nil {

@@ -433,7 +433,7 @@ func attachPlan(m *Machine, t *record.Task, p *record.Plan) (problem string) {
 	}
 	for place := range p.Steps {
 		s := m.Get(t.ID + 1 + uint64(place))
-		if !p.Suits(place, s.Status, completed) {
+		if !p.Suits(place, s.Status, completed, s.LacksSignal()) {
 			return "a step waits for others, or does not, as it should not"
 		}
 	}

@@ -289,6 +289,38 @@ func deleteTask(m *Machine, c command.Delete) Result {
 	return Result{Task: t} // only snapshots still share it
 }
 
+// signal hands a task its signal. One that comes before the steps that the task depends on have
+// completed is kept. The first one counts: to any other, the task is answered as it is.
+func signal(m *Machine, c command.Signal) Result {
+	t := m.Get(c.ID)
+	switch {
+	case t == nil:
+		return goneResult(m, c.ID)
+	case t.Opts().SignalMS == 0:
+		refusal := m.refused(CodeTaskNotClaimable, t)
+		refusal.Reason = ReasonNoSignal
+		return refusal
+	case t.Opts().Signalled:
+		return Result{Repeated: true, Task: m.copyOf(t)}
+	case t.Status.Ended():
+		return m.refused(endedCode(t.Status), t)
+	}
+	t = m.edit(c.ID)
+	o := *t.Opts()
+	waited := o.SignalUntil != 0
+	o.Signal, o.Signalled, o.SignalUntil = c.Body, true, 0
+	t.SetOptions(o)
+	if waited {
+		setRunAt(m, t, t.RunAt)
+	}
+	m.edited(t)
+	m.tellOf(event.Signalled, t, byName(c.By))
+	if t.Status == record.StatusScheduled {
+		m.tellWait(t)
+	}
+	return Result{Task: m.copyOf(t)}
+}
+
 // movesMax bounds the moves that run at the same time.
 const movesMax = 100
 

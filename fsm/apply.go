@@ -162,6 +162,8 @@ func (m *Machine) doRarely(c command.Command) Result {
 	switch c := c.(type) {
 	case command.Act:
 		return act(m, c)
+	case command.Signal:
+		return signal(m, c)
 	case command.MoveTasks:
 		return moveTasks(m, c)
 	case command.SetType:

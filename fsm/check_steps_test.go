@@ -61,7 +61,7 @@ func (m *Machine) problemAsStep(t *record.Task, s *record.Step) string {
 	}
 	asked := t.Status == record.StatusClaimed && t.CancelRequested
 	switch {
-	case !t.Status.Ended() && waits != (t.Status == record.StatusBlocked), t.Status == record.StatusCompleted && waits:
+	case !t.Status.Ended() && (waits || t.LacksSignal()) != (t.Status == record.StatusBlocked), waits && t.Opts().SignalUntil != 0, !waits && t.Status == record.StatusBlocked && t.Opts().SignalUntil == 0, t.Status == record.StatusCompleted && waits:
 		return "is blocked, or is not, as it should not be"
 	case inVain && !t.Status.Ended():
 		return "waits for one that will not complete"

@@ -101,7 +101,7 @@ func (m *Machine) problemOf(t *record.Task) string {
 	o := t.Opts()
 	parent := o.Parent != nil
 	switch {
-	case t.Status == record.StatusBlocked && o.Step == nil || parent != (t.Status == record.StatusRunning) && !(parent && t.Status.Ended()):
+	case t.Status == record.StatusBlocked && o.Step == nil && !t.LacksSignal() || parent != (t.Status == record.StatusRunning) && !(parent && t.Status.Ended()):
 		return "has a status of tasks with steps, or as if it had none"
 	case (t.Status == record.StatusClaimed) != (t.LeaseSeq > 0) || (t.LeaseSeq > 0) != (t.ClaimLeaseMS > 0) || t.LeaseSeq == 0 && t.LeaseEndU != 0:
 		return "has a lease without a claim, or a claim without"
@@ -113,6 +113,8 @@ func (m *Machine) problemOf(t *record.Task) string {
 		return "is claimed or completed by nobody"
 	case t.Status == record.StatusCancelled && t.WorkerID != "":
 		return "is cancelled by a worker"
+	case waits && t.LacksSignal() && t.Status != record.StatusBlocked, o.SignalUntil != 0 && (!t.LacksSignal() || t.Status != record.StatusBlocked), o.Signalled && o.SignalMS == 0:
+		return "goes on without its signal, or waits for one that it has"
 	case t.Status == record.StatusScheduled && t.RunAt <= 0:
 		return "is scheduled without a time"
 	case t.Status.Ended() != (t.CompletedAt != 0) || !t.Status.Ended() && t.RemoveAt != 0:
@@ -127,7 +129,7 @@ func (m *Machine) problemOf(t *record.Task) string {
 		return "waits without attempts left"
 	case len(t.Log) > record.AttemptsLogMax:
 		return "remembers too many attempts"
-	case t.Options != nil && o.ExpiresAt == 0 && !o.ExpiresAgain && o.Backoff == nil && o.RetentionMS == 0 && len(o.Labels) == 0 && o.Group == "" && !o.UniqueActive && o.UniqueMS == 0 && !o.KeyOfType && o.Traceparent == "" && o.ShareKey == "" && o.Attributes == nil && o.Progress == nil && o.Origin == nil && !parent && o.Step == nil:
+	case t.Options != nil && o.ExpiresAt == 0 && !o.ExpiresAgain && o.Backoff == nil && o.RetentionMS == 0 && len(o.Labels) == 0 && o.Group == "" && !o.UniqueActive && o.UniqueMS == 0 && !o.KeyOfType && o.Traceparent == "" && o.ShareKey == "" && o.Attributes == nil && o.SignalMS == 0 && o.Progress == nil && o.Origin == nil && !parent && o.Step == nil:
 		return "has empty options"
 	}
 	return ""

@@ -25,12 +25,6 @@ const (
 	moveTurnSize = 8 << 20 // bytes, unless it is one task
 )
 
-// The errors of a task that expired before its first claim, and of one that waited for another.
-const (
-	expiredUnclaimed = "expired before it was claimed"
-	expiredAgain     = "expired before it was claimed again"
-)
-
 // NextDue returns the earliest calendar time at which a Tick has something to do; ok is
 // false if a Tick never has something to do. It ignores whatever ends by the lease clock, because doing that later
 // only costs memory.
@@ -76,7 +70,7 @@ func promoteDue(m *Machine) {
 	}
 }
 
-// expireDue fails tasks that should have been started by now. This may end other steps of
+// expireDue fails tasks that should have been started, or should have their signal, by now. This may end other steps of
 // the same parent, and all of these count.
 func expireDue(m *Machine) {
 	for start, n := m.changed, 0; n < dueTickMax && m.changed-start < changesMax; n++ {
@@ -85,9 +79,7 @@ func expireDue(m *Machine) {
 			return
 		}
 		t := m.edit(id)
-		if t.Error = expiredUnclaimed; t.Attempts > 0 {
-			t.Error = expiredAgain
-		}
+		_, t.Error = failsAt(t)
 		endUnclaimed(m, t, record.StatusFailed)
 		settled(m, t)
 	}

@@ -35,6 +35,7 @@ func actsCommands() []command.Command {
 		command.SetPageSecret{Secret: tokenHash("page")},
 		boundedAct(),
 		fullDefaults(),
+		command.Signal{ID: 129, Body: []byte(`{"approved":true}`), By: "deploy"},
 		command.MoveTasks{Type: "dead", Cancel: math.MaxUint64, To: "mail", Rate: 500, By: "deploy"},
 	}
 }

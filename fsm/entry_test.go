@@ -63,7 +63,7 @@ func lifeCommands() []command.Command {
 		Type: "mail", Params: []byte(`{"to":"ann"}`), Payload: []byte{0, 1, 254, 255}, Priority: math.MinInt32,
 		MaxAttempts: math.MaxInt32, Key: "order-17", LeaseMS: 86_400_000,
 		RunAt: 1_780_000_060_000, DelayMS: 60_000, AtOnce: true, ExpiresAt: 1_780_000_120_000, ExpiresAgain: true, Backoff: backoff, RetentionMS: record.KeepNone,
-		Labels: []record.Label{{Name: "customer", Value: "ann"}, {Name: "region", Value: "eu"}}, Group: "ann", UniqueActive: true, UniqueMS: 300_000, Replace: true, ShareKey: "ann",
+		Labels: []record.Label{{Name: "customer", Value: "ann"}, {Name: "region", Value: "eu"}}, Group: "ann", UniqueActive: true, UniqueMS: 300_000, SignalMS: 86_400_000, Replace: true, ShareKey: "ann",
 	}
 	claim := command.ClaimNext{
 		WorkerID: "worker-1", Types: []string{"mail", "sms"}, SortBy: command.SortRandom, Ascending: true,
@@ -230,6 +230,8 @@ func drawLife(t *rapid.T, k command.Kind) command.Command {
 	switch k {
 	case command.KindCancel:
 		return command.Cancel{ID: drawID(t, "id")}
+	case command.KindSignal:
+		return command.Signal{ID: drawID(t, "id"), Body: drawBytes(t, "body"), By: rapid.String().Draw(t, "by")}
 	case command.KindPatch:
 		return command.Patch{
 			ID: drawID(t, "id"), SetPriority: rapid.Bool().Draw(t, "set priority"), Priority: i32.Draw(t, "priority"),
@@ -275,7 +277,7 @@ func drawNewTask(t *rapid.T) record.NewTask {
 		RunAt: i64.Draw(t, "run at"), DelayMS: i64.Draw(t, "delay"), AtOnce: rapid.Bool().Draw(t, "at once"), ExpiresAt: i64.Draw(t, "expires"), ExpiresAgain: rapid.Bool().Draw(t, "again"),
 		Backoff: drawPointer(t, "backoff", drawBackoff), RetentionMS: i64.Draw(t, "retention"),
 		Labels: drawSlice(t, "labels", drawLabel), Group: str.Draw(t, "group"),
-		UniqueActive: rapid.Bool().Draw(t, "unique"), UniqueMS: i64.Draw(t, "window"), Replace: rapid.Bool().Draw(t, "replace"), Traceparent: str.Draw(t, "traceparent"), Attributes: drawBytes(t, "attributes"),
+		UniqueActive: rapid.Bool().Draw(t, "unique"), UniqueMS: i64.Draw(t, "window"), SignalMS: i64.Draw(t, "signal"), Replace: rapid.Bool().Draw(t, "replace"), Traceparent: str.Draw(t, "traceparent"), Attributes: drawBytes(t, "attributes"),
 		KeyOfType: rapid.Bool().Draw(t, "key of type"), ShareKey: str.Draw(t, "share key"),
 	}
 }

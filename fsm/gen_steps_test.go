@@ -25,7 +25,7 @@ func (g *generator) newParent() record.NewTask {
 			t.RetentionMS = 0
 		}
 	}
-	t.Replace = false
+	t.Replace, t.SignalMS = false, 0
 	t.Parent = &record.NewParent{Steps: make([]record.NewStep, n), ByClaim: byClaim, Continue: g.dice(2) == 1}
 	for place := range t.Parent.Steps {
 		t.Parent.Steps[place] = record.NewStep{Name: fmt.Sprint("s", place), Task: g.step(t.Traceparent)}
@@ -38,6 +38,9 @@ func (g *generator) newParent() record.NewTask {
 func (g *generator) step(traceparent string) record.NewTask {
 	t := g.plainTask()
 	t.Key, t.UniqueActive, t.UniqueMS, t.KeyOfType, t.Replace, t.RetentionMS, t.Traceparent, t.Attributes = "", false, 0, false, false, 0, traceparent, nil
+	if g.theme == themeSteps && g.dice(6) == 0 {
+		t.SignalMS = pick[int64](g, 1, 900, 100_000)
+	}
 	return t
 }
 
@@ -167,6 +170,9 @@ func (g *generator) tokenOf(m *Machine, id uint64) uint64 {
 func (g *generator) themedSteps(m *Machine) command.Command {
 	h := g.hold(m)
 	many := command.ClaimNext{WorkerID: g.worker(), Limit: 5}
+	if g.dice(8) == 0 {
+		return g.signal(m)
+	}
 	p := g.patch(m)
 	p.ID = g.aStep(m)
 	f := g.fail(m)

@@ -196,6 +196,9 @@ func (g *generator) command(m *Machine) command.Command {
 	case 27, 28:
 		return command.Cancel{ID: g.id(m)}
 	case 29:
+		if g.theme == themeTime && g.dice(2) == 0 {
+			return g.signal(m)
+		}
 		return g.patch(m)
 	case 30, 31:
 		return g.expire(m)
@@ -372,6 +375,9 @@ func (g *generator) plainTask() record.NewTask {
 	if g.often(themeTime) {
 		t.Backoff = g.backoff()
 	}
+	if g.theme == themeTime && g.dice(4) == 0 {
+		t.SignalMS = pick[int64](g, 1, 900, 100_000)
+	}
 	switch {
 	case g.theme == themeKeys && !t.UniqueActive: // the key of a removed task, which others had before
 		t.RetentionMS = pick[int64](g, record.KeepNone, record.KeepNone, record.KeepNone, 1, 0)
@@ -493,6 +499,21 @@ func (g *generator) retry(m *Machine) command.Retry {
 		h = command.Hold{ID: t.ID, Token: t.Token}
 	}
 	return command.Retry{ID: h.ID, Token: pick(g, 0, h.Token), AddAttempts: int32(g.dice(3))}
+}
+
+// signal is mostly for a task that needs one.
+func (g *generator) signal(m *Machine) command.Signal {
+	c := command.Signal{ID: g.id(m), Body: pick(g, nil, []byte(`{"ok":true}`)), By: g.operator()}
+	var need []uint64
+	for id, t := range m.tasks.All() {
+		if t.LacksSignal() {
+			need = append(need, id)
+		}
+	}
+	if len(need) > 0 && g.dice(4) > 0 {
+		c.ID = need[g.dice(len(need))]
+	}
+	return c
 }
 
 func (g *generator) patch(m *Machine) command.Patch {

@@ -363,7 +363,7 @@ func goldenTurns() [][]command.Command {
 	}}
 }
 
-// goldenMoves is the part of goldenLog about moves, and keys and expiries that came with them. It begins with id 34.
+// goldenMoves is the part of goldenLog about moves, keys and expiries that came with them, and signals. It begins with id 34.
 func goldenMoves() [][]command.Command {
 	return [][]command.Command{
 		{
@@ -383,6 +383,8 @@ func goldenMoves() [][]command.Command {
 			command.Cancel{ID: 39},
 			command.ClaimTask{ID: 37, WorkerID: "worker-1"}, // the one that was moved
 			command.Complete{Hold: command.Hold{ID: 37, WorkerID: "worker-1"}},
+			command.Submit{Tasks: []record.NewTask{{Type: "pool", Params: []byte("40"), SignalMS: 60_000}, {Type: "pool", Params: []byte("41"), SignalMS: 60_000}}},
+			command.Signal{ID: 41, Body: []byte(`{"approved":true}`), By: "ann"},
 		},
 	}
 }
@@ -406,15 +408,15 @@ func TestGolden_Snapshots(t *testing.T) {
 	}{
 		{
 			"snapshot.bin", 68,
-			[...]int64{record.StatusPending: 11, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 7, record.StatusRunning: 3, record.StatusCompleted: 8, record.StatusFailed: 5, record.StatusCancelled: 3},
+			[...]int64{record.StatusPending: 12, record.StatusScheduled: 1, record.StatusBlocked: 2, record.StatusClaimed: 7, record.StatusRunning: 3, record.StatusCompleted: 8, record.StatusFailed: 5, record.StatusCancelled: 3},
 			4, 5, 3, 2, 4,
-			"de500544e1f7c1fe89180015b936be01",
+			"cdfbdd85bf45a8de91873c0b8d6a8745",
 		},
 		{
 			"snapshot-restored.bin", 7,
-			[...]int64{record.StatusPending: 11, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 7, record.StatusRunning: 3, record.StatusCompleted: 8, record.StatusFailed: 5, record.StatusCancelled: 3},
+			[...]int64{record.StatusPending: 12, record.StatusScheduled: 1, record.StatusBlocked: 2, record.StatusClaimed: 7, record.StatusRunning: 3, record.StatusCompleted: 8, record.StatusFailed: 5, record.StatusCancelled: 3},
 			4, 5, 3, 2, 4,
-			"c66689db1dcd0b9679b075fbb2868e76",
+			"feb0613b59f37223ca06ed010262644b",
 		},
 	} {
 		golden, err := os.ReadFile(filepath.Join(goldenDir, want.name))

@@ -72,6 +72,24 @@ func setRunAt(m *Machine, t *record.Task, at int64) {
 	}
 }
 
+// setReady makes the unclaimed task that is being edited wait for its signal if it lacks one, else
+// for its time.
+func setReady(m *Machine, t *record.Task, at int64) {
+	if !t.LacksSignal() {
+		setRunAt(m, t, at)
+		return
+	}
+	t.RunAt, t.Status = at, record.StatusBlocked
+	awaitSignal(m, t, fromNow(m, t.Opts().SignalMS))
+}
+
+// awaitSignal sets until when the task that is being edited waits for its signal; 0 = it does not.
+func awaitSignal(m *Machine, t *record.Task, until int64) {
+	o := *t.Opts()
+	o.SignalUntil = until
+	t.SetOptions(o)
+}
+
 // fromNow returns the time by T that is ms from now, at most the maximum of int64.
 func fromNow(m *Machine, ms int64) int64 {
 	now := m.Stamp().T
@@ -239,6 +257,9 @@ func endTask(m *Machine, t *record.Task, to record.Status) {
 		m.tally.Cancelled++
 	}
 	m.ended = append(m.ended, t.ID)
+	if t.Opts().SignalUntil != 0 {
+		awaitSignal(m, t, 0)
+	}
 	if to == record.StatusCancelled {
 		t.WorkerID = ""
 	}
@@ -313,6 +334,10 @@ func revive(m *Machine, t *record.Task) {
 	}
 	if s := t.Step(); s != nil && m.parents.byID[s.ParentID].waiting[t.StepPlace()] > 0 {
 		t.Status = record.StatusBlocked
+		return
+	}
+	if t.LacksSignal() {
+		setReady(m, t, t.RunAt)
 		return
 	}
 	m.requeued++

@@ -39,6 +39,7 @@ func (s *model) perS(name string, what record.Status) (rate int64) {
 // ended notes when an ended task is to be removed, and what it remembers.
 func (s *model) ended(t *record.Task) {
 	t.CompletedAt = s.t
+	s.setSignalUntil(t, 0)
 	s.counted = append(s.counted, modelCount{t.Type, t.Status, s.t})
 	s.endedNow = append(s.endedNow, t.ID)
 	*map[record.Status]*int{
@@ -150,6 +151,9 @@ func (s *model) due(t *record.Task) int64 {
 	if s.mayExpire(t) && (due == 0 || t.Opts().ExpiresAt < due) {
 		due = t.Opts().ExpiresAt
 	}
+	if until := t.Opts().SignalUntil; until != 0 && (due == 0 || until < due) {
+		due = until
+	}
 	return due
 }
 
@@ -162,11 +166,17 @@ func (s *model) doDue(t *record.Task) {
 	switch {
 	case t.Status >= record.StatusCompleted:
 		s.retire(t)
-	case s.mayExpire(t) && t.Opts().ExpiresAt <= s.t && (t.Status != record.StatusScheduled || t.Opts().ExpiresAt < t.RunAt):
+	case s.mayExpire(t) && t.Opts().ExpiresAt <= s.t && (t.Opts().SignalUntil == 0 || t.Opts().ExpiresAt <= t.Opts().SignalUntil) && (t.Status != record.StatusScheduled || t.Opts().ExpiresAt < t.RunAt):
 		t.Status, t.Error, t.UpdatedAt = record.StatusFailed, "expired before it was claimed", s.t
 		if t.Attempts > 0 {
 			t.Error += " again"
 		}
+		s.ended(t)
+		s.leaveIfNotKept(t)
+		s.tell(event.Expired, t, nil, "")
+		s.follow(t)
+	case t.Opts().SignalUntil != 0:
+		t.Status, t.Error, t.UpdatedAt = record.StatusFailed, "no signal came in time", s.t
 		s.ended(t)
 		s.leaveIfNotKept(t)
 		s.tell(event.Expired, t, nil, "")

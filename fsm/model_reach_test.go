@@ -59,6 +59,7 @@ func (n reached) count(seen bool, what string) {
 func (n reached) seeTask(t *record.Task) {
 	n.count(t.Status == record.StatusScheduled, "scheduled")
 	n.count(t.Status == record.StatusFailed && t.Error == "expired before it was claimed", "expired before its claim")
+	n.count(t.Status == record.StatusFailed && t.Error == "no signal came in time", "failed without a signal")
 	n.count(t.Status == record.StatusCompleted && t.CancelRequested, "completed though asked to cancel")
 	n.count(t.Status == record.StatusFailed && t.Error == expiredAgain, "expired before its next claim")
 	n.count(t.Status == record.StatusCancelled && t.Then != nil, "moved")
@@ -103,6 +104,11 @@ func (n reached) seeResult(m *Machine, c command.Command, r Result) {
 		n.count(c.Answer > 0 && r.Code == "" && !r.Repeated, "released the latest answer's claim")
 		held := r.Task != nil && r.Task.Status == record.StatusClaimed && r.Task.WorkerID == c.WorkerID && (c.Token == 0 || r.Task.Token == c.Token)
 		n.count(held && r.Code == CodeStaleClaim, "kept a claim that a later answer told of")
+	case command.Signal:
+		n.count(r.Code == "" && !r.Repeated && r.Task.Status == record.StatusBlocked, "signalled early")
+		n.count(r.Code == "" && !r.Repeated && r.Task.Status != record.StatusBlocked, "signalled")
+		n.count(r.Repeated, "signalled again")
+		n.count(r.Reason == "no_signal", "signalled without need")
 	case command.Patch:
 		n.count(r.Code == "" && r.Parent != nil, "a parent patched")
 		n.count(r.Reason == "running", "refused a time for a parent")
@@ -149,7 +155,7 @@ func TestRandomLog_ReachesEveryRule(t *testing.T) {
 		"completed though asked to cancel", "cancelled before any claim", "a dead letter", "a dead letter that is done",
 		"cancelled by failed", "cancelled by released", "cancelled by expired", "cancelled by cancelled",
 		"repeated of a removed task", "refused for a removed task", "claims repeated", "follow-ups repeated", "retry repeated",
-		"submitted with the key of a removed task", "submitted with a key that is taken", "submitted in place of one that waits",
+		"submitted with the key of a removed task", "submitted with a key that is taken", "submitted in place of one that waits", "signalled early", "signalled", "signalled again", "signalled without need", "failed without a signal",
 		"random claims", "claims by attempts left", "claims of a run", "completed with follow-ups and a claim", "claimed a follow-up",
 		"told again of a claim by a repeated complete", "released the latest answer's claim", "kept a claim that a later answer told of",
 		"batch undone after ops that were done", "atomic batch done",

@@ -461,6 +461,8 @@ func (s *model) revive(t *record.Task, to record.Status) {
 	switch {
 	case len(s.waitsFor(t)) > 0:
 		t.Status = record.StatusBlocked
+	case s.lacksSignal(t):
+		s.awaitSignal(t)
 	case to == record.StatusPending:
 		s.requeued++
 	}
@@ -503,6 +505,53 @@ func (s *model) cancelGone(id uint64) Result {
 		return Result{Repeated: true, Gone: true, Task: goneAnswer(t)}
 	}
 	return Result{Code: s.endedCode(t), Gone: true, Task: goneAnswer(t)}
+}
+
+// lacksSignal says whether the task needs a signal that has not come.
+func (s *model) lacksSignal(t *record.Task) bool { return t.Opts().SignalMS > 0 && !t.Opts().Signalled }
+
+// awaitSignal lets the task wait for its signal from now on.
+func (s *model) awaitSignal(t *record.Task) {
+	t.Status = record.StatusBlocked
+	s.setSignalUntil(t, s.t+t.Opts().SignalMS)
+}
+
+func (s *model) setSignalUntil(t *record.Task, until int64) {
+	o := *t.Opts()
+	o.SignalUntil = until
+	setPlainly(t, o)
+}
+
+// signal hands the task its signal, unless it has one or has ended.
+func (s *model) signal(c command.Signal) Result {
+	t := s.find(c.ID)
+	switch {
+	case t == nil:
+		if gone := s.findGone(c.ID); gone != nil {
+			return Result{Code: s.endedCode(gone), Gone: true, Task: goneAnswer(gone)}
+		}
+		return Result{Code: CodeTaskNotFound}
+	case t.Opts().SignalMS == 0:
+		r := s.refuse(CodeTaskNotClaimable, t)
+		r.Reason = "no_signal"
+		return r
+	case t.Opts().Signalled:
+		return Result{Repeated: true, Task: s.answer(t)}
+	case t.Status >= record.StatusCompleted:
+		return s.refuse(s.endedCode(t), t)
+	}
+	o := *t.Opts()
+	o.Signalled, o.Signal, o.SignalUntil = true, c.Body, 0
+	setPlainly(t, o)
+	t.UpdatedAt = s.t
+	if len(s.waitsFor(t)) == 0 {
+		s.askedFor(t, t.RunAt)
+	}
+	s.tell(event.Signalled, t, nil, by("", c.By))
+	if t.Status == record.StatusScheduled {
+		s.tellWait(t, nil)
+	}
+	return Result{Task: s.answer(t)}
 }
 
 func (s *model) patch(c command.Patch) Result {

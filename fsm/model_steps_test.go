@@ -41,6 +41,7 @@ func (s *model) submitParent(t *record.Task, n *record.NewParent) {
 		setPlainly(step, o)
 		if len(plan.Steps[place].DependsOn) > 0 {
 			step.Status = record.StatusBlocked
+			s.setSignalUntil(step, 0)
 		}
 		s.tell(event.Submitted, step, nil, "")
 		if step.Status == record.StatusScheduled {
@@ -135,11 +136,15 @@ func (s *model) cancelDependents(t *record.Task, steps []*record.Task) {
 // unblock lets a blocked step whose dependencies have all completed be claimed,
 // or wait for its time.
 func (s *model) unblock(t *record.Task) {
-	if t.Status != record.StatusBlocked || len(s.waitsFor(t)) > 0 {
+	if t.Status != record.StatusBlocked || len(s.waitsFor(t)) > 0 || t.Opts().SignalUntil != 0 {
+		return
+	}
+	t.UpdatedAt = s.t
+	if s.lacksSignal(t) {
+		s.awaitSignal(t)
 		return
 	}
 	s.waitUntil(t, t.RunAt)
-	t.UpdatedAt = s.t
 	if t.Status == record.StatusScheduled {
 		s.tellWait(t, nil)
 	}
@@ -299,7 +304,7 @@ func (s *model) undoneLater(t *record.Task) Result {
 	}
 	behind := !parent.Opts().Parent.Plan.Continue
 	for _, on := range own.DependsOn {
-		behind = behind || asked(steps[on]) || steps[on].Status == record.StatusBlocked
+		behind = behind || asked(steps[on]) || steps[on].Status == record.StatusBlocked && len(s.waitsFor(steps[on])) > 0
 	}
 	if !behind {
 		return Result{}

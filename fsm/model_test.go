@@ -204,6 +204,8 @@ func (s *model) change(c command.Command, seen *Result) Result {
 		return s.withSteps(r, r.Task)
 	case command.Delete:
 		return s.delete(c.ID)
+	case command.Signal:
+		return s.signal(c)
 	case command.Expire:
 		return s.expire(c)
 	case command.SetType:
@@ -455,7 +457,7 @@ func (s *model) newTask(n record.NewTask) *record.Task {
 	}
 	setPlainly(t, record.Options{
 		ExpiresAt: n.ExpiresAt, ExpiresAgain: n.ExpiresAgain, Backoff: n.Backoff, RetentionMS: n.RetentionMS, Labels: n.Labels, Group: n.Group, UniqueActive: n.UniqueActive, UniqueMS: n.UniqueMS,
-		Traceparent: n.Traceparent, ShareKey: n.ShareKey, Attributes: n.Attributes, KeyOfType: n.KeyOfType && n.Key != "",
+		SignalMS: n.SignalMS, Traceparent: n.Traceparent, ShareKey: n.ShareKey, Attributes: n.Attributes, KeyOfType: n.KeyOfType && n.Key != "",
 	})
 	if t.MaxAttempts == record.DefaultAttempts {
 		t.MaxAttempts = 3
@@ -466,6 +468,9 @@ func (s *model) newTask(n record.NewTask) *record.Task {
 	s.askedFor(t, n.RunAt)
 	if delay := s.delay(n); delay > 0 {
 		s.askedFor(t, s.t+delay)
+	}
+	if s.lacksSignal(t) {
+		s.awaitSignal(t)
 	}
 	s.tasks = append(s.tasks, t)
 	s.tally.Submitted++

@@ -191,7 +191,7 @@ var (
 		Options: &record.Options{
 			ExpiresAt: 1_780_000_000_005, ExpiresAgain: true, Backoff: &fullBackoff, RetentionMS: record.KeepNone,
 			Labels: []record.Label{{Name: "customer", Value: "ann"}, {Name: "region", Value: "eu"}}, Group: "ann", UniqueActive: true, UniqueMS: 300_000, KeyOfType: true,
-			Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", Attributes: []byte(`{"a":1}`), ShareKey: "ann",
+			Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", Attributes: []byte(`{"a":1}`), ShareKey: "ann", SignalMS: 86_400_000, SignalUntil: 1_780_000_000_006, Signalled: true, Signal: []byte(`{"approved":true}`),
 			Origin: &record.Source{Type: "mail", ID: 1<<53 - 1}, Progress: []byte(`{"done":7}`),
 			Parent: fullParent(), Step: &record.Step{ParentID: 1<<53 - 2}, // no task is both
 		},

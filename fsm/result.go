@@ -58,6 +58,9 @@ const (
 	ReasonCancelRequested Reason = "cancel_requested"
 )
 
+// ReasonNoSignal refuses a signal for a task that needs none, with CodeTaskNotClaimable.
+const ReasonNoSignal Reason = "no_signal"
+
 // ReasonMovedOn refuses the retry of a task that goes on as another, with the code of its end.
 const ReasonMovedOn Reason = "moved_on"
 

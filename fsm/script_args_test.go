@@ -110,7 +110,10 @@ func (a *args) command() command.Command {
 		"delete": func() command.Command { return command.Delete{ID: a.id()} },
 		"cancel": func() command.Command { return command.Cancel{ID: a.id()} },
 		"patch":  func() command.Command { return a.patch() },
-		"type":   func() command.Command { return a.setType() },
+		"signal": func() command.Command {
+			return command.Signal{ID: a.id(), Body: a.optional("body"), By: a.text("by", "")}
+		},
+		"type": func() command.Command { return a.setType() },
 		"defaults": func() command.Command {
 			c := a.settings()
 			return command.SetDefaults{Set: c.Set, Defaults: record.DefaultsOf(&c.Settings), By: a.text("by", "")}
@@ -177,6 +180,7 @@ func (a *args) newTasks() []record.NewTask {
 		UniqueActive: unique == "active" || unique == "replace",
 		Replace:      unique == "replace",
 		UniqueMS:     a.option("window", 0),
+		SignalMS:     a.option("signal", 0),
 		KeyOfType:    a.text("taken", "all") == "type",
 		Traceparent:  a.text("traceparent", ""),
 		ShareKey:     a.text("share", ""),

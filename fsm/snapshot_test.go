@@ -262,7 +262,7 @@ func TestReadSnapshot_Refuses(t *testing.T) {
 		{"a kind of the future", []rawChunk{head(), one(10, []byte{8, 1}), end()}, ErrUnknownCommand, "kind 10"},
 		{"a level of the future", []rawChunk{headOf(record.Header{Level: record.FeatureLevel + 1, NextID: 1, NextToken: 1, NextRequest: 1}), end()}, ErrUnknownCommand, "feature level"},
 		{"a header without counters", []rawChunk{headOf(record.Header{Index: 1}), end()}, ErrCorrupt, "counter"},
-		{"a field of the future", tasks(append(task(same), 0xd8, 2, 1)), ErrUnknownCommand, "field 43"},
+		{"a field of the future", tasks(append(task(same), 0xf8, 2, 1)), ErrUnknownCommand, "field 47"},
 		{"a status of the future", tasks(task(func(t *record.Task) { t.Status = 9 })), ErrUnknownCommand, "value 9"},
 		{"an outcome of the future", tasks(task(func(t *record.Task) { t.Log = []record.Attempt{{Outcome: 7}} })), ErrUnknownCommand, "value 7"},
 		{"a task without a status", tasks(task(func(t *record.Task) { t.Status = 0 })), ErrCorrupt, "no status"},

@@ -71,13 +71,15 @@ func addParent(m *Machine, n *record.NewTask, message string) *record.Task {
 // addStep adds a step. blocked is true if it depends on others.
 func addStep(m *Machine, n *record.NewTask, step *record.Step, blocked bool) {
 	t := newTask(m, n)
-	setRunAt(m, t, runAtOf(m, n))
-	if blocked {
-		t.Status = record.StatusBlocked
-	}
 	o := n.Options()
 	o.Step = step
 	t.SetOptions(o)
+	if setReady(m, t, runAtOf(m, n)); blocked {
+		t.Status = record.StatusBlocked
+		if o.SignalMS != 0 {
+			awaitSignal(m, t, 0)
+		}
+	}
 	addNew(m, t, "")
 }
 
@@ -182,7 +184,7 @@ func wouldBeUndone(m *Machine, t *record.Task) (refusal Result, refused bool) {
 	}
 	if s.Plan.Continue && !slices.ContainsFunc(s.Plan.Steps[t.StepPlace()].DependsOn, func(place uint16) bool {
 		on := m.Get(s.ParentID + 1 + uint64(place))
-		return on.Status == record.StatusBlocked || askedToStop(on)
+		return on.Status == record.StatusBlocked && on.Opts().SignalUntil == 0 || askedToStop(on)
 	}) {
 		return Result{}, false
 	}
@@ -308,10 +310,10 @@ func followDependents(m *Machine, t *record.Task, ps *parentState) {
 	}
 }
 
-// unblock makes a blocked step claimable, once its time has come.
+// unblock makes a blocked step claimable, once its signal and its time have come.
 func unblock(m *Machine, id uint64) {
 	t := m.edit(id)
-	setRunAt(m, t, t.RunAt)
+	setReady(m, t, t.RunAt)
 	m.edited(t)
 	if t.Status == record.StatusScheduled {
 		m.tellWait(t)

@@ -81,8 +81,8 @@ func addTask(m *Machine, n *record.NewTask, message string) *record.Task {
 		return addParent(m, n, message)
 	}
 	t := newTask(m, n)
-	setRunAt(m, t, runAtOf(m, n))
 	t.SetOptions(n.Options())
+	setReady(m, t, runAtOf(m, n))
 	addNew(m, t, message)
 	return t
 }

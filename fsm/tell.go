@@ -88,14 +88,18 @@ func (m *Machine) tellAct(kind event.Kind, message string) {
 
 // tellBy is tellAct with the operator's name, if it is known.
 func (m *Machine) tellBy(kind event.Kind, message, by string) {
-	switch {
-	case by == "":
-	case message == "":
-		by = "by " + event.Cut(by, event.NameMax)
-	default:
-		by = " by " + event.Cut(by, event.NameMax)
+	if by = byName(by); by != "" && message != "" {
+		by = " " + by
 	}
 	m.tellAct(kind, event.Cut(message, event.MessageMax-len(by))+by)
+}
+
+// byName returns what a message says of a key's name, "" if it is unknown.
+func byName(name string) string {
+	if name == "" {
+		return ""
+	}
+	return "by " + event.Cut(name, event.NameMax)
 }
 
 // tellOperator records an action that changes nothing in the state.

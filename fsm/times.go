@@ -8,7 +8,7 @@ import (
 // times finds the unfinished tasks for which something is due.
 type times struct {
 	scheduled  index.Timeline // scheduled tasks, by RunAt
-	expiring   index.Timeline // tasks that were never started, by ExpiresAt
+	expiring   index.Timeline // tasks that fail if they still wait then, by failsAt
 	finalizing index.Timeline // parents whose finalization is claimed, by its end by U
 }
 
@@ -21,8 +21,8 @@ func (x *times) enter(t *record.Task) {
 	if t.Status == record.StatusScheduled {
 		x.scheduled.Add(t.RunAt, t.ID)
 	}
-	if mayExpire(t) {
-		x.expiring.Add(t.Opts().ExpiresAt, t.ID)
+	if at, _ := failsAt(t); at != 0 {
+		x.expiring.Add(at, t.ID)
 	}
 	if record.IsFinalizing(t) {
 		x.finalizing.Add(t.Parent().Finalization.OverU(), t.ID)
@@ -34,12 +34,34 @@ func (x *times) leave(t *record.Task) {
 	if t.Status == record.StatusScheduled {
 		x.scheduled.Remove(t.RunAt, t.ID)
 	}
-	if mayExpire(t) {
-		x.expiring.Remove(t.Opts().ExpiresAt, t.ID)
+	if at, _ := failsAt(t); at != 0 {
+		x.expiring.Remove(at, t.ID)
 	}
 	if record.IsFinalizing(t) {
 		x.finalizing.Remove(t.Parent().Finalization.OverU(), t.ID)
 	}
+}
+
+// The errors of a task that expired before its first claim, of one that waited for another, and of
+// one that waited for a signal.
+const (
+	expiredUnclaimed = "expired before it was claimed"
+	expiredAgain     = "expired before it was claimed again"
+	noSignal         = "no signal came in time"
+)
+
+// failsAt returns when the task fails if it still waits then, and with which error; 0 = never.
+func failsAt(t *record.Task) (at int64, failure string) {
+	o := t.Opts()
+	if mayExpire(t) {
+		if at, failure = o.ExpiresAt, expiredUnclaimed; t.Attempts > 0 {
+			failure = expiredAgain
+		}
+	}
+	if o.SignalUntil != 0 && (at == 0 || o.SignalUntil < at) {
+		at, failure = o.SignalUntil, noSignal
+	}
+	return at, failure
 }
 
 // mayExpire reports whether the task fails at its ExpiresAt: only if it has never been

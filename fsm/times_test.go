@@ -21,7 +21,13 @@ func (m *Machine) checkTimes() error {
 			scheduled = append(scheduled, index.Moment{At: t.RunAt, ID: id})
 		}
 		if o := t.Options; o != nil && o.ExpiresAt != 0 && (t.Attempts == 0 || o.ExpiresAgain) && t.Status != record.StatusClaimed && t.CompletedAt == 0 {
-			expiring = append(expiring, index.Moment{At: o.ExpiresAt, ID: id})
+			at := o.ExpiresAt
+			if o.SignalUntil != 0 {
+				at = min(at, o.SignalUntil)
+			}
+			expiring = append(expiring, index.Moment{At: at, ID: id})
+		} else if o != nil && o.SignalUntil != 0 {
+			expiring = append(expiring, index.Moment{At: o.SignalUntil, ID: id})
 		}
 		if t.RemoveAt != 0 {
 			removing = append(removing, index.Moment{At: t.RemoveAt, ID: id})

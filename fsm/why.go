@@ -26,6 +26,7 @@ const (
 	WhyShareLimitReached WhyCode = "share_limit_reached" // Holders, of the same share key
 	WhyScheduled         WhyCode = "scheduled"           // At
 	WhyBlocked           WhyCode = "blocked"             // Steps
+	WhySignal            WhyCode = "signal"              // At: it fails then; 0 = it begins to wait once it is not blocked
 	WhyGroupBehind       WhyCode = "group_behind"        // TaskID
 	WhyQueued            WhyCode = "queued"              // Why.Ahead
 )
@@ -72,8 +73,11 @@ func (m *Machine) Why(id uint64, now record.Stamp) (w Why, ok bool) {
 		return w, true
 	}
 	ts := m.types.named(t.Type)
-	if t.Status == record.StatusBlocked {
+	if t.Status == record.StatusBlocked && t.Opts().SignalUntil == 0 {
 		w.add(WhyReason{Code: WhyBlocked, Steps: waitsForSteps(m, t)})
+	}
+	if t.LacksSignal() {
+		w.add(WhyReason{Code: WhySignal, At: t.Opts().SignalUntil})
 	}
 	if t.Status == record.StatusScheduled || t.Status == record.StatusBlocked && t.RunAt > max(now.T, m.Stamp().T) {
 		w.add(WhyReason{Code: WhyScheduled, At: t.RunAt})

@@ -23,7 +23,12 @@ func (s *model) why(id uint64, now int64) (w Why, ok bool) {
 	case record.StatusScheduled:
 		w.Reasons = append(w.Reasons, WhyReason{Code: "scheduled", At: t.RunAt})
 	case record.StatusBlocked:
-		w.Reasons = append(w.Reasons, s.whyBlocked(t))
+		if len(s.waitsFor(t)) > 0 {
+			w.Reasons = append(w.Reasons, s.whyBlocked(t))
+		}
+		if s.lacksSignal(t) {
+			w.Reasons = append(w.Reasons, WhyReason{Code: "signal", At: t.Opts().SignalUntil})
+		}
 		if t.RunAt > now {
 			w.Reasons = append(w.Reasons, WhyReason{Code: "scheduled", At: t.RunAt})
 		}

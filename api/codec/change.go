@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"bytes"
 	"math"
 
 	"github.com/claimq/claimq/api/refuse"
@@ -43,6 +44,30 @@ func (c *Retry) field(d *Decoder, name []byte) (bad *refuse.Refusal) {
 		bad = unknownOf[wire.Retry](d, name)
 	}
 	return bad
+}
+
+// Signal is the body of POST /api/tasks/{id}/signal, which may be blank.
+type Signal struct{ about[command.Signal] }
+
+func (c *Signal) setID(id uint64) { c.Cmd.ID = id }
+
+func (c *Signal) field(d *Decoder, name []byte) (bad *refuse.Refusal) {
+	switch string(name) {
+	case "signal":
+		c.Cmd.Body, bad = d.raw("signal", wire.SignalBytes)
+	default:
+		bad = d.unknownAmong(name, "signal")
+	}
+	return bad
+}
+
+// Answer implements Body.
+func (c *Signal) Answer(b []byte, p *nodes.Proposed) []byte {
+	b = appendTaskAnswer(b, p)
+	if p.Result.Repeated && !bytes.Equal(p.Result.Task.Opts().Signal, c.Cmd.Body) {
+		b = append(b, `,"same_signal":false`...)
+	}
+	return appendRepeated(b, p.Result.Repeated)
 }
 
 // Patch is the body of PATCH /api/tasks/{id}. null clears a field.

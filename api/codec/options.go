@@ -112,6 +112,22 @@ var options = []option{
 		}
 		return jsonout.StringField(b, `,"share_key":`, o.ShareKey)
 	}},
+	{"wait_for_signal_ms", 0, func(d *Decoder, t *draft) (bad *refuse.Refusal) {
+		t.SignalMS, _, bad = d.Integer("wait_for_signal_ms", 1, wire.DelayMSMax)
+		return bad
+	}, func(b []byte, o *fsm.Options) []byte {
+		if o.SignalMS == 0 {
+			return b
+		}
+		b = jsonout.IntField(b, `,"wait_for_signal_ms":`, o.SignalMS)
+		switch {
+		case o.Signalled:
+			return append(b, `,"signalled":true`...)
+		case o.SignalUntil != 0:
+			return jsonout.TimeField(b, `,"signal_until":`, o.SignalUntil)
+		}
+		return b
+	}},
 	{"traceparent", steps | schedules, func(d *Decoder, t *draft) (bad *refuse.Refusal) {
 		t.Traceparent, bad = parsed(d, "traceparent", "a W3C trace context in lower case, 00-<32 hex digits>-<16>-<2>,",
 			func(s string) (string, bool) { return s, wire.ValidTraceparent([]byte(s)) })

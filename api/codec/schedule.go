@@ -290,5 +290,10 @@ func appendNewTask(b []byte, t *fsm.NewTask) []byte {
 		name("group")
 		b = jsonout.String(b, t.Group)
 	}
+	if t.ShareKey != "" {
+		name("share_key")
+		b = jsonout.String(b, t.ShareKey)
+	}
+	number("wait_for_signal_ms", t.SignalMS, 0)
 	return append(b, '}')
 }

@@ -260,6 +260,8 @@ func (d *Decoder) checkParent(t *draft) *refuse.Refusal {
 		field = "group"
 	case t.ShareKey != "":
 		field = "share_key"
+	case t.SignalMS != 0:
+		field = "wait_for_signal_ms"
 	default:
 		return nil
 	}

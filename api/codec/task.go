@@ -55,6 +55,7 @@ func appendTaskBody(b []byte, t *fsm.Task, token uint64, leased bool, v View) []
 		b = jsonout.Raw(b, `,"params":`, t.Params)
 		b = jsonout.Base64(b, `,"payload":`, t.Payload)
 		b = jsonout.Raw(b, `,"attributes":`, t.Opts().Attributes)
+		b = jsonout.Raw(b, `,"signal":`, t.Opts().Signal)
 	}
 	b = jsonout.IntField(b, `,"priority":`, int64(t.Priority))
 	b = jsonout.IntField(b, `,"max_attempts":`, int64(t.MaxAttempts))

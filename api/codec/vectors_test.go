@@ -32,7 +32,8 @@ var given = map[string][]string{
 		`"k"`, `"é\"\\/"`, `""`, `"."`, `".."`, `"a\nb"`, `"\u007f"`, `"\u0080"`, `7`, text("k", wire.KeyMax), text("k", wire.KeyMax+1),
 		text("é", wire.KeyMax/2), text("é", wire.KeyMax/2+1),
 	},
-	"unique": {`"exists"`, `"replace"`, `"replace","idempotency_key":"k"`, `"active"`, `"exists","idempotency_key":"k"`, `"active","idempotency_key":"k"`, `"always","idempotency_key":"k"`, `true`, `"window","idempotency_key":"k"`, `"window"`},
+	"unique":             {`"exists"`, `"replace"`, `"replace","idempotency_key":"k"`, `"active"`, `"exists","idempotency_key":"k"`, `"active","idempotency_key":"k"`, `"always","idempotency_key":"k"`, `true`, `"window","idempotency_key":"k"`, `"window"`},
+	"wait_for_signal_ms": {`1`, `0`, number(wire.DelayMSMax), number(wire.DelayMSMax + 1), `1.5`, `"1"`, `1,"steps":[{"step":"a","params":1}]`},
 	"unique_ms": {
 		`1,"unique":"window","idempotency_key":"k"`, `1,"unique":"window"`, `1,"unique":"active","idempotency_key":"k"`, `1,"idempotency_key":"k"`, `0,"unique":"window","idempotency_key":"k"`,
 		number(wire.UniqueMSMax) + `,"unique":"window","idempotency_key":"k"`, number(wire.UniqueMSMax+1) + `,"unique":"window","idempotency_key":"k"`, `1.5`, `"1"`,

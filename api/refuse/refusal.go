@@ -214,6 +214,8 @@ func family(r *Refusal, cmd command.Command) {
 	switch {
 	case r.Reason == fsm.ReasonMovedOn:
 		r.Advice = "It goes on as the task in its moved_to_id"
+	case r.Reason == fsm.ReasonNoSignal:
+		r.Text, r.Advice = "The task needs no signal", "Submit it with wait_for_signal_ms, if it is to wait for one"
 	case r.Reason == fsm.ReasonStep:
 		r.Text, r.Advice = "A step cannot be deleted", "Delete its parent once that has ended: its steps go with it"
 	case r.Reason == fsm.ReasonParentEnded:

@@ -14,6 +14,7 @@ type Answer struct {
 	Created     bool  `json:"created,omitempty"`
 	Replaced    bool  `json:"replaced,omitempty"`
 	SameRequest *bool `json:"same_request,omitempty"` // sent only if false
+	SameSignal  *bool `json:"same_signal,omitempty"`  // of a repeated signal; sent only if false
 	// Submit of many.
 	Results []SubmitResult `json:"results,omitempty"`
 	Failed  int            `json:"failed,omitempty"`

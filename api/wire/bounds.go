@@ -24,13 +24,14 @@ const (
 	// RetentionMSMax bounds retention_ms: 100 years of 365 days.
 	RetentionMSMax = 3_153_600_000_000
 	ProgressBytes  = 4 << 10 // of a progress
-	LabelsMax      = 16      // per task; also values of params to search for
-	ContainsMax    = 256     // bytes of a text, or of a pointer with its value, to search for
-	LabelBytes     = 64      // of a label's name, and of its value
-	GroupMax       = 128     // bytes of a group
-	ShareKeyMax    = 128     // bytes of a share key
-	ChangesMax     = 10_000  // tasks that one request may change
-	PageDefault    = 100     // tasks of a page without limit
+	SignalBytes    = 64 << 10
+	LabelsMax      = 16     // per task; also values of params to search for
+	ContainsMax    = 256    // bytes of a text, or of a pointer with its value, to search for
+	LabelBytes     = 64     // of a label's name, and of its value
+	GroupMax       = 128    // bytes of a group
+	ShareKeyMax    = 128    // bytes of a share key
+	ChangesMax     = 10_000 // tasks that one request may change
+	PageDefault    = 100    // tasks of a page without limit
 )
 
 // Descriptions of valid values, for refusals.

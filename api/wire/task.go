@@ -26,6 +26,10 @@ type Task struct {
 	InForce          *InForce        `json:"in_force,omitempty"`     // only on GET of one task
 	Labels           Labels          `json:"labels,omitempty"`
 	Group            string          `json:"group,omitempty"`
+	SignalMS         int64           `json:"wait_for_signal_ms,omitempty"`
+	SignalUntil      *time.Time      `json:"signal_until,omitempty"` // when it fails without its signal
+	Signalled        bool            `json:"signalled,omitempty"`    // its signal has come
+	Signal           json.RawMessage `json:"signal,omitempty"`       // what it was handed
 	ShareKey         string          `json:"share_key,omitempty"`
 	Status           string          `json:"status"`
 	WorkerID         *string         `json:"worker_id"`
@@ -111,6 +115,7 @@ type NewTask struct {
 	RunAt          *time.Time      `json:"run_at,omitempty"` // not together with DelayMS
 	DelayMS        int64           `json:"delay_ms,omitempty"`
 	ExpiresAt      *time.Time      `json:"expires_at,omitempty"`
+	SignalMS       int64           `json:"wait_for_signal_ms,omitempty"`
 	LeaseMS        int64           `json:"lease_ms,omitempty"`
 	Backoff        *Backoff        `json:"backoff,omitempty"`
 	RetentionMS    *int64          `json:"retention_ms,omitempty"` // 0: removed at its end; -1: kept until deleted

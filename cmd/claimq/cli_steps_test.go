@@ -47,6 +47,11 @@ func stepsCases() []cliCase {
 			answers: one("POST /api/tasks/claim", `200 {"success":true,"task":`+strings.TrimSuffix(cliStep, "}")+`,"dependencies":{"left":{"result":{"rows":3}},"right":{}},"dependencies_left_out":["middle"]}}`),
 		},
 		{name: "claim a step with its dependencies for eval", args: []string{"claim", "--worker", "w1", "--dependencies", "--output", "env"}, want: 2},
+		{name: "signal", args: []string{"signal", "35", `{"approved":true}`}, answers: one("POST /api/tasks/35/signal", `200 {"success":true,"task":{"id":35,"status":"pending","signalled":true,"signal":{"approved":true}}}`)},
+		{name: "signal again", args: []string{"signal", "35"}, answers: one("POST /api/tasks/35/signal", `200 {"success":true,"task":{"id":35,"status":"pending","signalled":true},"repeated":true}`)},
+		{name: "signal otherwise", args: []string{"signal", "35", "7"}, answers: one("POST /api/tasks/35/signal", `200 {"success":true,"task":{"id":35,"status":"pending","signalled":true,"signal":8},"same_signal":false,"repeated":true}`)},
+		{name: "signal no JSON", args: []string{"signal", "35", "yes"}, want: 2},
+		{name: "submit a task that waits for a signal", args: []string{"submit", "approve", "1", "--wait-for-signal", "24h"}, answers: one("POST /api/tasks", `201 {"success":true,"created":true,"task":{"id":36,"status":"blocked"}}`)},
 		{name: "types of steps", args: []string{"types"}, answers: one("GET /api/types", `200 {"success":true,"types":[{"task_type":"report","counts":{"pending":0,"running":2}},`+
 			`{"task_type":"sum","counts":{"pending":1,"blocked":3,"claimed":4}}]}`)},
 		{name: "submit steps", args: []string{"submit", "report", "--steps", "-"}, stdin: steps + "\n", answers: submitted},

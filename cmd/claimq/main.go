@@ -100,6 +100,7 @@ is unknown, 4 nothing to claim or not found, 5 apply --dry-run found differences
 		cli.NewReleaseCommand(a),
 		cli.NewRetryCommand(a),
 		cli.NewCancelCommand(a),
+		cli.NewSignalCommand(a),
 		cli.NewUpdateCommand(a),
 		cli.NewGetCommand(a),
 		cli.NewListCommand(a),

@@ -161,3 +161,29 @@ func (c Patch) code(f fields) (Command, fields) {
 	f.Text(9, &c.ShareKey)
 	return done(c, &f)
 }
+
+// Signal hands a task the signal that it waits for, now or once the steps that it depends on have
+// completed.
+type Signal struct {
+	ID   uint64
+	Body []byte // JSON as given, or nil
+	By   string // name of the key, "" = unknown
+}
+
+func (Signal) kind() Kind { return KindSignal }
+
+func (c Signal) about() About { return About{Known: true, ID: c.ID, Changes: 1} }
+
+// code goes through the fields of
+//
+//	message Signal {
+//	  uint64 id = 1;
+//	  bytes body = 2;  // JSON as given
+//	  string by = 3;   // name of the key
+//	}
+func (c Signal) code(f fields) (Command, fields) {
+	f.ID(1, &c.ID)
+	f.Bytes(2, &c.Body)
+	f.Text(3, &c.By)
+	return done(c, &f)
+}

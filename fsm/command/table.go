@@ -56,6 +56,7 @@ const (
 	KindFinalize            Kind = 20
 
 	KindMoveTasks Kind = 21
+	KindSignal    Kind = 22
 
 	KindTick       Kind = 128
 	KindCheckpoint Kind = 129
@@ -124,6 +125,8 @@ var table = [...]Row{
 	KindFinalize:            {of: Finalize{}, Name: "finalize", Level: 1, Lane: LaneSettle},
 
 	KindMoveTasks: {of: MoveTasks{}, Name: "move tasks", Level: 1, Lane: LaneSettle},
+
+	KindSignal: {of: Signal{}, Name: "signal", Level: 1, Lane: LaneSettle},
 
 	KindTick:       {of: Tick{}, Name: "tick", Level: 1, Lane: LaneInternal},
 	KindCheckpoint: {of: Checkpoint{}, Name: "checkpoint", Level: 1, Lane: LaneInternal},

@@ -20,6 +20,7 @@ const (
 	Expired             Kind = 13 // its expires_at passed before a claim
 	FinalizationClaimed Kind = 14
 	Finalized           Kind = 15 // the event of the parent's end follows
+	Signalled           Kind = 16 // its signal has come
 
 	// Operators' actions; the message names the object.
 	TypeChanged     Kind = 32
@@ -91,6 +92,7 @@ var names = [...]string{
 	Cancelled:           "cancelled",
 	Deleted:             "deleted",
 	Expired:             "expired",
+	Signalled:           "signalled",
 
 	TypeChanged:     "type_changed",
 	ScheduleSet:     "schedule_set",

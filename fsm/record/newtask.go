@@ -30,6 +30,7 @@ type NewTask struct {
 	UniqueMS     int64    // the key is taken for this long after the submit, whether the task is there or not; 0 = see below
 	UniqueActive bool     // the key is taken only until the task ends
 	KeyOfType    bool     // the key is taken among the tasks of the type alone
+	SignalMS     int64    // not claimable without a signal; it fails if none comes for so long; 0 = none is needed
 	Replace      bool     // a task of the type that waits and has the key gets what this one is about and when it may run
 	AtOnce       bool     // see DelayMS
 	ExpiresAgain bool     // it also fails if it waits at ExpiresAt, or later, after a claim
@@ -133,6 +134,7 @@ func (t *NewTask) code(f *Fields, before *string, steps bool) {
 	f.Bool(20, &t.AtOnce)
 	f.Text(21, &t.ShareKey)
 	f.Bool(22, &t.Replace)
+	f.Int(23, &t.SignalMS)
 	f.Int(50, &t.UniqueMS)
 	f.Bool(51, &t.ExpiresAgain)
 }
@@ -151,6 +153,10 @@ type Options struct {
 	Traceparent  string
 	ShareKey     string
 	Attributes   []byte
+	SignalMS     int64
+	SignalUntil  int64   // by T: it fails if no signal has come by then; 0 = it does not wait for one now
+	Signalled    bool    // its signal has come
+	Signal       []byte  // JSON as given, or nil
 	Progress     []byte  // of an extend, JSON as given, or nil
 	Origin       *Source // nil: it was submitted
 	Parent       *Parent // nil: no steps
@@ -162,6 +168,9 @@ type Source struct {
 	Type string
 	ID   uint64
 }
+
+// LacksSignal reports whether the task needs a signal that has not come.
+func (t *Task) LacksSignal() bool { return t.Opts().SignalMS != 0 && !t.Opts().Signalled }
 
 // Options returns what a task keeps of the optional fields it is submitted with, without
 // those of parents and steps.
@@ -179,13 +188,14 @@ func (t *NewTask) Options() Options {
 		Traceparent:  t.Traceparent,
 		ShareKey:     t.ShareKey,
 		Attributes:   t.Attributes,
+		SignalMS:     t.SignalMS,
 	}
 }
 
 // SetOptions sets the task's options, to nil if all have their defaults.
 func (t *Task) SetOptions(o Options) {
 	if o.ExpiresAt == 0 && !o.ExpiresAgain && o.Backoff == nil && o.RetentionMS == 0 && len(o.Labels) == 0 && o.Group == "" && !o.UniqueActive && o.UniqueMS == 0 &&
-		!o.KeyOfType && o.Traceparent == "" && o.ShareKey == "" && o.Attributes == nil && o.Progress == nil && o.Origin == nil && o.Parent == nil && o.Step == nil {
+		!o.KeyOfType && o.Traceparent == "" && o.ShareKey == "" && o.Attributes == nil && o.SignalMS == 0 && o.Progress == nil && o.Origin == nil && o.Parent == nil && o.Step == nil {
 		t.Options = nil
 		return
 	}
@@ -226,6 +236,10 @@ func (o *Options) after(f *Fields) {
 	f.Bytes(40, &o.Attributes)
 	f.origin(41, &o.Origin)
 	f.known(FieldShare, &o.ShareKey)
+	f.Int(43, &o.SignalMS)
+	f.Int(44, &o.SignalUntil)
+	f.Bool(45, &o.Signalled)
+	f.Bytes(46, &o.Signal)
 	f.Int(50, &o.UniqueMS)
 	f.Bool(51, &o.ExpiresAgain)
 }

@@ -124,9 +124,9 @@ func FindCycle(n int, dependsOn func(place uint16) []uint16) []uint16 {
 	return nil
 }
 
-// Suits reports whether the step can have the status, given which steps have completed.
-func (p *Plan) Suits(place int, status Status, completed []bool) bool {
-	waits := false
+// Suits reports whether the step can have the status, given which steps have completed and whether it lacks a signal.
+func (p *Plan) Suits(place int, status Status, completed []bool, lacksSignal bool) bool {
+	waits := lacksSignal
 	for _, on := range p.Steps[place].DependsOn {
 		waits = waits || !completed[on]
 	}

@@ -103,7 +103,7 @@ func bytesOfThen(then *Then) int {
 
 // workBytes returns the size of the user's own data in the task.
 func workBytes(t *Task) int {
-	return len(t.Params) + len(t.Payload) + len(t.Result) + len(t.ResultPayload) + len(t.Opts().Progress) + len(t.Opts().Attributes)
+	return len(t.Params) + len(t.Payload) + len(t.Result) + len(t.ResultPayload) + len(t.Opts().Progress) + len(t.Opts().Attributes) + len(t.Opts().Signal)
 }
 
 // AnswerBytes returns what the task's own data adds to an answer, including the names of
@@ -124,8 +124,8 @@ func AnswerBytes(t *Task) int {
 func (t *Task) Bare() {
 	t.Params, t.Payload, t.Result, t.ResultPayload = nil, nil, nil, nil
 	t.Error = ""
-	if o := *t.Opts(); o.Attributes != nil || o.Progress != nil {
-		o.Attributes, o.Progress = nil, nil
+	if o := *t.Opts(); o.Attributes != nil || o.Progress != nil || o.Signal != nil {
+		o.Attributes, o.Progress, o.Signal = nil, nil, nil
 		t.SetOptions(o)
 	}
 }

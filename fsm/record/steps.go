@@ -142,8 +142,12 @@ func (t *Task) StepsProblem(h *Header) (problem string) {
 		return "it is a parent and a step"
 	case parent == nil && t.Status == StatusRunning:
 		return "it is running without steps"
-	case step == nil && t.Status == StatusBlocked:
-		return "it is blocked and no step"
+	case step == nil && t.Status == StatusBlocked && !t.LacksSignal():
+		return "it is blocked and no step, and lacks no signal"
+	case t.LacksSignal() && !t.Status.Ended() && t.Status != StatusBlocked, t.Opts().SignalMS == 0 && (t.Opts().SignalUntil != 0 || t.Opts().Signalled):
+		return "it goes on without its signal, or has one that it does not need"
+	case t.Opts().SignalUntil != 0 && (t.Status != StatusBlocked || t.Opts().Signalled), step == nil && t.Status == StatusBlocked && t.Opts().SignalUntil == 0:
+		return "it waits for a signal, or does not, as it should not"
 	case parent == nil:
 		return ""
 	case t.Status != StatusRunning && !t.Status.Ended():

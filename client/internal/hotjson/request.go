@@ -43,6 +43,7 @@ func Task(n *wire.NewTask) ([]byte, error) {
 	o.number("lease_ms", n.LeaseMS)
 	o.text("group", n.Group)
 	o.text("share_key", n.ShareKey)
+	o.number("wait_for_signal_ms", n.SignalMS)
 	o.text("traceparent", n.Traceparent)
 	return o.close()
 }

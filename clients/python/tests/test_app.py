@@ -14,6 +14,7 @@ from claimq import (
     App,
     AsyncClient,
     Client,
+    Conflict,
     NotFound,
     Permanent,
     RetryAfter,
@@ -162,6 +163,23 @@ def test_worker_and_time(
     assert tries == [1, 2, 3, 3]  # one that is given back is not counted
     task = claimq_client.wait(id, timeout=5)
     assert (task["status"], task["result"], task["progress"]) == ("completed", "x", "half")
+
+
+def test_signal(claimq_client: Client, run_worker: RunWorker) -> None:
+    own = App(client=claimq_client)
+
+    @own.task("approve")
+    def approve(n: int) -> Any:
+        return current().signal
+
+    id = approve.options(wait_for_signal=60).submit(n=1).id
+    assert run_worker(own) == []
+    assert not claimq_client.signal(id, {"ok": True}).differs
+    again = claimq_client.signal(id, {"ok": False})
+    assert (again.differs, again.task.get("signal")) == (True, {"ok": True})
+    assert run_worker(own) == [Done({"ok": True})]
+    with pytest.raises(Conflict):
+        claimq_client.signal(claimq_client.submit("t").id)
 
 
 def test_unique_replace(claimq_client: Client) -> None:

@@ -310,6 +310,31 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/tasks/{id}/signal": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The task */
+                id: components["schemas"]["ID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Hand a task the signal that it waits for
+         * @description A task submitted with `wait_for_signal_ms` is `blocked` until then. Now it is pending, or scheduled if its time has not come; a step whose dependencies have not completed keeps the signal and is not blocked by it any more. Workers get `signal` with the claim.
+         *
+         *     The first signal counts. A later one changes nothing and is answered with `"repeated": true`, and `"same_signal": false` if it is another one, byte by byte. Against a cancel and the end of the time the order in the log decides: a task that has ended without its signal is refused.
+         */
+        post: operations["signal_task"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/tasks/{id}/why": {
         parameters: {
             query?: never;
@@ -328,6 +353,7 @@ export interface paths {
          *     | --- | --- | --- |
          *     | `scheduled` | waits for its time | `run_at` |
          *     | `blocked` | is a step, and what it depends on has not completed | `steps` |
+         *     | `signal` | needs a signal that has not come | `at`, when it fails without, once it is not blocked otherwise |
          *     | `group_behind` | is behind another of its group | `id` |
          *     | `type_paused` | is of a paused type | |
          *     | `limit_reached` | is of a type of which as many are claimed as `max_claimed` says | `holders` |
@@ -553,7 +579,8 @@ export interface paths {
          *     | `retried` | pending again by retry |
          *     | `cancel_requested`, `cancelled` | |
          *     | `deleted` | by DELETE or an action; what retention and memory remove is no event |
-         *     | `expired` | its `expires_at` came |
+         *     | `expired` | its `expires_at` came, or the end of its `wait_for_signal_ms` |
+         *     | `signalled` | its signal came; `message`: by which key |
          *     | `finalization_claimed` | with the processor as `worker_id` and the token of its claim; that a claim is extended, or ends, is no event |
          *     | `finalized` | `message` `completed` or `failed`, with the processor and its token, or null if the task ended by itself. Its `completed` or `failed` follows. A cancelled task with steps has only `cancelled` |
          *     | `backup_begun`, `backup_broken_off`, `restore_begun`, `restore_broken_off` | of backups under way, which end with `backup_saved` and `restored`; `message`: at which index, how many bytes, to or from which address, why a restore was refused, and ` by ` whose key |
@@ -1406,6 +1433,13 @@ export interface components {
         /** @description `dependencies`: a claimed step is shown with the results of the steps that it depends on */
         Include: "dependencies"[];
         /**
+         * Format: int64
+         * @description It is `blocked` until POST /api/tasks/{id}/signal, and fails with the error `no signal came in time` if none comes for so long: from the submit, the retry, or the end of the last step that it depends on. Not of a task with steps
+         */
+        WaitForSignalMS: number;
+        /** @description What the task is handed: any JSON, up to 64 KiB; null is none. The bytes are kept as given */
+        Signal: unknown;
+        /**
          * @description Among the claims with this claim_request_id, each of which is repeated by itself; not with wait_ms
          * @default 0
          */
@@ -1477,7 +1511,7 @@ export interface components {
              * @description Why: of task_not_claimable, where `running` is a task with steps; `step` of task_not_terminal; `parent_ended`, `dependency_ended` and `cancel_requested` of a retry of steps; `moved_on` of a retry; of overloaded what is full, if it is one of the server's bounds, or that the `issuer` of tokens did not answer
              * @enum {string}
              */
-            reason?: "scheduled" | "blocked" | "running" | "group_behind" | "limit_reached" | "rate_limited" | "share_limit_reached" | "no_steps" | "step" | "parent_ended" | "dependency_ended" | "cancel_requested" | "moved_on" | "memory" | "disk" | "in_flight" | "waiting_claims" | "waiting_reads" | "connections" | "bodies" | "answers" | "reads" | "key_connections" | "key_waits" | "key_streams" | "issuer";
+            reason?: "scheduled" | "blocked" | "running" | "group_behind" | "limit_reached" | "rate_limited" | "share_limit_reached" | "no_steps" | "no_signal" | "step" | "parent_ended" | "dependency_ended" | "cancel_requested" | "moved_on" | "memory" | "disk" | "in_flight" | "waiting_claims" | "waiting_reads" | "connections" | "bodies" | "answers" | "reads" | "key_connections" | "key_waits" | "key_streams" | "issuer";
             /**
              * @description Of forbidden: which role the call, or the op of a batch, needs
              * @enum {string}
@@ -1662,6 +1696,7 @@ export interface components {
             /** @description Tasks of one group and type are claimed one at a time, in order of submission */
             group?: string;
             share_key?: components["schemas"]["ShareKey"];
+            wait_for_signal_ms?: components["schemas"]["WaitForSignalMS"];
             /** @description Its W3C trace context, and its steps'; neither id is all zeros. Default: that of the request's header */
             traceparent?: string;
             /** @description They depend on each other without a cycle */
@@ -1725,6 +1760,7 @@ export interface components {
             /** @description Tasks of one group and type are claimed one at a time, in order of submission */
             group?: string;
             share_key?: components["schemas"]["ShareKey"];
+            wait_for_signal_ms?: components["schemas"]["WaitForSignalMS"];
         };
         /** @description As a NewTask, without what can only be said of one task. Exactly one of `params` and `payload` */
         ScheduledTask: {
@@ -1755,6 +1791,7 @@ export interface components {
             /** @description Tasks of one group and type are claimed one at a time, in order of submission */
             group?: string;
             share_key?: components["schemas"]["ShareKey"];
+            wait_for_signal_ms?: components["schemas"]["WaitForSignalMS"];
         };
         /** @description Fields that are not required are left out where they are not set */
         Task: {
@@ -1808,6 +1845,18 @@ export interface components {
             /** @description Tasks of one group and type are claimed one at a time, in order of submission */
             group?: string;
             share_key?: components["schemas"]["ShareKey"];
+            wait_for_signal_ms?: components["schemas"]["WaitForSignalMS"];
+            /**
+             * Format: date-time
+             * @description Of a task that waits for its signal: when it fails without it
+             */
+            signal_until?: string;
+            /**
+             * @description Its signal has come
+             * @enum {boolean}
+             */
+            signalled?: true;
+            signal?: components["schemas"]["Signal"];
             /** @description The trace context of the request that submitted it */
             traceparent?: string;
             /** @description The claim's holder; of a completed or failed task the one that ended it; of a finalized one the processor */
@@ -2264,6 +2313,7 @@ export interface components {
             /** @description Tasks of one group and type are claimed one at a time, in order of submission */
             group?: string;
             share_key?: components["schemas"]["ShareKey"];
+            wait_for_signal_ms?: components["schemas"]["WaitForSignalMS"];
             /** @description Its W3C trace context, and its steps'; neither id is all zeros. Default: that of the request's header */
             traceparent?: string;
             /** @description They depend on each other without a cycle */
@@ -2612,7 +2662,7 @@ export interface components {
          * @description The kind of event; GET /api/events explains each. Later versions may add others
          * @enum {string}
          */
-        EventName: "submitted" | "scheduled" | "claimed" | "released" | "failed" | "requeued" | "lease_expired" | "completed" | "retried" | "cancel_requested" | "cancelled" | "deleted" | "expired" | "finalization_claimed" | "finalized" | "type_changed" | "schedule_set" | "schedule_deleted" | "node_set" | "node_removed" | "level_raised" | "trail_changed" | "member_added" | "member_removed" | "member_promoted" | "member_demoted" | "leadership_transferred" | "snapshot_taken" | "backup_saved" | "restored" | "keys_reloaded" | "join_token_made" | "join_token_used" | "join_token_revoked" | "join_token_expired" | "backup_begun" | "backup_broken_off" | "restore_begun" | "restore_broken_off" | "defaults_changed";
+        EventName: "submitted" | "scheduled" | "claimed" | "released" | "failed" | "requeued" | "lease_expired" | "completed" | "retried" | "cancel_requested" | "cancelled" | "deleted" | "expired" | "signalled" | "finalization_claimed" | "finalized" | "type_changed" | "schedule_set" | "schedule_deleted" | "node_set" | "node_removed" | "level_raised" | "trail_changed" | "member_added" | "member_removed" | "member_promoted" | "member_demoted" | "leadership_transferred" | "snapshot_taken" | "backup_saved" | "restored" | "keys_reloaded" | "join_token_made" | "join_token_used" | "join_token_revoked" | "join_token_expired" | "backup_begun" | "backup_broken_off" | "restore_begun" | "restore_broken_off" | "defaults_changed";
         /** @description One thing that happened. `INDEX.SUB` is its place in the trail */
         Event: {
             /**
@@ -2676,7 +2726,7 @@ export interface components {
              * @description Why
              * @enum {string}
              */
-            code: "type_paused" | "limit_reached" | "rate_limited" | "share_limit_reached" | "scheduled" | "blocked" | "group_behind" | "no_worker" | "queued";
+            code: "type_paused" | "limit_reached" | "rate_limited" | "share_limit_reached" | "scheduled" | "blocked" | "signal" | "group_behind" | "no_worker" | "queued";
             /** @description The same in words */
             message: string;
             /** @description Of limit_reached and share_limit_reached: the holders of the claims */
@@ -2686,7 +2736,7 @@ export interface components {
             }[];
             /**
              * Format: date-time
-             * @description Of rate_limited: when the next claim may be made
+             * @description Of rate_limited: when the next claim may be made; of signal: when the task fails without
              */
             at?: string;
             /**
@@ -2788,6 +2838,7 @@ export interface components {
                 /** @description Tasks of one group and type are claimed one at a time, in order of submission */
                 group?: string;
                 share_key?: components["schemas"]["ShareKey"];
+                wait_for_signal_ms?: components["schemas"]["WaitForSignalMS"];
                 /** @enum {string} */
                 unique?: "active";
             };
@@ -5130,6 +5181,128 @@ export interface operations {
                     "application/json": components["schemas"]["Refusal"] & {
                         /** @enum {unknown} */
                         code?: "task_completed" | "task_failed";
+                    };
+                };
+            };
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedEncoding"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+            504: components["responses"]["OutcomeUnknown"];
+        };
+    };
+    signal_task: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Kept and returned if it is 1 to 128 bytes of printable ASCII; else the server makes one */
+                "X-Request-ID"?: components["parameters"]["RequestID"];
+                /** @description `1`: instead of passing the request on, answer 307 with the leader's advertised URL. Without a leader it is 503 */
+                "X-Claimq-Redirect"?: components["parameters"]["Redirect"];
+            };
+            path: {
+                /** @description The task */
+                id: components["schemas"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "signal": {
+                 *         "approved": true
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    signal?: components["schemas"]["Signal"];
+                };
+            };
+        };
+        responses: {
+            /** @description The task after the call */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["RequestID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit"];
+                    "RateLimit-Remaining": components["headers"]["RateRemaining"];
+                    "RateLimit-Reset": components["headers"]["RateReset"];
+                    "X-Claimq-Index": components["headers"]["Index"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "task": {
+                     *         "id": 17,
+                     *         "task_type": "mail",
+                     *         "params": {
+                     *           "to": "ann@example.org"
+                     *         },
+                     *         "priority": 0,
+                     *         "max_attempts": 10,
+                     *         "attempts": 0,
+                     *         "idempotency_key": "mail-7",
+                     *         "status": "pending",
+                     *         "labels": {
+                     *           "customer": "7"
+                     *         },
+                     *         "worker_id": null,
+                     *         "claim_token": null,
+                     *         "claimed_at": null,
+                     *         "lease_expires_at": null,
+                     *         "lease_remaining_ms": null,
+                     *         "created_at": "2026-11-21T12:00:00.000Z",
+                     *         "updated_at": "2026-11-21T12:00:00.000Z",
+                     *         "completed_at": null,
+                     *         "cancel_requested": false,
+                     *         "wait_for_signal_ms": 86400000,
+                     *         "signalled": true,
+                     *         "signal": {
+                     *           "approved": true
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        success: components["schemas"]["True"];
+                        task: components["schemas"]["Task"];
+                        /**
+                         * @description Of a repeated one: the task had been handed another signal
+                         * @enum {boolean}
+                         */
+                        same_signal?: false;
+                        /**
+                         * @description The task had its signal
+                         * @enum {boolean}
+                         */
+                        repeated?: true;
+                    };
+                };
+            };
+            307: components["responses"]["Redirected"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["TaskNotFound"];
+            /** @description It has ended without its signal, or needs none (`task_not_claimable`, `reason` `no_signal`) */
+            409: {
+                headers: {
+                    "X-Request-ID": components["headers"]["RequestID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit"];
+                    "RateLimit-Remaining": components["headers"]["RateRemaining"];
+                    "RateLimit-Reset": components["headers"]["RateReset"];
+                    "X-Claimq-Index": components["headers"]["Index"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"] & {
+                        /** @enum {unknown} */
+                        code?: "task_completed" | "task_failed" | "task_cancelled" | "task_not_claimable";
                     };
                 };
             };

@@ -68,6 +68,7 @@ export class Attempt {
     const context = {
       labels: {},
       attributes: {},
+      signalValue: undefined,
       traceparent: undefined,
       parentId: undefined,
       step: undefined,

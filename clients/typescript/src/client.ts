@@ -185,6 +185,18 @@ export class Client {
   }
 
   /**
+   * Hands a task the signal that it waits for: any JSON up to 64 KiB. The first one counts; differs
+   * says that the task had been handed another one before.
+   *
+   * @throws {NotFound} There is no such task.
+   * @throws {Conflict} It has ended without its signal, or needs none.
+   */
+  async signal(task: TaskRef, signal?: unknown, options?: CallOptions): Promise<{ task: Task; differs: boolean }> {
+    const answer = await this.request("POST", `${taskPath(task)}/signal`, { body: { signal }, ...options });
+    return { task: answer.task as Task, differs: answer.same_signal === false };
+  }
+
+  /**
    * Makes a task pending that has failed, was cancelled, or is claimed. addAttempts is added to
    * its limit of attempts; with claimToken it is done only if that is the task's last claim. A
    * retry whose answer is lost is not repeated: the task may have been claimed in between, and the

@@ -75,6 +75,8 @@ export interface Context {
   readonly labels: Readonly<Record<string, string>>;
   /** What the submitter said of params or payload. */
   readonly attributes: Readonly<Record<string, unknown>>;
+  /** The signal that the task was handed, if it waited for one; `signal` is another thing. */
+  readonly signalValue: unknown;
   /** The W3C trace context of the submit. */
   readonly traceparent: string | undefined;
   /** Of a step: the task that it belongs to. */

@@ -69,6 +69,7 @@ const RULES: Rules = {
   attributes: { holds: (v) => typeof v === "object" && v !== null && !Array.isArray(v), text: "an object" },
   group: { holds: (v) => isKey(v, 128), text: "a string of 1 to 128 bytes without control characters" },
   share_key: { holds: (v) => isKey(v, 128), text: "a string of 1 to 128 bytes without control characters" },
+  wait_for_signal_ms: integer(1, TIME_MAX_MS),
   traceparent: matching(/^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/, "a W3C trace context in lower case, 00-<32 hex digits>-<16>-<2>"),
   steps: { holds: (v) => Array.isArray(v) && v.length >= 1 && v.length <= STEPS_MAX, text: `1 to ${STEPS_MAX} steps` },
   finalize: oneOf("auto", "claim"),
@@ -115,7 +116,7 @@ export function check(task: Fields): void {
     throw refused("expires_at", "is not after run_at: the task could never be claimed");
   }
   if (has("steps")) {
-    for (const only of ["run_at", "delay_ms", "expires_at", "group", "share_key"]) {
+    for (const only of ["run_at", "delay_ms", "expires_at", "group", "share_key", "wait_for_signal_ms"]) {
       if (has(only)) throw refused(only, "is given, which a task with steps cannot have: its steps can");
     }
     return;

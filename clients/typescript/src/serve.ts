@@ -95,6 +95,7 @@ interface Message {
   payload?: string;
   labels?: Record<string, string>;
   attributes?: Record<string, unknown>;
+  signal?: unknown;
   traceparent?: string;
   parent_id?: number;
   step?: string;
@@ -254,6 +255,7 @@ class Server {
         attempt: m.attempt,
         labels: m.labels ?? {},
         attributes: m.attributes ?? {},
+        signalValue: m.signal,
         traceparent: m.traceparent,
         parentId: m.parent_id,
         step: m.step,

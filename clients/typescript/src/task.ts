@@ -120,6 +120,11 @@ export interface TaskOptions {
   group?: string;
   /** The share of its type's tasks that it belongs to, a tenant for example. The type can limit the claims of each, and let them take turns. */
   shareKey?: string;
+  /**
+   * It is blocked until Client.signal, and fails if no signal comes for so many milliseconds; of a step, once those that it
+   * depends on have completed.
+   */
+  waitForSignalMs?: number;
   /** The W3C trace context that its worker gets. */
   traceparent?: string;
   /** Tasks of which this one consists; see newStep. */
@@ -173,6 +178,7 @@ export function newTask<Data>(
     attributes: options.attributes && { ...options.attributes },
     group: options.group,
     share_key: options.shareKey,
+    wait_for_signal_ms: options.waitForSignalMs,
     traceparent: options.traceparent,
     steps: options.steps && [...options.steps],
     finalize: options.finalize,

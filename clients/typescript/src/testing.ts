@@ -84,6 +84,7 @@ async function work(handler: Handler, task: Task, client: Client): Promise<Ran> 
     attempt: task.attempts,
     labels: task.labels ?? {},
     attributes: task.attributes ?? {},
+    signalValue: task.signal,
     traceparent: task.traceparent,
     parentId: task.parent_id,
     step: task.step,

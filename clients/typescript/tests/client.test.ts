@@ -69,6 +69,16 @@ test("unique replace gives the task that waits the new params", async () => {
   await client.cancel(first);
 });
 
+test("a task waits for its signal", async () => {
+  const waits = await client.submit("approve", 1, { waitForSignalMs: 60_000 });
+  assert.equal((await client.get(waits)).status, "blocked");
+  assert.equal((await client.signal(waits, { ok: true })).differs, false);
+  const { task, differs } = await client.signal(waits, { ok: false });
+  assert.deepEqual([task.signal, task.status, differs], [{ ok: true }, "pending", true]);
+  await client.cancel(waits);
+  await assert.rejects(client.signal(await client.submit("approve")), Conflict);
+});
+
 test("a submit without a key has one", async () => {
   const { id } = await client.submit("keyless");
   const [many] = await client.submitMany([newTask("keyless")]);

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,6 +24,37 @@ cancelled with all steps that have not ended. You can repeat the command.`,
 	}, func(args []string) (session.Request, error) {
 		return session.PostTask(args[0], "cancel", []byte("{}"), "Repeat the command: cancelling twice does no harm.")
 	}, settled(a, "cancel"))
+}
+
+// NewSignalCommand returns the command `claimq signal`.
+func NewSignalCommand(a *term.App) *cobra.Command {
+	return session.Command(a, &cobra.Command{
+		Use:   "signal ID [JSON]",
+		Short: "Hand a task the signal that it waits for",
+		Long: `Hand a task that was submitted with --wait-for-signal its signal, any JSON up to
+64 KiB, which its worker gets as CLAIMQ_SIGNAL. The first signal counts. You can
+repeat the command.`,
+		Example: `  claimq signal 17
+  claimq signal 17 '{"approved":true,"by":"ann"}'`,
+	}, func(args []string) (session.Request, error) {
+		body := []byte("{}")
+		if len(args) > 1 {
+			if !json.Valid([]byte(args[1])) {
+				return session.Request{}, term.UsageErrorf("the signal is %q: it must be JSON", args[1])
+			}
+			body = append(append([]byte(`{"signal":`), args[1]...), '}')
+		}
+		return session.PostTask(args[0], "signal", body, "Repeat the command: only the first signal counts.")
+	}, func(_ []string, answer *wire.Answer) error {
+		text := "task %d has its signal"
+		switch {
+		case answer.SameSignal != nil && !*answer.SameSignal:
+			text = "task %d had another signal before, which counts"
+		case answer.Repeated:
+			text = "task %d had this signal before"
+		}
+		return a.Sayf(text, answer.Task.ID)
+	})
 }
 
 type updateOptions struct {

@@ -32,6 +32,7 @@ type taskFlags struct {
 	lease       time.Duration
 	attributes  string
 	uniqueFor   time.Duration
+	signalFor   time.Duration
 }
 
 // addTaskFlags adds the flags to f and returns their names.
@@ -47,6 +48,7 @@ func (t *taskFlags) addTaskFlags(f *pflag.FlagSet) (names []string) {
 	own.StringVar(&t.shareKey, "share-key", "", "the share of its type's tasks that it belongs to, as a tenant; a type can limit each and let them take turns")
 	own.StringVar(&t.attributes, "attributes", "", "a JSON object that describes the payload; workers get it unchanged")
 	own.StringVar(&t.unique, "unique", "", "for how long the key is taken: exists (while the task exists, the default), active (until it ends), replace (active, and a task that waits with the key gets the new params and time) or window (for --unique-for)")
+	term.DurationVar(own, &t.signalFor, "wait-for-signal", 0, "the task waits for 'claimq signal', and fails if none comes for so long, up to 365d")
 	term.DurationVar(own, &t.uniqueFor, "unique-for", 0, "with --unique window: the key is taken this long after the submit, up to 24h")
 	own.StringVar(&t.backoff, "backoff", "", "wait after a failed attempt: "+backoffForm)
 	own.StringVar(&t.retention, "retention", "", "keep it this long after its end: 12h, 7d, 0 (gone at once) or forever")
@@ -71,6 +73,9 @@ func (t *taskFlags) task(flags *pflag.FlagSet) (*newTask, error) {
 			return nil, term.UsageErrorf("--attributes is %q: it must be a JSON object", t.attributes)
 		}
 		n.Attributes = json.RawMessage(t.attributes)
+	}
+	if n.SignalMS, err = wholeMS("--wait-for-signal", t.signalFor); err != nil {
+		return nil, err
 	}
 	if n.UniqueMS, err = wholeMS("--unique-for", t.uniqueFor); err != nil {
 		return nil, err

@@ -41,6 +41,9 @@ const (
 	dependenciesVariable = "CLAIMQ_DEPENDENCIES"
 )
 
+// signalVariable is the JSON of the signal that the task was handed.
+const signalVariable = "CLAIMQ_SIGNAL"
+
 // runner runs the command of claimq work for tasks. Concurrent calls are safe.
 type runner struct {
 	c       *client.Client
@@ -62,7 +65,7 @@ func commandEnviron(environ, endpoints []string, worker string) []string {
 		name, _, _ := strings.Cut(e, "=")
 		switch name {
 		case "CLAIMQ_API_KEY", "CLAIMQ_API_KEY_FILE", "CLAIMQ_TOKEN", "CLAIMQ_PARAMS", "CLAIMQ_PAYLOAD",
-			parentVariable, stepVariable, dependenciesVariable:
+			parentVariable, stepVariable, dependenciesVariable, signalVariable:
 		default:
 			kept = append(kept, e)
 		}
@@ -147,6 +150,9 @@ func (r *runner) environOf(ctx context.Context, job *client.Job[[]byte]) (enviro
 		"CLAIMQ_TASK_ID="+job.Task.ID, "CLAIMQ_TASK_TYPE="+job.Task.TaskType,
 		"CLAIMQ_ATTEMPT="+strconv.Itoa(job.Attempt), "CLAIMQ_CLAIM_TOKEN="+strconv.FormatInt(job.Token, 10))
 	clean = func() {}
+	if job.Task.Signal != nil {
+		environ = append(environ, signalVariable+"="+string(job.Task.Signal))
+	}
 	if job.Task.ParentID == "" {
 		return environ, clean, nil
 	}

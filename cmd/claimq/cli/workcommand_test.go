@@ -45,3 +45,21 @@ func TestRunner_environOf_unreadable(t *testing.T) {
 		})
 	}
 }
+
+// The command of a task that waited for a signal gets what the task was handed.
+func TestRunner_environOf_signal(t *testing.T) {
+	t.Parallel()
+	for signal, want := range map[string]bool{`{"ok":true}`: true, "": false} {
+		job := &client.Job[[]byte]{Task: &client.Task{ID: "3", Signalled: true, Signal: []byte(signal)}}
+		if signal == "" {
+			job.Task.Signal = nil
+		}
+		environ, _, err := (&runner{environ: commandEnviron([]string{signalVariable + "=old"}, nil, "w")}).environOf(t.Context(), job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all := strings.Join(environ, " "); slices.Contains(environ, `CLAIMQ_SIGNAL={"ok":true}`) != want || strings.Contains(all, "old") || strings.Contains(all, signalVariable) != want {
+			t.Errorf("%q: its environment is %q", signal, environ)
+		}
+	}
+}

@@ -133,7 +133,7 @@ func (p *pool) lineOf(ctx context.Context, job *client.Job[[]byte], timeout time
 	}
 	m := taskMessage{
 		Kind: kindTask, ID: id, Token: job.Token, Type: t.TaskType, Attempt: job.Attempt, Labels: t.Labels,
-		Attributes: t.Attributes, Traceparent: t.Traceparent, TimeoutMS: timeout.Milliseconds(), ParentID: json.RawMessage(t.ParentID), Step: t.StepName,
+		Attributes: t.Attributes, Signal: t.Signal, Traceparent: t.Traceparent, TimeoutMS: timeout.Milliseconds(), ParentID: json.RawMessage(t.ParentID), Step: t.StepName,
 	}
 	if t.Binary {
 		m.Payload = t.Payload

@@ -112,6 +112,7 @@ type taskMessage struct {
 	Payload             []byte            `json:"payload,omitempty"`
 	Labels              map[string]string `json:"labels,omitempty"`
 	Attributes          json.RawMessage   `json:"attributes,omitempty"`
+	Signal              json.RawMessage   `json:"signal,omitempty"`
 	Traceparent         string            `json:"traceparent,omitempty"`
 	TimeoutMS           int64             `json:"timeout_ms"`
 	ParentID            json.RawMessage   `json:"parent_id,omitempty"`
@@ -133,7 +134,7 @@ type stopMessage struct {
 
 // isPlain reports whether the task has what most tasks have, and nothing else.
 func (m *taskMessage) isPlain() bool {
-	return m.Payload == nil && m.Labels == nil && m.Attributes == nil && m.Traceparent == "" && m.ParentID == nil && m.Step == "" &&
+	return m.Payload == nil && m.Labels == nil && m.Attributes == nil && m.Signal == nil && m.Traceparent == "" && m.ParentID == nil && m.Step == "" &&
 		m.Dependencies == nil && !m.DependenciesLeftOut && typePattern.MatchString(m.Type) &&
 		json.Valid(m.Params) && !bytes.ContainsAny(m.Params, "\r\n")
 }

@@ -81,10 +81,10 @@ func checkDone(t *testing.T, line string, got *programMessage, ok bool) {
 func TestTaskMessage_line(t *testing.T) {
 	t.Parallel()
 	for _, params := range []string{`{}`, `{ "to": "<ada&é>\u0000" }`, "{\n\"a\":\r1}", `"x"`, `null`, `[1,`, ``} {
-		for _, more := range []taskMessage{{}, {Labels: map[string]string{"a": "b"}}, {Attributes: json.RawMessage("{\n\"a\":1}")}} {
+		for _, more := range []taskMessage{{}, {Labels: map[string]string{"a": "b"}}, {Attributes: json.RawMessage("{\n\"a\":1}")}, {Signal: json.RawMessage("[\n1]")}} {
 			m := taskMessage{
 				Kind: kindTask, ID: 1<<64 - 1, Token: 1<<63 - 1, Type: "mail.v1:a-b_c", Attempt: 3, Params: json.RawMessage(params),
-				Labels: more.Labels, Attributes: more.Attributes, TimeoutMS: 60_000,
+				Labels: more.Labels, Attributes: more.Attributes, Signal: more.Signal, TimeoutMS: 60_000,
 			}
 			want, wantErr := lineOf(m)
 			got, err := m.line()

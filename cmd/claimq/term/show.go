@@ -180,6 +180,12 @@ func (a *App) addIdentity(f *Fields, t *wire.Task) {
 	f.AddSome("key", key)
 	f.AddSome("group", t.Group)
 	f.AddSome("share key", t.ShareKey)
+	switch {
+	case t.Signalled:
+		f.Add("signal", cmp.Or(Printable(ShowValue(t.Signal, nil)), "came"))
+	case t.SignalUntil != nil:
+		f.Add("signal", "none yet; it fails without one at "+a.ShowTime(*t.SignalUntil))
+	}
 	f.AddSome("labels", showLabels(t.Labels))
 	f.Add("priority", strconv.Itoa(int(t.Priority)))
 	if t.Finalize == "" { // no worker claims a task with steps

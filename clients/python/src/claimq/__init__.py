@@ -8,7 +8,7 @@ See docs/python.md.
 from . import errors, types
 from ._app import App, Options, Task
 from ._async_client import AsyncClient
-from ._calls import Submitted
+from ._calls import Signalled, Submitted
 from ._client import Client
 from ._context import Cancelled, Context, Permanent, RetryAfter, Snooze, current
 from ._task import Backoff, Seconds, new_step, new_task
@@ -51,6 +51,7 @@ __all__ = [
     "RetryAfter",
     "Seconds",
     "ServerFault",
+    "Signalled",
     "Snooze",
     "StaleClaim",
     "SubmitManyError",

@@ -49,6 +49,7 @@ class Options:
     labels: Mapping[str, str] | None = None
     attributes: Mapping[str, types.JSON] | None = None
     group: str | None = None
+    wait_for_signal: Seconds | None = None
     traceparent: str | None = None
 
 
@@ -95,6 +96,7 @@ class Task(Generic[P, R]):
         labels: Mapping[str, str] | None = None,
         attributes: Mapping[str, types.JSON] | None = None,
         group: str | None = None,
+        wait_for_signal: Seconds | None = None,
         traceparent: str | None = None,
     ) -> Task[P, R]:
         """Return the task with other options for its submits; new_task says what they mean.

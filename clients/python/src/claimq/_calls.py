@@ -24,6 +24,16 @@ SUBMIT_BYTES_MAX = 7 << 20
 WAIT_PAUSE = 0.05
 """Seconds between two requests of a wait, at least."""
 
+@dataclass(frozen=True)
+class Signalled:
+    """The outcome of a signal."""
+
+    task: types.Task
+    """The task after the call, with the signal that counts."""
+    differs: bool
+    """The task had been handed another signal before, which counts."""
+
+
 _Parameter = Union[str, int, datetime, list[str], None]
 
 ENDED = ("completed", "failed", "cancelled")
@@ -173,6 +183,14 @@ class Calls:
         path = f"/api/tasks/{task_id(id)}/cancel"
         answer = yield from self._call("POST", path, b"{}", timeout=timeout)
         return cast(types.KnownTask, answer.data["task"])
+
+    def signal(self, id: int, signal: types.JSON, timeout: float | None) -> Steps[Signalled]:
+        """Hand a task its signal."""
+        body = encode({} if signal is None else {"signal": signal})
+        path = f"/api/tasks/{task_id(id)}/signal"
+        answer = yield from self._call("POST", path, body, timeout=timeout)
+        same = answer.data.get("same_signal", True)
+        return Signalled(cast(types.Task, answer.data["task"]), differs=not same)
 
     def retry(
         self, id: int, add_attempts: int | None, claim_token: int | None, timeout: float | None

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar, cast
 
 from . import types as api
 from ._http import Lines, Transport
-from ._calls import Calls, Submitted, is_end
+from ._calls import Calls, Signalled, Submitted, is_end
 from ._config import configure
 from ._core import Open, ReadLine, Sleep, Steps, StreamOutcome
 from ._task import Backoff, Seconds, new_task
@@ -128,6 +128,7 @@ class Client:
         attributes: Mapping[str, api.JSON] | None = None,
         group: str | None = None,
         share_key: str | None = None,
+        wait_for_signal: Seconds | None = None,
         traceparent: str | None = None,
         steps: Sequence[api.NewStep] | None = None,
         finalize: Literal["auto", "claim"] | None = None,
@@ -164,6 +165,7 @@ class Client:
             attributes=attributes,
             group=group,
             share_key=share_key,
+            wait_for_signal=wait_for_signal,
             traceparent=traceparent,
             steps=steps,
             finalize=finalize,
@@ -226,6 +228,17 @@ class Client:
             Conflict: It is completed or has failed.
         """
         return self._run(self._calls.cancel(id, timeout))
+
+    def signal(
+        self, id: int, signal: api.JSON = None, *, timeout: float | None = None
+    ) -> Signalled:
+        """Hand a task the signal that it waits for: any JSON up to 64 KiB. The first one counts.
+
+        Raises:
+            NotFound: There is no such task.
+            Conflict: It has ended without its signal, or needs none.
+        """
+        return self._run(self._calls.signal(id, signal, timeout))
 
     def retry(
         self,

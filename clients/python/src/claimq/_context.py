@@ -78,6 +78,8 @@ class Context:
     """The task's labels."""
     attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """What the submitter said of params or payload."""
+    signal: Any = None
+    """The signal that the task was handed, if it waited for one."""
     payload: bytes | None = None
     """The task's payload, if it has one in place of params."""
     traceparent: str | None = None

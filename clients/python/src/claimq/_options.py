@@ -132,6 +132,7 @@ _RULES: Mapping[str, _Rule] = {
     "attributes": _Rule(_is_object, "an object"),
     "group": _key(128),
     "share_key": _key(128),
+    "wait_for_signal_ms": _integer(1, _TIME_MAX_MS),
     "traceparent": _matching(
         r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}",
         "a W3C trace context in lower case, 00-<32 hex digits>-<16>-<2>",
@@ -178,7 +179,10 @@ def check(task: Mapping[str, Any]) -> None:
         if _time_of(task["expires_at"]) <= _time_of(task["run_at"]):
             raise refused("expires_at", "is not after run_at: the task could never be claimed")
     if "steps" in task:
-        for only in ("run_at", "delay_ms", "expires_at", "group", "share_key"):
+        for only in (
+            *("run_at", "delay_ms", "expires_at", "group", "share_key"),
+            "wait_for_signal_ms",
+        ):
             if only in task:
                 raise refused(only, "is given, which a task with steps cannot have: its steps can")
         return

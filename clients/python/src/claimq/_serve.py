@@ -232,6 +232,7 @@ class _Server(asyncio.Protocol):
             attempt=m["attempt"],
             labels=m.get("labels") or {},
             attributes=m.get("attributes") or {},
+            signal=m.get("signal"),
             payload=payload,
             traceparent=m.get("traceparent"),
             parent_id=m.get("parent_id"),

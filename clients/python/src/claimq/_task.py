@@ -97,6 +97,7 @@ def new_task(
     attributes: Mapping[str, types.JSON] | None = None,
     group: str | None = None,
     share_key: str | None = None,
+    wait_for_signal: Seconds | None = None,
     traceparent: str | None = None,
     steps: Sequence[types.NewStep] | None = None,
     finalize: Literal["auto", "claim"] | None = None,
@@ -132,6 +133,8 @@ def new_task(
         group: Tasks of one type and group are claimed one at a time, in order of submission.
         share_key: The share of its type's tasks that it belongs to, a tenant for example. The
             type can limit the claims of each, and let them take turns.
+        wait_for_signal: It is blocked until Client.signal, and fails if no signal comes for so
+            long, in seconds; of a step, once those that it depends on have completed.
         traceparent: The W3C trace context that its worker gets.
         steps: Tasks of which this one consists; see new_step.
         finalize: How a task with steps ends: "auto": by itself; "claim": by a processor.
@@ -176,6 +179,9 @@ def new_task(
         "labels": None if labels is None else dict(labels),
         "group": group,
         "share_key": share_key,
+        "wait_for_signal_ms": (
+            None if wait_for_signal is None else _length("wait_for_signal_ms", wait_for_signal)
+        ),
         "traceparent": traceparent,
         "steps": None if steps is None else list(steps),
         "finalize": finalize,

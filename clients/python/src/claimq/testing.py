@@ -114,6 +114,7 @@ def _work(app: App, client: Client, claimed: Mapping[str, Any]) -> Outcome:
         attempt=claimed["attempts"],
         labels=claimed.get("labels", {}),
         attributes=claimed.get("attributes", {}),
+        signal=claimed.get("signal"),
         payload=base64.b64decode(claimed["payload"]) if "payload" in claimed else None,
         traceparent=claimed.get("traceparent"),
         parent_id=claimed.get("parent_id"),

@@ -44,7 +44,7 @@ class Refusal(TypedDict):
     """Of a 409 about tasks: what that task is"""
     worker_id: NotRequired[str | None]
     """Of a 409 about tasks: the worker or processor that holds or ended it; null: none"""
-    reason: NotRequired[Literal["scheduled", "blocked", "running", "group_behind", "limit_reached", "rate_limited", "share_limit_reached", "no_steps", "step", "parent_ended", "dependency_ended", "cancel_requested", "moved_on", "memory", "disk", "in_flight", "waiting_claims", "waiting_reads", "connections", "bodies", "answers", "reads", "key_connections", "key_waits", "key_streams", "issuer"]]
+    reason: NotRequired[Literal["scheduled", "blocked", "running", "group_behind", "limit_reached", "rate_limited", "share_limit_reached", "no_steps", "no_signal", "step", "parent_ended", "dependency_ended", "cancel_requested", "moved_on", "memory", "disk", "in_flight", "waiting_claims", "waiting_reads", "connections", "bodies", "answers", "reads", "key_connections", "key_waits", "key_streams", "issuer"]]
     """Why: of task_not_claimable, where `running` is a task with steps; `step` of
     task_not_terminal; `parent_ended`, `dependency_ended` and `cancel_requested` of a retry
     of steps; `moved_on` of a retry; of overloaded what is full, if it is one of the
@@ -138,6 +138,10 @@ class NewTask(TypedDict):
     share_key: NotRequired[str]
     """The share of its type's tasks that it belongs to, as a tenant: the type's
     `max_claimed_per_key` applies to each, and they take turns if it is `fair`"""
+    wait_for_signal_ms: NotRequired[int]
+    """It is `blocked` until POST /api/tasks/{id}/signal, and fails with the error `no
+    signal came in time` if none comes for so long: from the submit, the retry, or the end
+    of the last step that it depends on. Not of a task with steps"""
     traceparent: NotRequired[str]
     """Its W3C trace context, and its steps'; neither id is all zeros. Default: that of the
     request's header"""
@@ -198,6 +202,10 @@ class NewStep(TypedDict):
     share_key: NotRequired[str]
     """The share of its type's tasks that it belongs to, as a tenant: the type's
     `max_claimed_per_key` applies to each, and they take turns if it is `fair`"""
+    wait_for_signal_ms: NotRequired[int]
+    """It is `blocked` until POST /api/tasks/{id}/signal, and fails with the error `no
+    signal came in time` if none comes for so long: from the submit, the retry, or the end
+    of the last step that it depends on. Not of a task with steps"""
 
 
 class TaskOrigin(TypedDict):
@@ -266,6 +274,17 @@ class Task(TypedDict):
     share_key: NotRequired[str]
     """The share of its type's tasks that it belongs to, as a tenant: the type's
     `max_claimed_per_key` applies to each, and they take turns if it is `fair`"""
+    wait_for_signal_ms: NotRequired[int]
+    """It is `blocked` until POST /api/tasks/{id}/signal, and fails with the error `no
+    signal came in time` if none comes for so long: from the submit, the retry, or the end
+    of the last step that it depends on. Not of a task with steps"""
+    signal_until: NotRequired[str]
+    """Of a task that waits for its signal: when it fails without it"""
+    signalled: NotRequired[Literal[True]]
+    """Its signal has come"""
+    signal: NotRequired[JSON]
+    """What the task is handed: any JSON, up to 64 KiB; null is none. The bytes are kept as
+    given"""
     traceparent: NotRequired[str]
     """The trace context of the request that submitted it"""
     worker_id: str | None
@@ -600,6 +619,10 @@ class SubmitOp(TypedDict):
     share_key: NotRequired[str]
     """The share of its type's tasks that it belongs to, as a tenant: the type's
     `max_claimed_per_key` applies to each, and they take turns if it is `fair`"""
+    wait_for_signal_ms: NotRequired[int]
+    """It is `blocked` until POST /api/tasks/{id}/signal, and fails with the error `no
+    signal came in time` if none comes for so long: from the submit, the retry, or the end
+    of the last step that it depends on. Not of a task with steps"""
     traceparent: NotRequired[str]
     """Its W3C trace context, and its steps'; neither id is all zeros. Default: that of the
     request's header"""
@@ -933,14 +956,15 @@ class ReasonHolders(TypedDict):
 class Reason(TypedDict):
     """The fields after the first two depend on the code"""
 
-    code: Literal["type_paused", "limit_reached", "rate_limited", "share_limit_reached", "scheduled", "blocked", "group_behind", "no_worker", "queued"]
+    code: Literal["type_paused", "limit_reached", "rate_limited", "share_limit_reached", "scheduled", "blocked", "signal", "group_behind", "no_worker", "queued"]
     """Why"""
     message: str
     """The same in words"""
     holders: NotRequired[list[ReasonHolders]]
     """Of limit_reached and share_limit_reached: the holders of the claims"""
     at: NotRequired[str]
-    """Of rate_limited: when the next claim may be made"""
+    """Of rate_limited: when the next claim may be made; of signal: when the task fails
+    without"""
     run_at: NotRequired[str]
     """Of scheduled"""
     steps: NotRequired[list[str]]
@@ -1022,6 +1046,10 @@ class ScheduleTask(TypedDict):
     share_key: NotRequired[str]
     """The share of its type's tasks that it belongs to, as a tenant: the type's
     `max_claimed_per_key` applies to each, and they take turns if it is `fair`"""
+    wait_for_signal_ms: NotRequired[int]
+    """It is `blocked` until POST /api/tasks/{id}/signal, and fails with the error `no
+    signal came in time` if none comes for so long: from the submit, the retry, or the end
+    of the last step that it depends on. Not of a task with steps"""
     unique: NotRequired[Literal["active"]]
 
 
@@ -1104,6 +1132,10 @@ class ScheduledTask(TypedDict):
     share_key: NotRequired[str]
     """The share of its type's tasks that it belongs to, as a tenant: the type's
     `max_claimed_per_key` applies to each, and they take turns if it is `fair`"""
+    wait_for_signal_ms: NotRequired[int]
+    """It is `blocked` until POST /api/tasks/{id}/signal, and fails with the error `no
+    signal came in time` if none comes for so long: from the submit, the retry, or the end
+    of the last step that it depends on. Not of a task with steps"""
 
 
 class RemovedTask(TypedDict):
@@ -1399,6 +1431,25 @@ class RetryTaskBody(TypedDict):
 class CancelTaskBody(TypedDict):
     """An object of the API."""
 
+
+
+class SignalTaskBody(TypedDict):
+    """An object of the API."""
+
+    signal: NotRequired[JSON]
+    """What the task is handed: any JSON, up to 64 KiB; null is none. The bytes are kept as
+    given"""
+
+
+class SignalTaskAnswer(TypedDict):
+    """An object of the API."""
+
+    success: Literal[True]
+    task: Task
+    same_signal: NotRequired[Literal[False]]
+    """Of a repeated one: the task had been handed another signal"""
+    repeated: NotRequired[Literal[True]]
+    """The task had its signal"""
 
 
 class ExplainTaskAnswer(TypedDict):
@@ -1755,7 +1806,7 @@ since, what is still known"""
 SubmitResult = Union[Submitted, NotSubmitted]
 """The result of one of many submits"""
 
-EventName = Literal["submitted", "scheduled", "claimed", "released", "failed", "requeued", "lease_expired", "completed", "retried", "cancel_requested", "cancelled", "deleted", "expired", "finalization_claimed", "finalized", "type_changed", "schedule_set", "schedule_deleted", "node_set", "node_removed", "level_raised", "trail_changed", "member_added", "member_removed", "member_promoted", "member_demoted", "leadership_transferred", "snapshot_taken", "backup_saved", "restored", "keys_reloaded", "join_token_made", "join_token_used", "join_token_revoked", "join_token_expired", "backup_begun", "backup_broken_off", "restore_begun", "restore_broken_off", "defaults_changed"]
+EventName = Literal["submitted", "scheduled", "claimed", "released", "failed", "requeued", "lease_expired", "completed", "retried", "cancel_requested", "cancelled", "deleted", "expired", "signalled", "finalization_claimed", "finalized", "type_changed", "schedule_set", "schedule_deleted", "node_set", "node_removed", "level_raised", "trail_changed", "member_added", "member_removed", "member_promoted", "member_demoted", "leadership_transferred", "snapshot_taken", "backup_saved", "restored", "keys_reloaded", "join_token_made", "join_token_used", "join_token_revoked", "join_token_expired", "backup_begun", "backup_broken_off", "restore_begun", "restore_broken_off", "defaults_changed"]
 """The kind of event; GET /api/events explains each. Later versions may add others"""
 
 STATUS: Final[Mapping[str, int]] = {
