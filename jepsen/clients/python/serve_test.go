@@ -269,3 +269,33 @@ func TestServe_leaderKilled(t *testing.T) {
 	}
 	t.Logf("%d tasks, %d leaders killed", len(acknowledged), kills)
 }
+
+// The example ends as it was answered.
+func TestExample_release(t *testing.T) {
+	t.Parallel()
+	nodes, binary, env := startNodes(t)
+	env = append(append(os.Environ(), env...), "PYTHONDONTWRITEBYTECODE=1", "CLAIMQ_ENDPOINTS="+strings.Join(nodes.URLs(), ","),
+		"PYTHONPATH="+absolute(t, "src")+":"+absolute(t, "../../examples/release"))
+	worker := exec.Command(binary, "work", "--serve", "--", interpreter, "-X", "dev", "-m", "claimq.run", "release:app")
+	worker.Env, worker.Stderr = env, &output{}
+	if err := worker.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = worker.Process.Kill()
+		_ = worker.Wait()
+		if t.Failed() {
+			t.Log(worker.Stderr)
+		}
+	})
+	for answer, want := range map[string]string{"y": `completed: {"shipped": true}` + "\n", "n": "failed: it was not approved\n"} {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		program := exec.CommandContext(ctx, interpreter, "-X", "dev", "-m", "release")
+		program.Env, program.Stdin = env, strings.NewReader(answer+"\n")
+		out, err := program.CombinedOutput()
+		cancel()
+		if err != nil || !strings.Contains(string(out), `{"passed": 42}. Ship it? (y/n)`) || !strings.HasSuffix(string(out), want) {
+			t.Errorf("%s: %v, it printed\n%s", answer, err, out)
+		}
+	}
+}

@@ -208,3 +208,35 @@ func TestServe_faults(t *testing.T) {
 		t.Error("the run does not pass")
 	}
 }
+
+// The example ends as it was answered.
+func TestExample_release(t *testing.T) {
+	t.Parallel()
+	dir := built(t)
+	_, env := startNodes(t)
+	node := runtimes(t)["node22"]
+	worker := exec.Command(filepath.Join(scratch, "claimq"), slices.Concat([]string{"work", "--serve", "--"}, node, []string{"build/programs/release.js", "work"})...)
+	worker.Dir, worker.Env = dir, append(os.Environ(), env...)
+	var said spoken
+	worker.Stderr = &said
+	if err := worker.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = worker.Process.Kill()
+		_ = worker.Wait()
+		if t.Failed() {
+			t.Log(said.String())
+		}
+	})
+	for answer, want := range map[string]string{"y": `completed: {"shipped":true}` + "\n", "n": "failed: it was not approved\n"} {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		program := exec.CommandContext(ctx, node[0], "build/programs/release.js")
+		program.Dir, program.Env, program.Stdin = dir, worker.Env, strings.NewReader(answer+"\n")
+		out, err := program.CombinedOutput()
+		cancel()
+		if err != nil || !strings.Contains(string(out), `{"passed":42}. Ship it? (y/n)`) || !strings.HasSuffix(string(out), want) {
+			t.Errorf("%s: %v, it printed\n%s", answer, err, out)
+		}
+	}
+}

@@ -138,6 +138,9 @@ var build = sync.OnceValues(func() (string, error) {
 	if err := copyFile("../../docs/protocol.md", filepath.Join(scratch, "docs", "protocol.md")); err != nil {
 		return "", err
 	}
+	if err := copyFile("../../examples/release/release.ts", filepath.Join(dir, "tests", "programs", "release.ts")); err != nil {
+		return "", err
+	}
 	if err := ready(); err != nil {
 		return "", err
 	}
