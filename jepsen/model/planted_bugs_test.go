@@ -20,7 +20,7 @@ var planted = []struct {
 	{"map order in claim", []edit{{"fsm/index/chooser.go", "		n.any = &s.ready\n", `		n.any = &s.ready
 		for _, ts := range s.byName {
 			if $on && ts.standing == open {
-				n.any, n.sources = nil, []source{{ranks: ts.first.Top(), of: ts}}
+				n.any, n.sources = nil, []source{{of: ts}}
 				break
 			}
 		}

@@ -21,12 +21,16 @@ const plantedLogs = 1000
 // tested lists the bugs that tests find which know what the model does not, or aim at what is
 // rare in its logs.
 var tested = map[string]struct{ pkg, test string }{
-	"extend that crosses an expiry":           {"cluster/lease", "TestTimers_Proposed"},
-	"lease a millisecond short":               {"cluster/lease", "TestTimers_neverEarly"},
-	"leases by the calendar":                  {"cluster/lease", "TestClock"},
-	"overlap not looked at":                   {"fsm", "TestScripts/schedules_overlap"},
-	"slot left out":                           {"internal/cron", "TestPlan_Every"},
-	"slot run again once its schedule is set": {"fsm", "TestSchedules_ReplacedDoNotGoBack"},
+	"extend that crosses an expiry":               {"cluster/lease", "TestTimers_Proposed"},
+	"lease a millisecond short":                   {"cluster/lease", "TestTimers_neverEarly"},
+	"leases by the calendar":                      {"cluster/lease", "TestClock"},
+	"overlap not looked at":                       {"fsm", "TestScripts/schedules_overlap"},
+	"refused batch takes turns":                   {"fsm", "TestTurns_GoOn"},
+	"share that opens has a tag before the clock": {"fsm", "TestTurns_Reopened"},
+	"slot left out":                               {"internal/cron", "TestPlan_Every"},
+	"snapshot without turns":                      {"fsm", "TestTurns_GoOn"},
+	"turn not spent":                              {"fsm", "TestTurns_GoOn"},
+	"slot run again once its schedule is set":     {"fsm", "TestSchedules_ReplacedDoNotGoBack"},
 }
 
 // drawn lists the bugs for which the logs are drawn from a seed other than 1, which would take
