@@ -209,13 +209,7 @@ func (q *queues) answer(r *request) {
 		r.giveBack()
 		r.refuseGone()
 	case answer != nil:
-		var b []byte
-		if h.result != nil {
-			b = r.bufferFor(h.result)
-		} else {
-			b = r.buffer()
-		}
-		r.send(fasthttp.StatusOK, answer.Append(b, &c.head, r.id))
+		r.send(fasthttp.StatusOK, answer.Append(r.roomy(answer.Room()), &c.head, r.id))
 		finishQueueAnswer(&r.http.Response, &c.head, r.id)
 	}
 }
@@ -311,9 +305,8 @@ func (q *queues) errorOf(f *refuse.Refusal, op sqs.Op) *sqs.Error {
 // queueHost is sqs.Host for one request.
 type queueHost struct {
 	*queues
-	r      *request
-	gone   bool        // the client has gone while it waited
-	result *fsm.Result // of a claim
+	r    *request
+	gone bool // the client has gone while it waited
 }
 
 func (h *queueHost) Propose(cmd command.Command) (fsm.Result, bool) {
@@ -323,7 +316,7 @@ func (h *queueHost) Propose(cmd command.Command) (fsm.Result, bool) {
 
 func (h *queueHost) Claim(cmd command.ClaimNext, wait time.Duration) (fsm.Result, bool) {
 	p, gone, ok := proposeClaim(h.r, cmd, h.r.waitLeft(wait.Milliseconds()))
-	h.gone, h.result = gone, &p.Result
+	h.gone = gone
 	return p.Result, ok
 }
 

@@ -56,6 +56,26 @@ func (h *Head) ContentType() string {
 // namespace is the XML namespace of all answers.
 const namespace = "http://queue.amazonaws.com/doc/2012-11-05/"
 
+// The room for an answer beside what was sent, and for each entry or message.
+const (
+	answerRoom = 512
+	entryRoom  = 256
+)
+
+// Room returns about how many bytes an answer takes. One that is far too high would have buffers made that are too large
+// to be used again.
+func (a *Answer) Room() int {
+	n := answerRoom + entryRoom*(len(a.Done)+len(a.Messages))
+	for i := range a.Messages {
+		m := &a.Messages[i]
+		n += len(m.Body) + len(m.Body)/16 + len(m.Handle) // some of it is escaped
+		for k := range m.Attributes {
+			n += entryRoom + len(m.Attributes[k].Value)/3*4
+		}
+	}
+	return n
+}
+
 // Append appends the answer to a call.
 func (a *Answer) Append(b []byte, h *Head, requestID []byte) []byte {
 	w := writer{b: b, xml: h.Query}

@@ -144,3 +144,27 @@ func TestAppendXML(t *testing.T) {
 		}
 	}
 }
+
+// The room for an answer is enough, and not much more than it takes.
+func TestAnswer_Room(t *testing.T) {
+	t.Parallel()
+	received := Answer{Messages: make([]Message, 10)}
+	for i := range received.Messages {
+		received.Messages[i] = Message{
+			ID: strings.Repeat("i", 36), Handle: strings.Repeat("h", 60), Body: []byte(strings.Repeat("x", 256)),
+			Attributes: []Attribute{{Name: "customer", Type: "String", Value: []byte("ann")}},
+		}
+	}
+	sent := Answer{Done: make([]Done, 10)}
+	for i := range sent.Done {
+		sent.Done[i] = Done{ID: "5", MessageID: strings.Repeat("i", 36), BodyMD5: strings.Repeat("m", 32)}
+	}
+	for op, a := range map[Op]Answer{ReceiveMessage: received, SendMessageBatch: sent} {
+		for _, query := range []bool{false, true} {
+			took := len(answerOf(op, query, a))
+			if room := a.Room(); room < took || room > 3*took {
+				t.Errorf("%v: room for %d bytes, it takes %d", op, room, took)
+			}
+		}
+	}
+}
