@@ -76,3 +76,37 @@ func TestTurns_Reopened(t *testing.T) {
 		t.Errorf("claimed are %v, want %v", got, want)
 	}
 }
+
+// TestTurns_Weights ensures that a share with three times the weight gets three times the claims,
+// and that a new weight holds at once for the tasks that wait.
+func TestTurns_Weights(t *testing.T) {
+	t.Parallel()
+	h := newMeasured(t)
+	h.apply(command.SetLevel{Level: record.FeatureLevel})
+	h.apply(command.SetType{Type: "mail", Set: record.TypeFair, Settings: record.TypeSettings{Fair: true}})
+	for _, key := range []string{"ann", "ben"} {
+		h.apply(command.Submit{Tasks: slices.Repeat([]record.NewTask{{Type: "mail", Params: []byte("1"), ShareKey: key}}, 40)})
+	}
+	weigh := func(key string, weight int32) {
+		h.m.types.SetWeight(&h.m.types.named("mail").Type, key, weight, &h.m.turns)
+	}
+	claims := func(n int) (ofAnn int) {
+		for range n {
+			c := h.apply(command.ClaimNext{WorkerID: "worker-1", Types: []string{"mail"}, Limit: 1}).Claims[0]
+			if c.Task.Opts().ShareKey == "ann" {
+				ofAnn++
+			}
+		}
+		return ofAnn
+	}
+	weigh("ann", 300)
+	if got := claims(16); got < 11 || got > 13 {
+		t.Errorf("of 16 claims %d are of three times the weight", got)
+	}
+	weigh("ann", 1)
+	claims(3) // one of them is ann's
+	weigh("ann", 100)
+	if got := claims(10); got < 4 || got > 6 {
+		t.Errorf("of 10 claims %d are of a share that has the same weight again", got)
+	}
+}

@@ -63,6 +63,8 @@ var planted = []struct {
 	{"share that opens has a tag before the clock", []edit{{
 		"fsm/index/turn.go", "s.valueOf(at)-c.value > s.turn() {\n			ts.setTag(s, at, c.value, saved)", "s.valueOf(at)-c.value > s.turn() && !$on {\n			ts.setTag(s, at, c.value, saved)",
 	}}},
+	{"weights ignored", []edit{{"fsm/index/turn.go", "	return turnOfOne / uint64(s.weight)\n", "	return turnOfOne / $if(100, uint64(s.weight))\n"}}},
+	{"new weight waits for the turn of the old", []edit{{"fsm/index/turn.go", "			value = now + s.turn()\n", "			value = $if(value, now+s.turn())\n"}}},
 	{"clock that stands", []edit{{"fsm/index/turn.go", "	ts.setClock(c, l.tag, saved)\n", "	ts.setClock(c, $if(c.value, l.tag), saved)\n"}}},
 	{"snapshot without turns", []edit{{"fsm/snapshot.go", "m.turns.table.View()", "$if(New().turns.table.View(), m.turns.table.View())"}}},
 	{"refused batch takes turns", []edit{{"fsm/undo.go", "	u.turns.Restore(&m.turns.table)\n", "	if !$on {\n		u.turns.Restore(&m.turns.table)\n	}\n"}}},

@@ -24,12 +24,14 @@ var tested = map[string]struct{ pkg, test string }{
 	"extend that crosses an expiry":               {"cluster/lease", "TestTimers_Proposed"},
 	"lease a millisecond short":                   {"cluster/lease", "TestTimers_neverEarly"},
 	"leases by the calendar":                      {"cluster/lease", "TestClock"},
+	"new weight waits for the turn of the old":    {"fsm", "TestTurns_Weights"},
 	"overlap not looked at":                       {"fsm", "TestScripts/schedules_overlap"},
 	"refused batch takes turns":                   {"fsm", "TestTurns_GoOn"},
 	"share that opens has a tag before the clock": {"fsm", "TestTurns_Reopened"},
 	"slot left out":                               {"internal/cron", "TestPlan_Every"},
 	"snapshot without turns":                      {"fsm", "TestTurns_GoOn"},
 	"turn not spent":                              {"fsm", "TestTurns_GoOn"},
+	"weights ignored":                             {"fsm", "TestTurns_Weights"},
 	"slot run again once its schedule is set":     {"fsm", "TestSchedules_ReplacedDoNotGoBack"},
 }
 
