@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -166,7 +167,12 @@ func sameClaimable(t testing.TB, g *choices, a, b *Machine) {
 		}
 	}
 	now := a.Stamp()
-	if diff := cmp.Diff(a.Types("", 0, now), b.Types("", 0, now), ratesAside); diff != "" {
+	saved := func(m *Machine) []TypeView { // a type that has rates alone is no part of the state
+		return slices.DeleteFunc(m.Types("", 0, now), func(v TypeView) bool {
+			return v.Counts == TypeView{}.Counts && v.Settings == record.TypeSettings{}
+		})
+	}
+	if diff := cmp.Diff(saved(a), saved(b), ratesAside); diff != "" {
 		t.Fatalf("types (-replayed +restored):\n%s", diff)
 	}
 	at, ok := a.NextOpening()
