@@ -501,12 +501,12 @@ func (g *generator) retry(m *Machine) command.Retry {
 	return command.Retry{ID: h.ID, Token: pick(g, 0, h.Token), AddAttempts: int32(g.dice(3))}
 }
 
-// signal is mostly for a task that needs one.
+// signal is mostly for a task that needs one, or has had it.
 func (g *generator) signal(m *Machine) command.Signal {
 	c := command.Signal{ID: g.id(m), Body: pick(g, nil, []byte(`{"ok":true}`)), By: g.operator()}
 	var need []uint64
 	for id, t := range m.tasks.All() {
-		if t.LacksSignal() {
+		if t.Opts().SignalMS != 0 {
 			need = append(need, id)
 		}
 	}

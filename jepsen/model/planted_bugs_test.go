@@ -34,7 +34,7 @@ var planted = []struct {
 		"fsm/submit.go", "	if t := m.holder(n.Type, n.Key, n.KeyOfType); t != nil {\n", "	if t := m.holder(n.Type, n.Key, n.KeyOfType); t != nil && !$on {\n",
 	}}},
 	{"signal's time counted from the submit of its step", []edit{{"fsm/steps.go", "			awaitSignal(m, t, 0)\n", "			awaitSignal(m, t, $if(t.Opts().SignalUntil, 0))\n"}}},
-	{"second signal counts", []edit{{"fsm/act.go", "	case t.Opts().Signalled:\n", "	case t.Opts().Signalled && !($on && t.Status != record.StatusClaimed):\n"}}},
+	{"second signal counts", []edit{{"fsm/act.go", "	case t.Opts().Signalled:\n", "	case t.Opts().Signalled && !$on:\n"}}},
 	{"replaced task keeps its time", []edit{{"fsm/submit.go", "	setRunAt(m, t, at)\n	m.edited(t)\n	if", "	if !$on {\n		setRunAt(m, t, at)\n	}\n	m.edited(t)\n	if"}}},
 	{"claimed task lets its group go on", []edit{{
 		"fsm/record/task.go", "	if t.Options == nil || t.Status.Ended() {\n", "	if t.Options == nil || t.Status.Ended() || t.Status == StatusClaimed && $on {\n",

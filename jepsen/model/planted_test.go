@@ -28,6 +28,7 @@ var tested = map[string]struct{ pkg, test string }{
 	"overlap not looked at":                       {"fsm", "TestScripts/schedules_overlap"},
 	"refused batch takes turns":                   {"fsm", "TestTurns_GoOn"},
 	"share that opens has a tag before the clock": {"fsm", "TestTurns_Reopened"},
+	"second signal counts":                        {"fsm", "TestScripts/signal"},
 	"slot left out":                               {"internal/cron", "TestPlan_Every"},
 	"snapshot without turns":                      {"fsm", "TestTurns_GoOn"},
 	"turn not spent":                              {"fsm", "TestTurns_GoOn"},
