@@ -16,7 +16,7 @@ func bytesOfGaps(tasks *record.Table[record.Task]) int64 {
 
 // Bytes estimates the memory that the state holds.
 func (m *Machine) Bytes() int64 {
-	return m.bytes + m.RememberedBytes() + m.schedules.bytes + m.types.Bytes() + m.turns.bytes() + m.trail.Bytes() + m.histories.bytes + bytesOfGaps(&m.tasks)
+	return m.bytes + m.RememberedBytes() + m.schedules.bytes + m.types.Bytes() + m.turns.bytes() + m.shares.bytes() + m.trail.Bytes() + m.histories.bytes + bytesOfGaps(&m.tasks)
 }
 
 // RememberedBytes estimates the memory of remembered removed tasks and claim requests.
@@ -137,10 +137,10 @@ func (m *Machine) typeOf(name string) *typeState {
 	return ts
 }
 
-// dropType removes a type that has neither tasks nor settings. It is remembered among wentTypes
+// dropType removes a type that has neither tasks nor settings, also of shares. It is remembered among wentTypes
 // as long as it has rates.
 func (m *Machine) dropType(ts *typeState) {
-	if ts.tasks > 0 || ts.Record() != nil {
+	if ts.tasks > 0 || ts.Record() != nil || ts.HasSaved() {
 		return
 	}
 	if m.undo != nil {
@@ -237,6 +237,11 @@ func passMinutes(m *Machine) {
 
 // rebuildRest does the part of rebuild that follows the tasks.
 func (m *Machine) rebuildRest() error {
+	for number := range m.shares.table.All() {
+		if problem := m.indexShare(number); problem != "" {
+			return contradiction(record.KindShare, number, problem)
+		}
+	}
 	for _, r := range m.types.settings {
 		m.types.Limit(&m.typeOf(r.Name).Type, r, &m.turns, m.Stamp().T)
 	}
@@ -373,6 +378,40 @@ func (m *Machine) indexTurn(number uint64) (problem string) {
 		return "its type is not fair"
 	}
 	return m.types.RestoreTurn(&m.typeOf(t.Type).Type, t, number)
+}
+
+// indexShare adds a saved share to everything derived. It returns what is wrong with it, or "".
+func (m *Machine) indexShare(number uint64) (problem string) {
+	of := m.shares.table.Get(number)
+	perKey := int64(0)
+	if at, known := m.types.find(of.Type); known {
+		perKey = m.types.settings[at].Settings.RateLimitPerKey
+	}
+	if of.Spent > 0 && of.Settings.RateLimit == 0 && perKey == 0 {
+		return "it has a bucket without a limit"
+	}
+	ts := m.typeOf(of.Type)
+	if _, other := ts.SavedShare(of.Key); other != nil {
+		return "it is saved twice"
+	}
+	if of.Settings != (record.ShareSettings{}) {
+		m.shares.set++
+	}
+	ts.SaveShare(of.Key, number, of)
+	m.types.SetWeight(&ts.Type, of.Key, of.Settings.Weight, &m.turns)
+	m.types.ArrangeShares(&ts.Type, &m.turns, m.Stamp().T)
+	return ""
+}
+
+// unindexShare undoes indexShare.
+func (m *Machine) unindexShare(number uint64) {
+	of := m.shares.table.Get(number)
+	if of.Settings != (record.ShareSettings{}) {
+		m.shares.set--
+	}
+	ts := m.types.named(of.Type)
+	ts.SaveShare(of.Key, 0, nil)
+	m.types.ArrangeShares(&ts.Type, &m.turns, m.Stamp().T)
 }
 
 // contradiction returns an error for an inconsistent record.

@@ -74,7 +74,8 @@ func (m *Machine) beginEntry(index uint64, stamp record.Stamp, count int) Applie
 	m.header.Stamp.U = max(m.header.Stamp.U, stamp.U)
 	m.header.Stamp.T = max(m.header.Stamp.T, stamp.T)
 	passMinutes(m)
-	m.types.OpenDue(m.header.Stamp.T)
+	m.types.OpenDue(&m.turns, m.header.Stamp.T)
+	dropFullBuckets(m)
 	m.types.went.forget(m.header.Stamp.T)
 	m.told = 0
 	return Applied{Index: index, Stamp: m.header.Stamp, Results: m.answers.results.take(count)}
@@ -168,6 +169,8 @@ func (m *Machine) doRarely(c command.Command) Result {
 		return moveTasks(m, c)
 	case command.SetType:
 		return setType(m, c)
+	case command.SetShare:
+		return setShare(m, c)
 	case command.Evict:
 		return evict(m, c)
 	case command.Forget:

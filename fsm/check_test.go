@@ -24,7 +24,7 @@ func mustCheck(t testing.TB, m *Machine) {
 // check goes through every invariant of the state, and compares everything
 // derived with what the saved records say.
 func (m *Machine) check() error {
-	for _, check := range []func() error{m.checkTasks, m.checkCounts, m.checkKeys, m.checkTimes, m.checkGone, m.checkReady, m.checkClaims, m.checkRequests, m.checkNodes, m.checkSchedules, m.checkBytes, m.checkTrail, m.checkHoldings, m.checkSteps, m.checkTurns} {
+	for _, check := range []func() error{m.checkTasks, m.checkCounts, m.checkKeys, m.checkTimes, m.checkGone, m.checkReady, m.checkClaims, m.checkRequests, m.checkNodes, m.checkSchedules, m.checkBytes, m.checkTrail, m.checkHoldings, m.checkSteps, m.checkTurns, m.checkShares} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -44,17 +44,44 @@ func (m *Machine) checkTurns() error {
 		want[tag], want[clockOf(tag)] = true, true
 		value, _ := m.tagPlainly(tag)
 		now, _ := m.tagPlainly(clockOf(tag))
-		if !m.isShareFull(t) && value-now > turnPlainly(tag) {
+		if closed, _ := m.isShareClosed(t); !closed && value-now > m.turnPlainly(tag) {
 			return fmt.Errorf("tag %+v is %d behind its clock", tag, value-now)
 		}
 	}
 	for number, turn := range m.turns.table.All() {
 		of := *turn
 		of.Value = 0
-		if number == 0 || !want[of] || turn.Clock && turn.Value == 0 || !turn.Clock && turn.Value == turnPlainly(of) {
+		if number == 0 || !want[of] || turn.Clock && turn.Value == 0 || !turn.Clock && turn.Value == m.turnPlainly(of) {
 			return fmt.Errorf("turn %d is %+v: it is a second one, a first value, or no share waits", number, *turn)
 		}
 		delete(want, of)
+	}
+	return nil
+}
+
+// checkShares compares what is saved of shares with what is derived of it.
+func (m *Machine) checkShares() error {
+	seen, set := map[shareName]bool{}, 0
+	for number, of := range m.shares.table.All() {
+		ts := m.types.named(of.Type)
+		if ts == nil || of.Key == "" || of.IsNothing() || seen[shareName{of.Type, of.Key}] {
+			return fmt.Errorf("share %d is %+v", number, *of)
+		}
+		seen[shareName{of.Type, of.Key}] = true
+		if at, saved := ts.SavedShare(of.Key); at != number || saved != of {
+			return fmt.Errorf("share %d, %+v, is known as %d, %+v", number, *of, at, saved)
+		}
+		if of.Settings != (record.ShareSettings{}) {
+			set++
+		}
+		rate := ts.ShareRate(of.Key)
+		switch capacity := max(1_000_000_000, 1000*rate); {
+		case of.Spent < 0, of.Spent > capacity, of.Spent > 0 && rate == 0, of.SpentT > m.header.Stamp.T:
+			return fmt.Errorf("the bucket of share %d lacks %d of %d since %d", number, of.Spent, capacity, of.SpentT)
+		}
+	}
+	if set != m.shares.set {
+		return fmt.Errorf("%d shares have settings, counted are %d", set, m.shares.set)
 	}
 	return nil
 }
@@ -161,6 +188,9 @@ func (m *Machine) checkCounts() error {
 	types := map[string]*[record.StatusCancelled + 1]int64{}
 	for _, r := range m.types.settings {
 		types[r.Name] = new([record.StatusCancelled + 1]int64)
+	}
+	for _, of := range m.shares.table.All() {
+		types[of.Type] = new([record.StatusCancelled + 1]int64)
 	}
 	for _, t := range m.tasks.All() {
 		all[t.Status]++
@@ -403,7 +433,7 @@ func (m *Machine) checkBytes() error {
 	for _, s := range m.histories.all {
 		histories += record.BytesOfHistory(s)
 	}
-	if m.bytes+m.RememberedBytes()+m.schedules.bytes+m.types.Bytes() != want || m.Bytes() != want+histories+m.trail.Bytes()+bytesOfGaps(&m.tasks)+m.turns.bytes() {
+	if m.bytes+m.RememberedBytes()+m.schedules.bytes+m.types.Bytes() != want || m.Bytes() != want+histories+m.trail.Bytes()+bytesOfGaps(&m.tasks)+m.turns.bytes()+m.shares.bytes() {
 		return fmt.Errorf("%d bytes are held, want %d", m.bytes+m.RememberedBytes()+m.schedules.bytes+m.types.Bytes(), want)
 	}
 	return nil
@@ -439,6 +469,10 @@ func (m *Machine) bytesOfTypes() (bytes int64) {
 	}
 	for _, r := range m.types.settings {
 		shares[share{taskType: r.Name}] = true
+	}
+	for _, of := range m.shares.table.All() {
+		shares[share{taskType: of.Type}] = true
+		shares[share{of.Type, of.Key}] = true
 	}
 	for sh := range shares {
 		var q, l int

@@ -77,7 +77,9 @@ func (r *groupRun) next(m *Machine) (id uint64, ok bool) {
 	}
 	r.taken++
 	if id = r.of.InGroup(r.group, r.taken); id != 0 {
-		if t := m.Get(id); t.Status == record.StatusPending && limitedBy(m, r.of, t) == "" {
+		t := m.Get(id)
+		paused := r.of.ShareGate(t.Opts().ShareKey, m.Stamp().T).Paused
+		if !paused && t.Status == record.StatusPending && limitedBy(m, r.of, t) == "" {
 			return id, true
 		}
 	}
@@ -151,15 +153,18 @@ func notClaimable(m *Machine, t *record.Task) Reason {
 	return limitedBy(m, ts, t)
 }
 
-// limitedBy returns which limit of its type keeps the pending task from being claimed now, or "".
+// limitedBy returns which limit of its type or share keeps the pending task from being claimed now, or "".
 func limitedBy(m *Machine, ts *typeState, t *record.Task) Reason {
+	gate := ts.ShareGate(t.Opts().ShareKey, m.Stamp().T)
 	switch {
 	case ts.Slots() <= 0:
 		return ReasonLimitReached
 	case ts.Record() != nil && ts.Record().ClaimableAt(m.Stamp().T) > m.Stamp().T:
 		return ReasonRateLimited
-	case ts.ShareSlots(t) <= 0:
+	case gate.Limited:
 		return ReasonShareLimitReached
+	case gate.OpensAt != 0:
+		return ReasonShareRateLimited
 	}
 	return ""
 }

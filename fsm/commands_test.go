@@ -64,6 +64,7 @@ func TestAboutOf_NamesWhatTheCommandHas(t *testing.T) {
 			command.About{Known: true, ID: 1, WorkerID: "w", Submits: []record.NewTask{{Type: "mail"}}, Claims: true, Claimer: "v", Types: []string{"sms"}, Changes: 4},
 		},
 		{command.SetType{Type: "mail"}, command.About{Known: true, Type: "mail"}},
+		{command.SetShare{Type: "mail", ShareKey: "ann"}, command.About{Known: true, Type: "mail"}},
 		{
 			command.SetSchedule{Schedule: record.Schedule{Name: "night", Task: record.NewTask{Type: "mail"}}},
 			command.About{Known: true, Schedule: "night", Submits: []record.NewTask{{Type: "mail"}}},

@@ -37,6 +37,7 @@ func actsCommands() []command.Command {
 		fullDefaults(),
 		command.Signal{ID: 129, Body: []byte(`{"approved":true}`), By: "deploy"},
 		command.MoveTasks{Type: "dead", Cancel: math.MaxUint64, To: "mail", Rate: 500, By: "deploy"},
+		command.SetShare{Type: "mail", ShareKey: "ann", Settings: fullShare.Settings, By: "deploy"},
 	}
 }
 

@@ -88,7 +88,7 @@ func lifeCommands() []command.Command {
 		command.SetType{Type: "mail", Set: record.TypeFieldsAll, Settings: record.TypeSettings{
 			Paused: true, MaxClaimed: 10, RateLimit: 2_500_000, LeaseMS: 100, LimitSet: true, MaxAttempts: math.MaxInt32,
 			Backoff: backoff, RetentionMS: record.KeepForever, Queue: "1 2", DelayMS: 60_000,
-			DeadLetter: "dead", DeadLetterAfter: math.MaxInt32, MaxClaimedPerKey: math.MaxInt32, Fair: true,
+			DeadLetter: "dead", DeadLetterAfter: math.MaxInt32, MaxClaimedPerKey: math.MaxInt32, Fair: true, RateLimitPerKey: 1_500_000,
 		}, IfQueue: true, Queue: "1 1"},
 		command.Evict{Bytes: 1 << 30},
 		command.Forget{Bytes: 1 << 30},
@@ -216,6 +216,10 @@ func drawOf(t *rapid.T, k command.Kind) command.Command {
 		return command.MoveTasks{
 			Type: str.Draw(t, "type"), Cancel: rapid.Uint64().Draw(t, "cancel"), To: str.Draw(t, "to"), Rate: i32.Draw(t, "rate"), By: str.Draw(t, "by"),
 		}
+	case command.KindSetShare:
+		return command.SetShare{Type: str.Draw(t, "type"), ShareKey: str.Draw(t, "share key"), By: str.Draw(t, "by"), Settings: record.ShareSettings{
+			Paused: rapid.Bool().Draw(t, "paused"), MaxClaimed: i32.Draw(t, "max claimed"), Weight: i32.Draw(t, "weight"), RateLimit: rapid.Int64().Draw(t, "rate"),
+		}}
 	case command.KindSetPageSecret:
 		return command.SetPageSecret{Secret: drawBytes(t, "secret")}
 	case command.KindRestoreBegin, command.KindRestoreChunk, command.KindRestoreEnd:
@@ -248,6 +252,7 @@ func drawLife(t *rapid.T, k command.Kind) command.Command {
 				Backoff: drawPointer(t, "backoff", drawBackoff), RetentionMS: i64.Draw(t, "retention"), Queue: rapid.String().Draw(t, "queue"),
 				DelayMS: i64.Draw(t, "delay"), DeadLetter: rapid.String().Draw(t, "dead letter"), DeadLetterAfter: i32.Draw(t, "dead letter after"),
 				MaxClaimedPerKey: i32.Draw(t, "max claimed per key"), Fair: rapid.Bool().Draw(t, "fair"),
+				RateLimitPerKey: i64.Draw(t, "rate per key"),
 			},
 			By: rapid.String().Draw(t, "by"), IfQueue: rapid.Bool().Draw(t, "if queue"), Queue: rapid.String().Draw(t, "the queue"),
 		}
@@ -486,8 +491,10 @@ func TestDecodeEntry_Refuses(t *testing.T) {
 		{"a field of the future in the next claim", entryOf(command.KindComplete, 0x3a, 2, 0x50, 1), ErrUnknownCommand, "field 10"},
 		{"a field of the future in a backoff", entryOf(command.KindSubmit, 10, 4, 0x5a, 2, 0x28, 1), ErrUnknownCommand, "field 5"},
 		{"a field of the future in a label", entryOf(command.KindPatch, 0x3a, 2, 0x18, 1), ErrUnknownCommand, "field 3"},
-		{"a field of the future in settings", entryOf(command.KindSetType, 0x1a, 2, 0x78, 1), ErrUnknownCommand, "field 15"},
-		{"a field of the future in defaults", entryOf(command.KindSetDefaults, 0x12, 2, 0x78, 1), ErrUnknownCommand, "field 15"},
+		{"a field of the future in settings", entryOf(command.KindSetType, 0x1a, 3, 0x80, 1, 1), ErrUnknownCommand, "field 16"},
+		{"a field of the future in defaults", entryOf(command.KindSetDefaults, 0x12, 3, 0x80, 1, 1), ErrUnknownCommand, "field 16"},
+		{"a field of the future in a share", entryOf(command.KindSetShare, 0x28, 1), ErrUnknownCommand, "field 5"},
+		{"a field of the future in settings of a share", entryOf(command.KindSetShare, 0x1a, 2, 0x28, 1), ErrUnknownCommand, "field 5"},
 		{"a pause by default", entryOf(command.KindSetDefaults, 0x12, 2, 8, 1), ErrCorrupt, "no default"},
 		{"a default of the future", entryOf(command.KindSetDefaults, 8, 1), ErrUnknownCommand, "default in 1"},
 		{"a field of the future in an action", entryOf(command.KindAct, 0x30, 1), ErrUnknownCommand, "field 6"},
@@ -499,7 +506,7 @@ func TestDecodeEntry_Refuses(t *testing.T) {
 		{"a field of the future in the bounds of the trail", entryOf(command.KindSetTrail, 0x18, 1), ErrUnknownCommand, "field 3"},
 		{"an action of the future", entryOf(command.KindAct, 8, 4), ErrUnknownCommand, "value 4"},
 		{"a status of the future in a filter", entryOf(command.KindAct, 0x1a, 2, 8, 9), ErrUnknownCommand, "value 9"},
-		{"a setting of the future", entryOf(command.KindSetType, 0x10, 0x80, 0x20), ErrUnknownCommand, "1000000000000"},
+		{"a setting of the future", entryOf(command.KindSetType, 0x10, 0x80, 0x40), ErrUnknownCommand, "10000000000000"},
 		{"an order of the future", entryOf(command.KindClaimNext, 0x18, 3), ErrUnknownCommand, "value 3"},
 		{"a command of the future in a batch", entryOf(command.KindBatch, 0x12, 1, 77), ErrUnknownCommand, "type 77 in a batch"},
 		{"a batch in a batch", entryOf(command.KindBatch, 0x12, 1, byte(command.KindBatch)), ErrUnknownCommand, "batch in a batch"},
@@ -522,7 +529,7 @@ func TestDecodeEntry_Refuses(t *testing.T) {
 		{"two tasks of a schedule", entryOf(command.KindSetSchedule, 10, 8, 0x12, 2, 0x20, 1, 0x12, 2, 0x20, 1), ErrCorrupt, "twice"},
 		{"ids of an action packed", entryOf(command.KindAct, 0x12, 1, 1), ErrCorrupt, "not a varint"},
 		{"two next claims", entryOf(command.KindComplete, 0x3a, 2, 0x28, 1, 0x3a, 2, 0x28, 1), ErrCorrupt, "twice"},
-		{"an event of the future", entryOf(command.KindTell, 8, byte(event.Last)+1), ErrUnknownCommand, "value 57"},
+		{"an event of the future", entryOf(command.KindTell, 8, byte(event.Last)+1), ErrUnknownCommand, "value 58"},
 		{"a field of the future in a restore's begin", entryOf(command.KindRestoreBegin, 0x10, 1), ErrUnknownCommand, "field 2"},
 		{"a field of the future in a restore's chunk", entryOf(command.KindRestoreChunk, 0x20, 1), ErrUnknownCommand, "field 4"},
 		{"a field of the future in a restore's end", entryOf(command.KindRestoreEnd, 0x10, 1), ErrUnknownCommand, "field 2"},

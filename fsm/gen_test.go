@@ -202,8 +202,10 @@ func (g *generator) command(m *Machine) command.Command {
 		return g.patch(m)
 	case 30, 31:
 		return g.expire(m)
-	case 32, 33:
+	case 32:
 		return g.setType()
+	case 33:
+		return pick[command.Command](g, g.setType(), g.setShare())
 	case 34, 35:
 		return g.batch(m)
 	case 36:
@@ -252,7 +254,7 @@ func (g *generator) themed(m *Machine) command.Command {
 		h := g.hold(m)
 		return pick[command.Command](g, plain, command.Fail{Hold: h, Permanent: true}, command.Cancel{ID: g.id(m)}, g.retry(m), g.retry(m))
 	case themeLimits:
-		return pick[command.Command](g, plain, g.complete(m), g.setType(), g.batch(m), g.moveTasks(m))
+		return pick[command.Command](g, plain, g.complete(m), g.setType(), g.setShare(), g.batch(m), g.moveTasks(m))
 	case themeTime:
 		return pick[command.Command](g, plain, g.fail(m), command.Tick{}, g.moveTasks(m))
 	case themeKeys:
@@ -533,6 +535,23 @@ func (g *generator) patch(m *Machine) command.Patch {
 	return p
 }
 
+func (g *generator) rate() int64 {
+	return pick[int64](g, 1_000_000, 1, 333_333, 2_500_000, 100_000_000)
+}
+
+// setShare replaces the settings of a share.
+func (g *generator) setShare() command.SetShare {
+	c := command.SetShare{Type: g.taskType(), ShareKey: pick(g, "ann", "ben"), By: g.operator()}
+	if g.dice(4) == 0 {
+		return c
+	}
+	c.Settings = record.ShareSettings{Paused: g.dice(4) == 0, MaxClaimed: pick[int32](g, 0, 1, 2), Weight: pick[int32](g, 0, 1, 300)}
+	if g.dice(2) == 0 {
+		c.Settings.RateLimit = g.rate()
+	}
+	return c
+}
+
 // setType sets some settings, and clears some.
 func (g *generator) setType() command.SetType {
 	c := command.SetType{Type: g.taskType(), By: g.operator()}
@@ -552,11 +571,14 @@ func (g *generator) setType() command.SetType {
 	if has(record.TypeMaxClaimedPerKey, themeLimits) {
 		c.Settings.MaxClaimedPerKey = pick[int32](g, 1, 1, 2)
 	}
+	if has(record.TypeRateLimitPerKey, themeLimits) {
+		c.Settings.RateLimitPerKey = g.rate()
+	}
 	if has(record.TypeFair, themeLimits) {
 		c.Settings.Fair = g.dice(3) > 0
 	}
 	if has(record.TypeRateLimit, themeLimits) {
-		c.Settings.RateLimit = pick[int64](g, 1_000_000, 1, 333_333, 2_500_000, 100_000_000)
+		c.Settings.RateLimit = g.rate()
 	}
 	if has(record.TypeLease, themeTime) {
 		c.Settings.LeaseMS = pick[int64](g, 700, 90_000)

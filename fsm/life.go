@@ -110,6 +110,9 @@ func beginClaim(m *Machine, t *record.Task, workerID string, leaseMS int64, requ
 		noteType(m, r)
 		r.Spend(m.Stamp().T)
 	}
+	if key := t.Opts().ShareKey; key != "" {
+		m.shares.spend(&ts.Type, key, m.Stamp().T)
+	}
 	t.Status = record.StatusClaimed
 	if t.Attempts < math.MaxInt32 {
 		t.Attempts++

@@ -24,6 +24,7 @@ type Machine struct {
 	bytes  int64                             // memory of the tasks
 	types  taskTypes
 	turns  turns
+	shares shares
 	keys   *index.Names // name of an idempotency key to task id
 	// keysOfTypes says that some task has had a key of its type alone since the indexes were
 	// empty. Without one, such keys need not be looked for.
@@ -93,6 +94,7 @@ type undo struct {
 	requests  record.Journal[record.Request]
 	gone      record.Journal[record.Gone]
 	turns     record.Journal[record.Turn]
+	shares    record.Journal[record.Share]
 	types     []formerType
 	counted   []counted // newest last
 	timed     []timed
@@ -204,6 +206,7 @@ func (m *Machine) resetIndexes() {
 	m.counts = [record.StatusCancelled + 1]int64{}
 	m.bytes = 0
 	m.types.reset()
+	m.shares.set = 0
 	m.keys, m.keysOfTypes, m.windows = index.NewNames(), false, false
 	m.parents.reset()
 	m.claims.reset()

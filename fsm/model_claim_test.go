@@ -1,7 +1,6 @@
 package fsm
 
 import (
-	"math"
 	"math/big"
 	"slices"
 
@@ -124,7 +123,7 @@ func (s *model) claimNext(c command.ClaimNext, seen *Result) Result {
 				if !c.Runs || s.settings(t.Type).Fair || t.Opts().Group == "" || o.ID <= t.ID || o.Type != t.Type || o.Opts().Group != t.Opts().Group || o.Status == record.StatusBlocked || o.Status >= record.StatusCompleted {
 					continue
 				}
-				if len(r.Claims) == int(c.Limit) || o.Status != record.StatusPending || s.limitOf(o) != "" {
+				if len(r.Claims) == int(c.Limit) || o.Status != record.StatusPending || s.share(ofShare(o)).Paused || s.limitOf(o) != "" {
 					break
 				}
 				s.beginClaim(o, c.WorkerID, c.LeaseMS)
@@ -176,7 +175,7 @@ func (s *model) choose(c command.ClaimNext) *record.Task {
 func (s *model) claimable(c command.ClaimNext, t *record.Task) bool {
 	listed := c.Types == nil || slices.Contains(c.Types, t.Type)
 	left := c.MoreAttempts == 0 || t.MaxAttempts == 0 || int64(t.MaxAttempts)-int64(t.Attempts) > int64(c.MoreAttempts)
-	return listed && left && s.ready(t) && !s.settings(t.Type).Paused && s.limitOf(t) == ""
+	return listed && left && s.ready(t) && !s.settings(t.Type).Paused && !s.share(ofShare(t)).Paused && s.limitOf(t) == ""
 }
 
 // ready tells whether the task is pending and no other of its group holds it
@@ -252,7 +251,7 @@ func (x *modelType) fill(now int64) {
 func (s *model) limitOf(t *record.Task) Reason {
 	x := s.typeRecord(t.Type)
 	if x == nil {
-		return ""
+		x = &modelType{}
 	}
 	x.fill(s.t)
 	switch {
@@ -260,19 +259,12 @@ func (s *model) limitOf(t *record.Task) Reason {
 		return ReasonLimitReached
 	case x.RateLimit != 0 && x.bucket.Cmp(big.NewInt(oneClaim9)) < 0:
 		return ReasonRateLimited
-	case s.shareRoom(t) <= 0:
+	case s.slotsOf(ofShare(t)) <= 0:
 		return ReasonShareLimitReached
+	case s.claimsIn(ofShare(t), s.t) < 1:
+		return ReasonShareRateLimited
 	}
 	return ""
-}
-
-// shareRoom returns how many more claims the task's share may have.
-func (s *model) shareRoom(t *record.Task) int {
-	most, key := s.settings(t.Type).MaxClaimedPerKey, t.Opts().ShareKey
-	if most == 0 || key == "" {
-		return math.MaxInt
-	}
-	return int(most) - len(s.holdersOf(t.Type, key))
 }
 
 // holdersOf has the claims of tasks of the type with the share key.
@@ -352,6 +344,7 @@ func (s *model) beginClaim(t *record.Task, worker string, lease int64) {
 		x.fill(s.t)
 		x.bucket.Sub(x.bucket, big.NewInt(oneClaim9))
 	}
+	s.spend(ofShare(t))
 	s.begun = append(s.begun, command.Lease{TaskID: t.ID, Token: t.Token, Seq: 1, EndU: t.LeaseEndU})
 	s.tell(event.Claimed, t, t, "")
 }
@@ -403,6 +396,9 @@ func (s *model) setType(c command.SetType) Result {
 	}
 	if c.Set&record.TypeMaxClaimedPerKey != 0 {
 		x.MaxClaimedPerKey = to.MaxClaimedPerKey
+	}
+	if c.Set&record.TypeRateLimitPerKey != 0 {
+		s.changeRates(func() { x.RateLimitPerKey = to.RateLimitPerKey })
 	}
 	if c.Set&record.TypeRateLimit != 0 {
 		x.RateLimit = to.RateLimit

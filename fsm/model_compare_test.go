@@ -130,12 +130,12 @@ func compareEntry(t rapid.TB, m *Machine, s *model, e testEntry) {
 // newlyClaimable counts, by type, how many tasks claims could take one after
 // another at that time, less what before has.
 func newlyClaimable(s *model, now record.Stamp, before map[string]int) map[string]int {
-	n, ofShare := map[string]int{}, map[record.Turn]int{}
+	n, inShare := map[string]int{}, map[shareName]int{}
 	for _, t := range s.tasks {
-		sh := record.Turn{Type: t.Type, ShareKey: t.Opts().ShareKey}
-		if s.ready(t) && ofShare[sh] < s.shareRoom(t) { // of a group one is, and holds back the others
+		sh := ofShare(t)
+		if s.ready(t) && inShare[sh] < s.roomIn(sh, now.T) { // of a group one is, and holds back the others
 			n[t.Type]++
-			ofShare[sh]++
+			inShare[sh]++
 		}
 	}
 	for name, ready := range n {
@@ -263,6 +263,7 @@ func compareReads(t rapid.TB, g *generator, m *Machine, s *model) {
 	compareHistory(t, m, s)
 	compareClaimable(t, g, m, s)
 	compareWhy(t, g, m, s)
+	compareShares(t, g, m, s)
 	compareOpenings(t, g, m, s)
 	compareParents(t, g, m, s)
 }
@@ -285,7 +286,7 @@ func compareDue(t rapid.TB, m *Machine, s *model) {
 	}
 }
 
-// compareOpenings compares which types will have let in enough by then, and
+// compareOpenings compares which types, or shares of them, will have let in enough by then, and
 // when the next one will have.
 func compareOpenings(t rapid.TB, g *generator, m *Machine, s *model) {
 	type opening struct {
@@ -306,12 +307,19 @@ func compareOpenings(t rapid.TB, g *generator, m *Machine, s *model) {
 			continue
 		}
 		opens := x.at + ceilQuo(new(big.Int).Sub(big.NewInt(oneClaim9), x.bucket), x.RateLimit)
-		if opens <= at {
-			want = append(want, opening{opens, x.name})
-			counts[x.name] = newlyClaimable(later, record.Stamp{U: s.u, T: at}, nil)[x.name]
-		} else if next == 0 || opens < next {
-			next = opens
+		want = append(want, opening{opens, x.name})
+		counts[x.name] = newlyClaimable(later, record.Stamp{U: s.u, T: at}, nil)[x.name]
+	}
+	inShares := map[string]bool{} // types that have limits of shares: machines tell at most how many
+	for n, of := range s.shares {
+		inShares[n.taskType] = true
+		waiting, _ := s.waiting(n)
+		opens := s.shareOpensAt(n, s.t)
+		if opens == 0 || of.Paused || s.slotsOf(n) <= 0 || waiting == 0 {
+			continue
 		}
+		want = append(want, opening{opens, n.taskType})
+		counts[n.taskType] += min(s.room(n.taskType, at), s.roomIn(n, at))
 	}
 	slices.SortFunc(want, func(a, b opening) int {
 		if a.t != b.t {
@@ -321,9 +329,22 @@ func compareOpenings(t rapid.TB, g *generator, m *Machine, s *model) {
 	})
 	var due []ReadyTasks
 	for _, o := range want {
-		due = append(due, ReadyTasks{Type: o.name, Count: counts[o.name]})
+		switch {
+		case o.t > at:
+			if next == 0 {
+				next = o.t
+			}
+		case counts[o.name] > 0:
+			due = append(due, ReadyTasks{Type: o.name, Count: counts[o.name]})
+			counts[o.name] = 0 // each once
+		}
 	}
 	gotDue, gotNext, ok := m.Openings(at)
+	for i := range min(len(due), len(gotDue)) {
+		if inShares[due[i].Type] || s.settings(due[i].Type).MaxClaimedPerKey > 0 {
+			due[i].Count = gotDue[i].Count
+		}
+	}
 	if diff := diffOf(due, gotDue); diff != "" || ok != (next != 0) || gotNext != next {
 		t.Fatalf("at %d, next opening %d, %v, want %d; open by then (-model +machine):\n%s", at, gotNext, ok, next, diff)
 	}
@@ -347,6 +368,10 @@ func (s *model) typeViews() []TypeView {
 	for _, x := range s.types {
 		names = append(names, x.name)
 	}
+	kept := map[string]bool{}
+	for n, sh := range s.shares {
+		names, kept[n.taskType] = append(names, n.taskType), kept[n.taskType] || sh.ShareSettings != (record.ShareSettings{})
+	}
 	for _, c := range s.counted {
 		names = append(names, c.of)
 	}
@@ -355,7 +380,7 @@ func (s *model) typeViews() []TypeView {
 	for _, name := range slices.Compact(names) {
 		v, rates := s.typeView(name), TypeView{Type: name}
 		rates.SubmittedPerS, rates.CompletedPerS, rates.FailedPerS = s.perS(name, record.StatusPending), s.perS(name, record.StatusCompleted), s.perS(name, record.StatusFailed)
-		if v == (TypeView{Type: name}) && rates == v {
+		if v == (TypeView{Type: name}) && rates == v && !kept[name] {
 			continue
 		}
 		v.SubmittedPerS, v.CompletedPerS, v.FailedPerS = rates.SubmittedPerS, rates.CompletedPerS, rates.FailedPerS

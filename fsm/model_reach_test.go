@@ -39,6 +39,14 @@ func (n reached) see(m *Machine, e testEntry, a Applied, known map[uint64]*recor
 		n.count(ts.Shares() > 1 && ts.Record() != nil && ts.Record().Settings.MaxClaimedPerKey > 0, "shares with a limit")
 		n.count(ts.Shares() > 1 && ts.Record() != nil && ts.Record().Settings.Fair, "shares that take turns")
 	}
+	for _, of := range m.shares.table.All() {
+		ts := m.types.named(of.Type)
+		gate := ts.ShareGate(of.Key, m.Stamp().T)
+		n.count(ts.Ready() > 0 && gate.Paused, "a paused share")
+		n.count(ts.Ready() > 0 && gate.Limited && of.Settings.MaxClaimed > 0, "a share with claims enough by itself")
+		n.count(gate.OpensAt != 0 && of.Settings.RateLimit == 0, "a share waiting for its type's rate limit")
+		n.count(gate.OpensAt != 0 && of.Settings.RateLimit > 0, "a share waiting for its own rate limit")
+	}
 	_, waits := m.NextOpening()
 	n.count(waits, "a type waiting for its rate limit")
 	for _, v := range m.Schedules() {
@@ -143,14 +151,14 @@ func (n reached) seeResult(m *Machine, c command.Command, r Result) {
 func TestRandomLog_ReachesEveryRule(t *testing.T) {
 	t.Parallel()
 	n := reached{}
-	for seed := range uint64(300) {
+	for seed := range uint64(400) {
 		m, known := newSmall(), map[uint64]*record.Options{}
 		for _, e := range randomLog(seed, 150) {
 			n.see(m, e, mustApplyTo(t, m, e), known)
 		}
 	}
 	for _, what := range []string{
-		"a task behind its group's head", "a type waiting for its rate limit", "a paused type with tasks", "a type with claims enough",
+		"a task behind its group's head", "a type waiting for its rate limit", "a paused type with tasks", "a paused share", "a share with claims enough by itself", "a share waiting for its type's rate limit", "a share waiting for its own rate limit", "a type with claims enough",
 		"scheduled", "expired before its claim", "expired before its next claim", "moved", "a key whose window is over", "backed off after an expiry", "removed", "requeued", "evicted", "forgotten", "told to who waits",
 		"completed though asked to cancel", "cancelled before any claim", "a dead letter", "a dead letter that is done",
 		"cancelled by failed", "cancelled by released", "cancelled by expired", "cancelled by cancelled",

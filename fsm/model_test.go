@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/google/go-cmp/cmp"
@@ -39,6 +40,7 @@ type model struct {
 	leaving   []*record.Task // ended by the command, and not to be kept after it
 	endedNow  []uint64       // by the entry, and those that it removed
 
+	shares   map[shareName]modelShare
 	turns    modelTurns
 	tally    Tally        // of the entry
 	counted  []modelCount // what rates are of
@@ -59,7 +61,7 @@ type model struct {
 }
 
 func newModel() *model {
-	return &model{turns: newModelTurns(), most: 1_000_000, full: 1000, mostGone: 1_000_000}
+	return &model{shares: map[shareName]modelShare{}, turns: newModelTurns(), most: 1_000_000, full: 1000, mostGone: 1_000_000}
 }
 
 // modelRequest remembers the calls with a claim request id.
@@ -108,7 +110,7 @@ func (s *model) copy() *model {
 	c.leaving, c.endedNow, c.counted = nil, slices.Clone(s.endedNow), slices.Clone(s.counted)
 	c.ends = slices.Clone(s.ends)
 	c.trail = s.trail.copy()
-	c.turns = s.turns.copy()
+	c.turns, c.shares = s.turns.copy(), maps.Clone(s.shares)
 	return &c
 }
 
@@ -117,6 +119,7 @@ func (s *model) apply(e testEntry, seen Applied) Applied {
 	s.index, s.u, s.t = e.Index, max(s.u, e.Stamp.U), max(s.t, e.Stamp.T)
 	s.begun, s.endedNow, s.requeued, s.removed, s.trail.sub = nil, nil, 0, 0, 0
 	s.tally = Tally{}
+	s.settleTurns() // time alone opens shares
 	a := Applied{Index: e.Index, Stamp: record.Stamp{U: s.u, T: s.t}}
 	for i, c := range e.Commands {
 		r := &Result{}
@@ -210,6 +213,8 @@ func (s *model) change(c command.Command, seen *Result) Result {
 		return s.expire(c)
 	case command.SetType:
 		return s.setType(c)
+	case command.SetShare:
+		return s.setShare(c)
 	case command.MoveTasks:
 		return s.moveTasks(c)
 	case command.SetDefaults:

@@ -62,7 +62,27 @@ func clockOf(tag record.Turn) record.Turn {
 }
 
 // turn returns one turn of the share of a tag.
-func (s *model) turn(record.Turn) uint64 { return 1_000_000_000 / 100 }
+func (s *model) turn(tag record.Turn) uint64 {
+	return 1_000_000_000 / uint64(cmp.Or(s.share(shareName{tag.Type, tag.ShareKey}).Weight, 100))
+}
+
+// reweigh moves the tags of a share that has got another weight to a turn behind their clocks, if
+// they are further behind.
+func (s *model) reweigh(n shareName) {
+	s.turns.moves++
+	for tag, at := range s.turns.tags {
+		if tag.Type != n.taskType || tag.ShareKey != n.key {
+			continue
+		}
+		value := at.value
+		if most := s.turns.clocks[clockOf(tag)] + s.turn(tag); int64(value-most) > 0 {
+			value = most
+		}
+		if value != at.value || at.since == 0 || value == s.turn(tag) {
+			s.setTag(tag, value)
+		}
+	}
+}
 
 // settleTurns lets the tags of shares of fair types begin and end, and opens shares.
 func (s *model) settleTurns() {
@@ -71,7 +91,7 @@ func (s *model) settleTurns() {
 	for _, t := range s.tasks {
 		if s.settings(t.Type).Fair && s.ready(t) {
 			waits[turnOf(t)] = true
-			open[shareOf(turnOf(t))] = s.shareRoom(t) > 0
+			open[shareOf(turnOf(t))] = s.roomIn(ofShare(t), s.t) > 0
 		}
 	}
 	begun := map[record.Turn]bool{}

@@ -33,6 +33,7 @@ type (
 	ScheduleView        = record.ScheduleView
 	TypeFields          = record.TypeFields
 	TypeSettings        = record.TypeSettings
+	ShareSettings       = record.ShareSettings
 	Defaults            = record.Defaults
 	Minute              = record.Minute
 	Quantiles           = record.Quantiles
@@ -88,6 +89,7 @@ const (
 
 	TypeMaxClaimedPerKey = record.TypeMaxClaimedPerKey
 	TypeFair             = record.TypeFair
+	TypeRateLimitPerKey  = record.TypeRateLimitPerKey
 )
 
 // The statuses of a move.
@@ -113,6 +115,8 @@ const (
 	KeepNone         = record.KeepNone
 	JoinTokenUsesMax = record.JoinTokenUsesMax
 	JoinTokenLifeMax = record.JoinTokenLifeMax
+	SharesSetMax     = record.SharesSetMax
+	ShareWeight      = record.DefaultWeight
 	HistoryMinutes   = record.HistoryMinutes
 )
 

@@ -32,6 +32,9 @@ func TestParents_comeToTheirEnd(t *testing.T) {
 		}
 		for _, name := range []string{"mail", "scan", "video"} {
 			apply(command.SetType{Type: name, Set: record.TypePaused | record.TypeMaxClaimed | record.TypeRateLimit})
+			for _, key := range []string{"ann", "ben"} {
+				apply(command.SetShare{Type: name, ShareKey: key})
+			}
 		}
 		for idle := 0; idle < 3; idle++ { // time alone may be what is missing
 			g.stamp.T += 30 * dayMS

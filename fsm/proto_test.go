@@ -171,7 +171,7 @@ var (
 		Bounds: event.Bounds{Bytes: 64 << 20, AgeMS: 86_400_000}, Newest: event.Pos{Index: 1000, Sub: math.MaxUint32},
 		Gone: event.Pos{Index: 500, Sub: 1}, End: math.MaxUint64,
 	}
-	fullCounts = record.Counts{Tasks: 1, Requests: 2, Nodes: 3, Types: 4, Gone: 5, Trail: 6, Schedules: 7, Turns: 8, Histories: 9}
+	fullCounts = record.Counts{Tasks: 1, Requests: 2, Nodes: 3, Types: 4, Gone: 5, Trail: 6, Schedules: 7, Turns: 8, Shares: 10, Histories: 9}
 	fullThen   = record.Then{
 		Submitted: []record.FollowUp{{ID: 1<<53 - 3, Created: true, Replaced: true}, {ID: 1, Created: true, Replaced: true}},
 		Claims:    []record.ClaimRef{{TaskID: 2, Token: 78}, {TaskID: 3, Token: 79}},
@@ -212,7 +212,7 @@ var (
 		Settings: record.TypeSettings{
 			Paused: true, MaxClaimed: 10, RateLimit: 2_500_000, LeaseMS: 100, LimitSet: true, MaxAttempts: 5,
 			Backoff: &fullBackoff, RetentionMS: record.KeepForever, Queue: "1 2", DelayMS: 60_000,
-			DeadLetter: "dead", DeadLetterAfter: 3, MaxClaimedPerKey: 2, Fair: true,
+			DeadLetter: "dead", DeadLetterAfter: 3, MaxClaimedPerKey: 2, Fair: true, RateLimitPerKey: 1_500_000,
 		},
 		Move: &record.Move{
 			Number: math.MaxUint64, To: "mail", Rate: 500, Until: 1<<53 - 1, ToMove: 300, Moved: 200, StartedAt: 1_780_000_000_000, NextAt: 1_780_000_001_000,
@@ -224,6 +224,10 @@ var (
 		Same: math.MaxUint64, Then: &fullThen, ForgetU: 600_000,
 	}
 	fullTurn  = record.Turn{Type: "mail", ShareKey: "ann", Priority: math.MinInt32, Clock: true, Value: math.MaxUint64}
+	fullShare = record.Share{
+		Type: "mail", Key: "ann", Spent: 1_000_000_000, SpentT: 1_780_000_000_000,
+		Settings: record.ShareSettings{Paused: true, MaxClaimed: 3, Weight: 10_000, RateLimit: 2_500_000},
+	}
 	fullTrail = event.Saved{
 		Start: math.MaxUint64 - event.ChunkBytes, Events: []byte{0, 255},
 		Base: event.Base{Pos: event.Pos{Index: 501, Sub: math.MaxUint32}, T: 1_780_000_000_000, Task: 1<<53 - 1, Token: 1<<53 - 2},
@@ -255,6 +259,7 @@ func fullRecords() map[record.Kind][]byte {
 		record.KindTrail:    event.AppendRecord(nil, &fullTrail),
 		record.KindSchedule: record.AppendSchedule(nil, &fullSchedule),
 		record.KindTurn:     record.AppendTurn(nil, 1<<53-1, &fullTurn),
+		record.KindShare:    record.AppendShare(nil, 1<<53-1, &fullShare),
 		record.KindHistory:  record.AppendHistory(nil, &fullHistory),
 		record.KindEnd:      record.AppendEnd(nil, fullCounts, fullHash),
 	}
@@ -262,7 +267,7 @@ func fullRecords() map[record.Kind][]byte {
 
 var recordNames = map[record.Kind]string{
 	record.KindHeader: "HeaderRecord", record.KindTask: "TaskRecord", record.KindRequest: "RequestRecord",
-	record.KindNode: "NodeRecord", record.KindType: "TypeRecord", record.KindGone: "GoneRecord", record.KindTrail: "TrailRecord", record.KindSchedule: "ScheduleRecord", record.KindTurn: "TurnRecord", record.KindHistory: "HistoryRecord", record.KindEnd: "EndRecord",
+	record.KindNode: "NodeRecord", record.KindType: "TypeRecord", record.KindGone: "GoneRecord", record.KindTrail: "TrailRecord", record.KindSchedule: "ScheduleRecord", record.KindTurn: "TurnRecord", record.KindShare: "ShareRecord", record.KindHistory: "HistoryRecord", record.KindEnd: "EndRecord",
 }
 
 // The part of fsm.proto that is about commands begins and ends with these lines.
@@ -402,7 +407,7 @@ func TestProto_EnumsAreTheConstants(t *testing.T) {
 // field that is added cannot be left out of the formats.
 func TestFullValues_HaveNoZeroField(t *testing.T) {
 	t.Parallel()
-	values := []any{fullStamp, fullHeader, fullTrailHeader, fullCounts, fullTask, fullRequest, fullNode, fullType, fullGone, fullTrail, fullSchedule, fullHistory, fullHash}
+	values := []any{fullStamp, fullHeader, fullTrailHeader, fullCounts, fullTask, fullRequest, fullNode, fullType, fullGone, fullTrail, fullSchedule, fullShare, fullHistory, fullHash}
 	kindsSeen := map[command.Kind]bool{}
 	for _, c := range fullCommands() {
 		values = append(values, c)
@@ -491,6 +496,10 @@ func TestRecords_RoundTrip(t *testing.T) {
 	check(record.KindTurn, []any{uint64(1<<53 - 1), &fullTurn}, func(r *record.Fields) any {
 		number, turn := record.ReadTurn(r)
 		return []any{number, turn}
+	})
+	check(record.KindShare, []any{uint64(1<<53 - 1), &fullShare}, func(r *record.Fields) any {
+		number, of := record.ReadShare(r)
+		return []any{number, of}
 	})
 	check(record.KindHistory, &fullHistory, func(r *record.Fields) any { return record.ReadHistory(r) })
 	check(record.KindEnd, []any{fullCounts, fullHash}, func(r *record.Fields) any {

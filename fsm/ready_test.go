@@ -21,9 +21,17 @@ func (m *Machine) checkReady() error {
 		name := ts.Name()
 		names = append(names, name)
 		all := ready[name]
-		ready[name] = slices.DeleteFunc(slices.Clone(all), m.isShareFull)
+		ready[name] = slices.DeleteFunc(slices.Clone(all), func(t *record.Task) bool {
+			closed, _ := m.isShareClosed(t)
+			return closed
+		})
 		if err := m.checkType(ts, ready[name], all, behind[name]); err != nil {
 			return fmt.Errorf("type %q: %w", name, err)
+		}
+		for _, t := range all {
+			if _, at := m.isShareClosed(t); at != 0 && (next == 0 || at < next) {
+				next = at
+			}
 		}
 		switch at, ever := m.claimableAtPlainly(name, len(ready[name])); {
 		case ever && at == m.header.Stamp.T:
@@ -107,11 +115,15 @@ func (m *Machine) tagPlainly(of record.Turn) (value, number uint64) {
 	if of.Clock {
 		return 0, 0
 	}
-	return turnPlainly(of), 0
+	return m.turnPlainly(of), 0
 }
 
 // turnPlainly returns one turn of the share of a tag.
-func turnPlainly(record.Turn) uint64 { return 1_000_000_000 / 100 }
+func (m *Machine) turnPlainly(tag record.Turn) uint64 {
+	t := &record.Task{Type: tag.Type}
+	t.SetOptions(record.Options{ShareKey: tag.ShareKey})
+	return 1_000_000_000 / uint64(cmp.Or(m.savedShare(t).Settings.Weight, 100))
+}
 
 // firstFor returns the id of the task that the claim takes first, unless it may take any; or 0.
 func firstFor(c command.ClaimNext, tasks []*record.Task) uint64 {
@@ -130,18 +142,42 @@ func firstFor(c command.ClaimNext, tasks []*record.Task) uint64 {
 	}).ID
 }
 
-// isShareFull reports whether the task's share has as many claims as it may have.
-func (m *Machine) isShareFull(t *record.Task) bool {
-	most, claimed := m.types.settingsOf(t.Type).MaxClaimedPerKey, int32(0)
-	if most == 0 || t.Opts().ShareKey == "" {
-		return false
+// savedShare returns what is saved of the task's share, as the records have it.
+func (m *Machine) savedShare(t *record.Task) record.Share {
+	for _, of := range m.shares.table.All() {
+		if of.Type == t.Type && of.Key == t.Opts().ShareKey {
+			return *of
+		}
 	}
+	return record.Share{}
+}
+
+// isShareClosed reports whether the task's share is paused, has as many claims as it may have, or
+// a bucket without a claim; and when that has one if it is the only reason, else 0.
+func (m *Machine) isShareClosed(t *record.Task) (closed bool, opensAt int64) {
+	if t.Opts().ShareKey == "" {
+		return false, 0
+	}
+	of, ofType := m.savedShare(t), m.types.settingsOf(t.Type)
+	rate := cmp.Or(of.Settings.RateLimit, ofType.RateLimitPerKey)
+	most, claimed := cmp.Or(of.Settings.MaxClaimed, ofType.MaxClaimedPerKey), int32(0)
 	for _, other := range m.tasks.All() {
 		if other.Type == t.Type && other.Opts().ShareKey == t.Opts().ShareKey && other.Status == record.StatusClaimed {
 			claimed++
 		}
 	}
-	return claimed >= most
+	if of.Settings.Paused || most > 0 && claimed >= most {
+		return true, 0
+	}
+	// Spent - rate * (T - SpentT) may be as much as the bucket holds, less one claim.
+	over := new(big.Int).Sub(big.NewInt(of.Spent), big.NewInt(max(1_000_000_000, 1000*rate)-1_000_000_000))
+	if rate == 0 || over.Sign() <= 0 {
+		return false, 0
+	}
+	if opensAt = of.SpentT + ceilQuo(over, rate); opensAt <= m.header.Stamp.T {
+		return false, 0
+	}
+	return true, opensAt
 }
 
 // checkType checks what is known of one type. Of all the tasks that lead, some are ready: those
@@ -263,7 +299,7 @@ func (m *Machine) checkRecords() error {
 		}
 	}
 	for ts := range m.types.from("") {
-		if ts.tasks == 0 && ts.Record() == nil {
+		if ts.tasks == 0 && ts.Record() == nil && !ts.HasSaved() {
 			return fmt.Errorf("type %q has neither tasks nor settings", ts.Name())
 		}
 	}

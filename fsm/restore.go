@@ -181,6 +181,7 @@ func (m *Machine) Contents() string {
 		{m.requests.table.Len(), "claim request that is still remembered", "claim requests that are still remembered"},
 		{len(m.schedules.all), "schedule", "schedules"},
 		{len(m.types.settings), "task type with settings", "task types with settings"},
+		{m.shares.table.Len(), "share with settings", "shares with settings"},
 	} {
 		switch c.count {
 		case 0:

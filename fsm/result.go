@@ -42,7 +42,8 @@ const (
 	ReasonGroupBehind       Reason = "group_behind"        // its group's head comes first
 	ReasonLimitReached      Reason = "limit_reached"       // its type's max_claimed
 	ReasonRateLimited       Reason = "rate_limited"        // its type's rate_limit
-	ReasonShareLimitReached Reason = "share_limit_reached" // its type's max_claimed_per_key
+	ReasonShareLimitReached Reason = "share_limit_reached" // its share's max_claimed, or its type's max_claimed_per_key
+	ReasonShareRateLimited  Reason = "share_rate_limited"  // its share's rate_limit, or its type's rate_limit_per_key
 )
 
 // The reasons why calls about parents and steps are refused.
@@ -94,6 +95,8 @@ type Result struct {
 	ClaimsRepeated bool
 	// Type is the type after a SetType.
 	Type *TypeView
+	// Share is the share after a SetShare.
+	Share *ShareView
 	// Defaults are the values in force after a SetDefaults.
 	Defaults *InForce
 	// Results has one element per op of a Batch. It is nil if an atomic batch was refused;
@@ -116,6 +119,18 @@ type Result struct {
 	Forgotten int
 	// Expired counts the claims ended by an Expire.
 	Expired int
+}
+
+// ShareView is what can be seen of one share.
+type ShareView struct {
+	Key      string
+	Settings record.ShareSettings
+	Pending  int64 // tasks that are pending, without those behind others of their group
+	Claimed  int64
+	State    index.ShareState
+	OpensAt  int64 // by T: when its rate limit lets a claim through; 0 = now
+	// OldestWaitMS is how long the oldest of its pending tasks has waited.
+	OldestWaitMS int64
 }
 
 // Submitted is the outcome of one task of a Submit.

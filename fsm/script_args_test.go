@@ -113,7 +113,8 @@ func (a *args) command() command.Command {
 		"signal": func() command.Command {
 			return command.Signal{ID: a.id(), Body: a.optional("body"), By: a.text("by", "")}
 		},
-		"type": func() command.Command { return a.setType() },
+		"type":  func() command.Command { return a.setType() },
+		"share": func() command.Command { return a.setShare() },
 		"defaults": func() command.Command {
 			c := a.settings()
 			return command.SetDefaults{Set: c.Set, Defaults: record.DefaultsOf(&c.Settings), By: a.text("by", "")}
@@ -253,12 +254,20 @@ func (a *args) setType() command.SetType {
 	return c
 }
 
+// setShare replaces the settings of the share by those that the line names.
+func (a *args) setShare() command.SetShare {
+	return command.SetShare{Type: a.word(), ShareKey: a.word(), By: a.text("by", ""), Settings: record.ShareSettings{
+		Paused: a.text("paused", "") != "", MaxClaimed: int32(a.option("max_claimed", 0)), Weight: int32(a.option("weight", 0)),
+		RateLimit: a.millionths(a.text("rate", "0")),
+	}}
+}
+
 // settings are those that the line names; "none" clears one.
 func (a *args) settings() (c command.SetType) {
 	for name, field := range map[string]record.TypeFields{
 		"paused": record.TypePaused, "max_claimed": record.TypeMaxClaimed, "rate": record.TypeRateLimit, "lease": record.TypeLease,
 		"attempts": record.TypeMaxAttempts, "backoff": record.TypeBackoff, "retention": record.TypeRetention,
-		"queue": record.TypeQueue, "delay": record.TypeDelay, "dead_letter": record.TypeDeadLetter, "max_per_key": record.TypeMaxClaimedPerKey, "fair": record.TypeFair,
+		"queue": record.TypeQueue, "delay": record.TypeDelay, "dead_letter": record.TypeDeadLetter, "max_per_key": record.TypeMaxClaimedPerKey, "rate_per_key": record.TypeRateLimitPerKey, "fair": record.TypeFair,
 	} {
 		if _, ok := a.options[name]; ok {
 			c.Set |= field
@@ -273,6 +282,7 @@ func (a *args) settings() (c command.SetType) {
 	c.Settings.Fair = a.text("fair", "") != ""
 	c.Settings.MaxClaimedPerKey = int32(a.option("max_per_key", 0))
 	c.Settings.RateLimit = a.millionths(a.text("rate", "0"))
+	c.Settings.RateLimitPerKey = a.millionths(a.text("rate_per_key", "0"))
 	c.Settings.LeaseMS = a.option("lease", 0)
 	c.Settings.MaxAttempts = int32(a.option("attempts", 0))
 	c.Settings.Backoff = a.backoff()

@@ -62,6 +62,9 @@ func (b *stateBuilder) Trail(c *event.Chunk) { b.m.trail.Load(c) }
 // Turn adds a turn.
 func (b *stateBuilder) Turn(number uint64, t *record.Turn) { b.m.turns.table.Put(number, t) }
 
+// Share adds a saved share.
+func (b *stateBuilder) Share(number uint64, of *record.Share) { b.m.shares.table.Put(number, of) }
+
 // Finish indexes everything that is not indexed yet.
 func (b *stateBuilder) Finish(few snapshot.Few) error {
 	b.m.nodes, b.m.types.settings, b.m.schedules.all = few.Nodes, few.Types, few.Schedules
@@ -90,6 +93,7 @@ func (m *Machine) Snapshot() *snapshot.Snapshot {
 		Trail:     m.trail.View(),
 		Schedules: m.schedules.all,
 		Turns:     m.turns.table.View(),
+		Shares:    m.shares.table.View(),
 		Histories: m.histories.view(),
 	})
 }

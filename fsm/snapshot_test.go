@@ -86,6 +86,8 @@ func seal(chunks []rawChunk) []rawChunk {
 			n.Schedules += uint64(len(c.records))
 		case record.KindTurn:
 			n.Turns += uint64(len(c.records))
+		case record.KindShare:
+			n.Shares += uint64(len(c.records))
 		case record.KindHistory:
 			n.Histories += uint64(len(c.records))
 		}
@@ -219,6 +221,9 @@ func TestReadSnapshot_Refuses(t *testing.T) {
 		t.Type = "mail"
 		return []rawChunk{head(), one(record.KindTask, task(same)), fair, one(record.KindTurn, record.AppendTurn(nil, 1, &t)), end()}
 	}
+	paused := func(number uint64, key string) []byte {
+		return record.AppendShare(nil, number, &record.Share{Type: "mail", Key: key, Settings: record.ShareSettings{Paused: true}})
+	}
 	history := func(name string, open, since int64, minutes ...int64) []byte {
 		h := record.History{Type: name, Since: since, Open: record.Minute{At: open}}
 		for _, at := range minutes {
@@ -251,6 +256,12 @@ func TestReadSnapshot_Refuses(t *testing.T) {
 		{"a clock of a share", turn(record.Turn{Clock: true, ShareKey: "ann", Value: 1}), ErrCorrupt, "share key"},
 		{"a clock of a priority without tasks", turn(record.Turn{Clock: true, Priority: 1, Value: 1}), ErrCorrupt, "no task of the priority"},
 		{"a turn of a type that is not fair", with(record.KindTurn, turns(1).records...), ErrCorrupt, "not fair"},
+		{"shares out of order", with(record.KindShare, paused(2, "a"), paused(1, "b")), ErrCorrupt, "share 1 behind 2"},
+		{"a share without a number", with(record.KindShare, paused(0, "a")), ErrCorrupt, "share 0 behind 0"},
+		{"a share that is saved twice", with(record.KindShare, paused(1, "a"), paused(2, "a")), ErrCorrupt, "saved twice"},
+		{"a share without a key", with(record.KindShare, paused(1, "")), ErrCorrupt, "no key"},
+		{"a share of which nothing is set", with(record.KindShare, record.AppendShare(nil, 1, &record.Share{Type: "mail", Key: "a"})), ErrCorrupt, "nothing that is set"},
+		{"a bucket without a limit", with(record.KindShare, record.AppendShare(nil, 1, &record.Share{Type: "mail", Key: "a", Spent: 1})), ErrCorrupt, "without a limit"},
 		{"no header", []rawChunk{one(record.KindTask, task(same)), end()}, ErrCorrupt, "out of order"},
 		{"nothing but an end", []rawChunk{end()}, ErrCorrupt, "out of order"},
 		{"two headers", []rawChunk{head(), head(), end()}, ErrCorrupt, "out of order"},
@@ -259,7 +270,7 @@ func TestReadSnapshot_Refuses(t *testing.T) {
 		{"two ends", []rawChunk{head(), end(), end()}, ErrCorrupt, "behind the end"},
 		{"an end of two records", []rawChunk{head(), one(record.KindEnd, nil, nil)}, ErrCorrupt, "out of order"},
 		{"an empty chunk", []rawChunk{head(), one(record.KindTask), end()}, ErrCorrupt, "empty"},
-		{"a kind of the future", []rawChunk{head(), one(10, []byte{8, 1}), end()}, ErrUnknownCommand, "kind 10"},
+		{"a kind of the future", []rawChunk{head(), one(11, []byte{8, 1}), end()}, ErrUnknownCommand, "kind 11"},
 		{"a level of the future", []rawChunk{headOf(record.Header{Level: record.FeatureLevel + 1, NextID: 1, NextToken: 1, NextRequest: 1}), end()}, ErrUnknownCommand, "feature level"},
 		{"a header without counters", []rawChunk{headOf(record.Header{Index: 1}), end()}, ErrCorrupt, "counter"},
 		{"a field of the future", tasks(append(task(same), 0xf8, 2, 1)), ErrUnknownCommand, "field 47"},

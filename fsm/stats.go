@@ -7,6 +7,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/claimq/claimq/fsm/index"
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -285,6 +286,69 @@ func (f *firstTypes) sort() {
 	if f.limit == 0 {
 		slices.SortStableFunc(f.types, func(a, b keyedType) int { return cmp.Compare(b.key, a.key) })
 	}
+}
+
+// SharesTopMax bounds the shares of SharesByPending.
+const SharesTopMax = 100
+
+// Shares returns the shares of a type that have pending or claimed tasks, or settings: by share key,
+// starting after after, at most limit. It takes time for each share of the type.
+func (m *Machine) Shares(name, after string, limit int, now record.Stamp) []ShareView {
+	return firstShares(m, name, limit, now, func(v index.ShareView) bool { return v.Key > after },
+		func(a, b index.ShareView) int { return strings.Compare(a.Key, b.Key) })
+}
+
+// SharesByPending is Shares, with the most pending tasks first; equal ones by share key.
+func (m *Machine) SharesByPending(name string, limit int, now record.Stamp) []ShareView {
+	return firstShares(m, name, min(limit, SharesTopMax), now, func(index.ShareView) bool { return true },
+		func(a, b index.ShareView) int {
+			return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), strings.Compare(a.Key, b.Key))
+		})
+}
+
+// firstShares returns the first of the type's shares that fit, in an order.
+func firstShares(m *Machine, name string, limit int, now record.Stamp, fits func(index.ShareView) bool, order func(a, b index.ShareView) int) []ShareView {
+	ts := m.types.named(name)
+	if ts == nil {
+		return nil
+	}
+	var first []index.ShareView
+	ts.EachShare(ratesAt(m, now), func(v index.ShareView) {
+		switch {
+		case !fits(v), len(first) == limit && order(v, first[limit-1]) > 0:
+			return
+		case len(first) == limit:
+			first = first[:limit-1]
+		}
+		at, _ := slices.BinarySearchFunc(first, v, order)
+		first = slices.Insert(first, at, v)
+	})
+	views := make([]ShareView, len(first))
+	for i, v := range first {
+		views[i] = viewOfShare(m, v, now)
+	}
+	return views
+}
+
+// Share returns the view of one share; ok is false if it has neither tasks nor settings.
+func (m *Machine) Share(name, key string, now record.Stamp) (v ShareView, ok bool) {
+	ts := m.types.named(name)
+	if ts == nil {
+		return ShareView{Key: key}, false
+	}
+	of, ok := ts.Share(key, ratesAt(m, now))
+	return viewOfShare(m, of, now), ok
+}
+
+func viewOfShare(m *Machine, of index.ShareView, now record.Stamp) ShareView {
+	v := ShareView{Key: of.Key, Pending: int64(of.Waiting), Claimed: of.Claimed, State: of.Gate.State(), OpensAt: of.Gate.OpensAt}
+	if of.Saved != nil {
+		v.Settings = of.Saved.Settings
+	}
+	if of.Oldest != 0 {
+		v.OldestWaitMS = max(now.T-m.Get(of.Oldest).UpdatedAt, 0)
+	}
+	return v
 }
 
 // attentionWaitMS is the time that a task may be pending while no worker works on its type.

@@ -64,6 +64,7 @@ func setType(m *Machine, c command.SetType) Result {
 	}
 	ts, r := m.types.named(c.Type), m.types.settings[at]
 	r.SetRate(settings.RateLimit, m.Stamp().T)
+	m.shares.setRates(&ts.Type, r.Settings.RateLimitPerKey, settings.RateLimitPerKey, m.Stamp().T)
 	r.Settings = settings
 	if settings == (record.TypeSettings{}) {
 		m.types.settings = slices.Delete(m.types.settings, at, at+1)
@@ -76,6 +77,50 @@ func setType(m *Machine, c command.SetType) Result {
 		m.tellBy(event.TypeChanged, c.Type, c.By)
 	}
 	return typeResult(m, c.Type)
+}
+
+// setShare replaces the settings of a share.
+func setShare(m *Machine, c command.SetShare) Result {
+	known := m.types.named(c.Type)
+	var was record.ShareSettings
+	if known != nil {
+		if _, saved := known.SavedShare(c.ShareKey); saved != nil {
+			was = saved.Settings
+		}
+	}
+	none := record.ShareSettings{}
+	if c.Settings != none && was == none && m.shares.set >= record.SharesSetMax {
+		return Result{Code: CodeInvalidRequest}
+	}
+	if c.Settings != was {
+		ts, t := &m.typeOf(c.Type).Type, m.Stamp().T
+		m.shares.edit(ts, c.ShareKey, func(of *record.Share) {
+			before := ts.ShareRate(c.ShareKey)
+			of.Settings = c.Settings
+			of.SetRate(before, cmp.Or(c.Settings.RateLimit, m.types.settingsOf(c.Type).RateLimitPerKey), t)
+		})
+		m.types.SetWeight(ts, c.ShareKey, c.Settings.Weight, &m.turns)
+		m.types.LimitShares(ts, &m.turns, t)
+		m.dropType(m.types.named(c.Type))
+		m.tellBy(event.ShareChanged, c.Type+" "+c.ShareKey, c.By)
+	}
+	v, _ := m.Share(c.Type, c.ShareKey, m.Stamp())
+	return Result{Share: &v}
+}
+
+// fullBucketsMax bounds how many buckets of shares one entry forgets.
+const fullBucketsMax = 1_000
+
+// dropFullBuckets forgets buckets of shares that have filled.
+func dropFullBuckets(m *Machine) {
+	for range fullBucketsMax {
+		ts, key, ok := m.types.FullBucket(m.Stamp().T)
+		if !ok {
+			return
+		}
+		m.shares.edit(ts, key, func(of *record.Share) { of.Spent, of.SpentT = 0, 0 })
+		m.types.ArrangeFull(ts, &m.turns, m.Stamp().T)
+	}
 }
 
 // typeResult returns the view of the type as a result, without rates, because results are the

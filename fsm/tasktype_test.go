@@ -58,7 +58,7 @@ func TestSetType_ChangesWhatIsSet(t *testing.T) {
 	all := record.TypeSettings{
 		Paused: true, MaxClaimed: 7, RateLimit: 9, LeaseMS: 100, LimitSet: true, MaxAttempts: 5,
 		Backoff: &record.Backoff{InitialMS: 1, MaxMS: 2, Factor: 1_000_000}, RetentionMS: record.KeepForever, Queue: "q", DelayMS: 11,
-		DeadLetter: "dead", DeadLetterAfter: 3, MaxClaimedPerKey: 2, Fair: true,
+		DeadLetter: "dead", DeadLetterAfter: 3, MaxClaimedPerKey: 2, Fair: true, RateLimitPerKey: 12,
 	}
 	for field, want := range map[record.TypeFields]record.TypeSettings{
 		record.TypePaused:      {Paused: true},
@@ -75,6 +75,7 @@ func TestSetType_ChangesWhatIsSet(t *testing.T) {
 
 		record.TypeMaxClaimedPerKey: {MaxClaimedPerKey: 2},
 		record.TypeFair:             {Fair: true},
+		record.TypeRateLimitPerKey:  {RateLimitPerKey: 12},
 	} {
 		h := newLifeHarness(t)
 		if diff := cmp.Diff(TypeView{Type: "mail", Settings: want}, h.set("mail", field, all)); diff != "" {

@@ -228,3 +228,62 @@ func (u *turns) bytes() int64 {
 	saved := u.table.Len()
 	return int64(saved)*record.TurnBytes + int64(saved+u.table.Gaps())*record.TurnPlaceBytes
 }
+
+// shares holds what is saved of shares: the settings of some, and the buckets of rate limits that
+// are not full.
+type shares struct {
+	table record.Table[record.Share] // by number
+	set   int                        // how many have settings
+}
+
+// bytes estimates the memory of all.
+func (s *shares) bytes() int64 {
+	return int64(s.table.Len())*record.ShareRecordBytes + int64(s.table.Gaps())*record.PlaceBytes
+}
+
+// edit changes what is saved of the share of a type. The type must be arranged afterwards.
+func (s *shares) edit(ts *index.Type, key string, change func(*record.Share)) {
+	number, was := ts.SavedShare(key)
+	var of *record.Share
+	switch {
+	case was == nil:
+		last, _ := s.table.Last()
+		number, of = last+1, &record.Share{Type: ts.Name(), Key: key}
+	case was.Settings != (record.ShareSettings{}):
+		s.set--
+		fallthrough
+	default:
+		of = s.table.Edit(number)
+	}
+	change(of)
+	if of.Settings != (record.ShareSettings{}) {
+		s.set++
+	}
+	switch {
+	case of.IsNothing():
+		s.table.Remove(number)
+		number, of = 0, nil
+	case was == nil:
+		s.table.Put(number, of)
+	}
+	ts.SaveShare(key, number, of)
+}
+
+// spend takes one claim out of the bucket of the share, if it has a rate limit.
+func (s *shares) spend(ts *index.Type, key string, t int64) {
+	if rate := ts.ShareRate(key); rate > 0 {
+		s.edit(ts, key, func(of *record.Share) { of.Spend(rate, t) })
+	}
+}
+
+// setRates follows a change of the limit for each share of the type at time t, by T.
+func (s *shares) setRates(ts *index.Type, was, is, t int64) {
+	if was == is {
+		return
+	}
+	for _, number := range s.table.IDs() {
+		if of := s.table.Get(number); of.Type == ts.Name() && of.Settings.RateLimit == 0 {
+			s.edit(ts, of.Key, func(of *record.Share) { of.SetRate(was, is, t) })
+		}
+	}
+}

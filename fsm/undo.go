@@ -18,6 +18,7 @@ func beginUndo(m *Machine) {
 	m.requests.table.SetJournal(&u.requests)
 	m.gone.table.SetJournal(&u.gone)
 	m.turns.table.SetJournal(&u.turns)
+	m.shares.table.SetJournal(&u.shares)
 }
 
 // keepAll ends the journal and keeps the changes.
@@ -28,6 +29,7 @@ func keepAll(m *Machine) *undo {
 	m.requests.table.SetJournal(nil)
 	m.gone.table.SetJournal(nil)
 	m.turns.table.SetJournal(nil)
+	m.shares.table.SetJournal(nil)
 	return u
 }
 
@@ -42,7 +44,8 @@ func noteType(m *Machine, r *record.TaskType) {
 // a state that is half changed.
 func undoAll(m *Machine) error {
 	u := keepAll(m)
-	tasks, requests, removed, turns := u.tasks.IDs(), u.requests.IDs(), u.gone.IDs(), u.turns.IDs()
+	tasks, requests, removed := u.tasks.IDs(), u.requests.IDs(), u.gone.IDs()
+	turns, shares := u.turns.IDs(), u.shares.IDs()
 	for _, c := range u.counted {
 		takeBack(m, c)
 	}
@@ -58,6 +61,11 @@ func undoAll(m *Machine) error {
 			m.types.ForgetTurn(&m.types.named(t.Type).Type, t)
 		}
 	}
+	for _, number := range shares {
+		if m.shares.table.Get(number) != nil {
+			m.unindexShare(number)
+		}
+	}
 	m.undo = nil
 
 	m.header = u.header
@@ -67,12 +75,21 @@ func undoAll(m *Machine) error {
 	u.requests.Restore(&m.requests.table)
 	u.gone.Restore(&m.gone.table)
 	u.turns.Restore(&m.turns.table)
+	u.shares.Restore(&m.shares.table)
 	for _, f := range slices.Backward(u.types) {
 		*f.record = f.was
 	}
 
 	if err := putBack(m, tasks, requests, removed, holders); err != nil {
 		return fmt.Errorf("undo a batch: %w", err)
+	}
+	for _, number := range shares {
+		if m.shares.table.Get(number) == nil {
+			continue
+		}
+		if problem := m.indexShare(number); problem != "" {
+			return fmt.Errorf("undo a batch: %w", contradiction(record.KindShare, number, problem))
+		}
 	}
 	for _, number := range turns {
 		if m.turns.table.Get(number) == nil {

@@ -93,7 +93,11 @@ func (g lifeGenerator) op(m *Machine) command.Command {
 
 // command returns any command of feature level 2 but a batch.
 func (g lifeGenerator) command(m *Machine) command.Command {
-	switch g.dice(13) {
+	switch g.dice(14) {
+	case 13:
+		return command.SetShare{Type: pick(g.generator, "mail", "scan"), ShareKey: pick(g.generator, "ann", "ben"), Settings: record.ShareSettings{
+			Paused: g.dice(5) == 0, MaxClaimed: int32(g.dice(3)), RateLimit: pick[int64](g.generator, 0, 0, 500_000, 3_000_000),
+		}}
 	case 12:
 		return g.ofParent(m)
 	case 0:
@@ -131,7 +135,7 @@ func (g lifeGenerator) setType() command.Command {
 		Settings: record.TypeSettings{
 			Paused: g.dice(6) == 0, MaxClaimed: int32(g.dice(4)), RateLimit: int64(pick(g.generator, 0, 500_000, 3_000_000)),
 			RetentionMS: pick[int64](g.generator, 0, 1000, record.KeepNone), DeadLetter: pick(g.generator, "", "scan"), DeadLetterAfter: 1,
-			MaxClaimedPerKey: int32(g.dice(3)), Fair: g.dice(2) == 0,
+			MaxClaimedPerKey: int32(g.dice(3)), Fair: g.dice(2) == 0, RateLimitPerKey: pick[int64](g.generator, 0, 500_000, 3_000_000),
 		},
 	}
 }

@@ -23,7 +23,9 @@ const (
 	WhyTypePaused        WhyCode = "type_paused"
 	WhyLimitReached      WhyCode = "limit_reached"       // Holders
 	WhyRateLimited       WhyCode = "rate_limited"        // At
-	WhyShareLimitReached WhyCode = "share_limit_reached" // Holders, of the same share key
+	WhySharePaused       WhyCode = "share_paused"        // ShareKey
+	WhyShareLimitReached WhyCode = "share_limit_reached" // ShareKey; Holders with it
+	WhyShareRateLimited  WhyCode = "share_rate_limited"  // ShareKey; At
 	WhyScheduled         WhyCode = "scheduled"           // At
 	WhyBlocked           WhyCode = "blocked"             // Steps
 	WhySignal            WhyCode = "signal"              // At: it fails then; 0 = it begins to wait once it is not blocked
@@ -33,10 +35,11 @@ const (
 
 // WhyReason is one reason with its details.
 type WhyReason struct {
-	Code    WhyCode
-	At      int64    // by T: when the reason ends, if nothing else changes
-	TaskID  uint64   // the task of its group that must end first
-	Holders []Holder // at most whyHoldersMax, by task id
+	Code     WhyCode
+	ShareKey string
+	At       int64    // by T: when the reason ends, if nothing else changes
+	TaskID   uint64   // the task of its group that must end first
+	Holders  []Holder // at most whyHoldersMax, by task id
 	// Steps are the names of the dependencies that have not completed: at most whyStepsMax,
 	// in the plan's order.
 	Steps []string
@@ -99,21 +102,27 @@ func (w *Why) add(r WhyReason) { w.Reasons = append(w.Reasons, r) }
 
 // whyOfType adds the reasons why nothing of the type, or of the task's share, is claimed at now.
 func whyOfType(m *Machine, w *Why, ts *typeState, t *record.Task, now int64) {
-	r := ts.Record()
-	if r == nil {
-		return
+	if r := ts.Record(); r != nil {
+		if r.Settings.Paused {
+			w.add(WhyReason{Code: WhyTypePaused})
+		}
+		if ts.Slots() <= 0 {
+			w.add(WhyReason{Code: WhyLimitReached, Holders: holders(m, ts, "")})
+		}
+		if at := r.ClaimableAt(now); at > now {
+			w.add(WhyReason{Code: WhyRateLimited, At: at})
+		}
 	}
-	if r.Settings.Paused {
-		w.add(WhyReason{Code: WhyTypePaused})
+	key := t.Opts().ShareKey
+	gate := ts.ShareGate(key, now)
+	if gate.Paused {
+		w.add(WhyReason{Code: WhySharePaused, ShareKey: key})
 	}
-	if ts.Slots() <= 0 {
-		w.add(WhyReason{Code: WhyLimitReached, Holders: holders(m, ts, "")})
+	if gate.Limited {
+		w.add(WhyReason{Code: WhyShareLimitReached, ShareKey: key, Holders: holders(m, ts, key)})
 	}
-	if at := r.ClaimableAt(now); at > now {
-		w.add(WhyReason{Code: WhyRateLimited, At: at})
-	}
-	if ts.ShareSlots(t) <= 0 {
-		w.add(WhyReason{Code: WhyShareLimitReached, Holders: holders(m, ts, t.Opts().ShareKey)})
+	if gate.OpensAt != 0 {
+		w.add(WhyReason{Code: WhyShareRateLimited, ShareKey: key, At: gate.OpensAt})
 	}
 }
 

@@ -48,10 +48,8 @@ func (s *model) why(id uint64, now int64) (w Why, ok bool) {
 	}
 	if x := s.typeRecord(t.Type); x != nil {
 		w.Reasons = append(w.Reasons, s.whyOfType(x, now)...)
-		if holders := s.holdersOf(x.name, t.Opts().ShareKey); s.shareRoom(t) <= 0 {
-			w.Reasons = append(w.Reasons, WhyReason{Code: "share_limit_reached", Holders: holders[:min(100, len(holders))]})
-		}
 	}
+	w.Reasons = append(w.Reasons, s.whyOfShare(ofShare(t), now)...)
 	if w.Reasons == nil {
 		w.Reasons = []WhyReason{{Code: "queued"}}
 	}

@@ -57,6 +57,7 @@ const (
 
 	KindMoveTasks Kind = 21
 	KindSignal    Kind = 22
+	KindSetShare  Kind = 23
 
 	KindTick       Kind = 128
 	KindCheckpoint Kind = 129
@@ -125,6 +126,7 @@ var table = [...]Row{
 	KindFinalize:            {of: Finalize{}, Name: "finalize", Level: 1, Lane: LaneSettle},
 
 	KindMoveTasks: {of: MoveTasks{}, Name: "move tasks", Level: 1, Lane: LaneSettle},
+	KindSetShare:  {of: SetShare{}, Name: "set share", Level: 1, Lane: LaneSettle},
 
 	KindSignal: {of: Signal{}, Name: "signal", Level: 1, Lane: LaneSettle},
 

@@ -31,7 +31,7 @@ func (c SetType) about() About {
 //
 //	message SetType {
 //	  string task_type = 1;
-//	  uint32 set = 2;  // bits: 1 paused, 2 max_claimed, 4 rate_limit, 8 lease, 16 max_attempts, 32 backoff, 64 retention, 128 queue, 256 delay, 512 dead letter, 1024 max_claimed_per_key, 2048 fair
+//	  uint32 set = 2;  // bits: 1 paused, 2 max_claimed, 4 rate_limit, 8 lease, 16 max_attempts, 32 backoff, 64 retention, 128 queue, 256 delay, 512 dead letter, 1024 max_claimed_per_key, 2048 fair, 4096 rate_limit_per_key
 //	  TypeSettings settings = 3;
 //	  string by = 4;   // name of the operator's key
 //	  bool if_queue = 5;  // refused unless the type's queue is the next field
@@ -44,6 +44,35 @@ func (c SetType) code(f fields) (Command, fields) {
 	f.Text(4, &c.By)
 	f.Bool(5, &c.IfQueue)
 	f.Text(6, &c.Queue)
+	return done(c, &f)
+}
+
+// SetShare replaces the settings of one share. The zero value removes them. Result.Share is the
+// share afterwards. CodeInvalidRequest if more than record.SharesSetMax would have settings.
+type SetShare struct {
+	Type     string
+	ShareKey string
+	Settings record.ShareSettings
+	By       string // as in SetType
+}
+
+func (SetShare) kind() Kind { return KindSetShare }
+
+func (c SetShare) about() About { return About{Known: true, Type: c.Type} }
+
+// code goes through the fields of
+//
+//	message SetShare {
+//	  string task_type = 1;
+//	  string share_key = 2;
+//	  ShareSettings settings = 3;  // left out: none
+//	  string by = 4;               // name of the operator's key
+//	}
+func (c SetShare) code(f fields) (Command, fields) {
+	f.Text(1, &c.Type)
+	f.Text(2, &c.ShareKey)
+	c.Settings.Code(&f.Fields, 3)
+	f.Text(4, &c.By)
 	return done(c, &f)
 }
 

@@ -55,8 +55,9 @@ const (
 	RestoreBroken Kind = 55
 
 	DefaultsChanged Kind = 56
+	ShareChanged    Kind = 57
 
-	Last = DefaultsChanged
+	Last = ShareChanged
 )
 
 // Kinds is a set of kinds. The zero value means all.
@@ -123,6 +124,7 @@ var names = [...]string{
 	RestoreBroken: "restore_broken_off",
 
 	DefaultsChanged: "defaults_changed",
+	ShareChanged:    "share_changed",
 }
 
 // String returns the API's name of the kind, or "" if it is unknown.

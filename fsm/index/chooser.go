@@ -256,15 +256,31 @@ func (s *Types) appendSlots(slots []int32, names []string) []int32 {
 // Claimable reports whether c would claim a task at time t, by T. It changes nothing.
 func (s *Types) Claimable(c command.ClaimNext, t int64) bool {
 	if c.Types == nil {
-		opensAt, waits := s.NextOpening()
-		return (s.opened > 0 || waits && opensAt <= t) && (c.MoreAttempts == 0 || s.anyAbove(c.MoreAttempts, t))
+		return (s.opened > 0 || s.anyOpening(t)) && (c.MoreAttempts == 0 || s.anyAbove(c.MoreAttempts, t))
 	}
 	return slices.ContainsFunc(c.Types, func(name string) bool {
 		ts := s.byName[name]
 		if ts == nil {
 			return false
 		}
-		standing, _ := ts.standingAt(t)
-		return standing == open && ts.hasAbove(c.MoreAttempts)
+		_, open := s.openAt(ts, t)
+		return open && s.hasAboveAt(ts, c.MoreAttempts, t)
 	})
+}
+
+// anyOpening reports whether a rate limit lets tasks of any type be claimed by time t, by T.
+func (s *Types) anyOpening(t int64) (found bool) {
+	s.openings.Scan(func(o opening) bool {
+		if found = found || o.t <= t && s.isOpening(o, t); found {
+			return false
+		}
+		return o.t <= t
+	})
+	return found
+}
+
+// isOpening reports whether the opening, which is due at time t, lets tasks be claimed.
+func (s *Types) isOpening(o opening, t int64) bool {
+	ts := s.byName[o.name]
+	return ts.isUnlimitedAt(t) && (o.key == "" || ts.roomOf(ts.shares.byName[o.key], t) > 0)
 }

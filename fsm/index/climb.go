@@ -95,13 +95,13 @@ func (s *Types) anyAbove(left int32, t int64) bool {
 				synced -= r.Len()
 			}
 		}
-		if standing, _ := ts.standingAt(t); standing == open && ts.hasAbove(left) {
+		if _, open := s.openAt(ts, t); open && s.hasAboveAt(ts, left, t) {
 			return true
 		}
 	}
 	found := synced > 0
 	s.openings.Scan(func(o opening) bool {
-		found = found || o.t <= t && s.byName[o.name].hasAbove(left)
+		found = found || o.t <= t && s.isOpening(o, t) && s.hasAboveAt(s.byName[o.name], left, t)
 		return !found && o.t <= t
 	})
 	return found

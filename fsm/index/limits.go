@@ -1,6 +1,10 @@
 package index
 
 import (
+	"cmp"
+	"slices"
+	"strings"
+
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -13,16 +17,17 @@ const (
 	open                   // its tasks are in the tournament of types
 )
 
-// opening is the time, by T, at which a rate-limited type opens.
+// opening is the time, by T, at which a rate-limited type or share opens.
 type opening struct {
 	t    int64
 	name string
+	key  string // of the share, or ""
 }
 
-// newOpenings returns an empty set of types, ordered by when they open.
+// newOpenings returns an empty set of types and shares, ordered by when they open.
 func newOpenings() List[opening] {
 	return NewList(func(a, b opening) bool {
-		return a.t < b.t || a.t == b.t && a.name < b.name
+		return cmp.Or(cmp.Compare(a.t, b.t), strings.Compare(a.name, b.name), strings.Compare(a.key, b.key)) < 0
 	})
 }
 
@@ -50,21 +55,21 @@ func (ts *Type) Slots() int64 {
 	return int64(ts.record.Settings.MaxClaimed) - ts.claimed
 }
 
-// Room returns how many tasks claims could take at time t, by T; fewer if shares close before.
-func (ts *Type) Room(t int64) int64 {
-	if standing, _ := ts.standingAt(t); standing != open {
+// room returns how many of n tasks the type itself lets claims take at time t, by T.
+func (ts *Type) room(n, t int64) int64 {
+	if !ts.isUnlimitedAt(t) {
 		return 0
 	}
-	n := min(int64(ts.ready), ts.Slots())
+	n = min(n, ts.Slots())
 	if ts.record != nil {
 		n = min(n, ts.record.ClaimsAt(t))
 	}
 	return n
 }
 
-// hasLimits reports whether the type limits claims.
+// hasLimits reports whether the type, or one of its shares, limits claims.
 func (ts *Type) hasLimits() bool {
-	return ts.record != nil && (ts.record.Settings.MaxClaimed > 0 || ts.record.Settings.RateLimit > 0 || ts.perKey > 0)
+	return ts.HasSaved() || ts.record != nil && (ts.record.Settings.MaxClaimed > 0 || ts.record.Settings.RateLimit > 0 || ts.perKey > 0 || ts.ratePerKey > 0)
 }
 
 // Limit sets the type's settings, at time now by T: those of r, which may be its current
@@ -73,14 +78,16 @@ func (ts *Type) hasLimits() bool {
 // begin or end, it takes time for each share.
 func (s *Types) Limit(ts *Type, r *record.TaskType, saved Turns, now int64) {
 	ts.record = r
-	perKey, fair := int32(0), false
+	var with record.TypeSettings
 	if r != nil {
-		perKey, fair = r.Settings.MaxClaimedPerKey, r.Settings.Fair
+		with = r.Settings
 	}
-	if perKey != ts.perKey {
-		ts.perKey = perKey
-		ts.settleShares(saved)
+	fair := with.Fair
+	if with.MaxClaimedPerKey != ts.perKey || with.RateLimitPerKey != ts.ratePerKey {
+		ts.perKey, ts.ratePerKey = with.MaxClaimedPerKey, with.RateLimitPerKey
+		s.settleShares(ts, saved, now)
 	}
+	s.settle(ts, saved, now) // shares may have lost what was saved of them
 	switch {
 	case fair && ts.turns == nil:
 		ts.startTurns()
@@ -99,7 +106,7 @@ func (s *Types) place(ts *Type, now int64) {
 	was, opened := ts.standing, ts.opensAt
 	ts.standing, ts.opensAt = ts.standingAt(now)
 	if was == waits && (ts.standing != waits || opened != ts.opensAt) {
-		s.openings.Delete(opening{opened, ts.name})
+		s.openings.Delete(opening{opened, ts.name, ""})
 		was = closed
 	}
 	if wasOpen := was == open; wasOpen != (ts.standing == open) {
@@ -110,7 +117,7 @@ func (s *Types) place(ts *Type, now int64) {
 	}
 	s.ready.change(ts.inTypes)
 	if ts.standing == waits && was != waits {
-		s.openings.Set(opening{ts.opensAt, ts.name})
+		s.openings.Set(opening{ts.opensAt, ts.name, ""})
 	}
 	if ts.stale == 0 {
 		s.stale = append(s.stale, ts)
@@ -135,7 +142,7 @@ func (s *Types) note(ts *Type, before bool, now int64) {
 		n = ts.ready
 	}
 	if ts.hasLimits() {
-		n = int(min(int64(max(n, 1)), ts.Slots(), ts.record.ClaimsAt(now)))
+		n = int(ts.room(int64(max(n, 1)), now))
 	}
 	switch {
 	case n == 0:
@@ -147,37 +154,55 @@ func (s *Types) note(ts *Type, before bool, now int64) {
 	}
 }
 
-// OpenDue opens the types whose time has come, by T.
-func (s *Types) OpenDue(now int64) {
+// OpenDue opens the types and shares whose time has come, by T.
+func (s *Types) OpenDue(saved Turns, now int64) {
 	for {
 		next, ok := s.openings.Min()
 		if !ok || next.t > now {
 			return
 		}
-		s.place(s.byName[next.name], now)
+		ts := s.byName[next.name]
+		if next.key != "" {
+			s.reopen(ts, ts.shares.byName[next.key], saved, now)
+		}
+		s.place(ts, now)
 	}
 }
 
-// NextOpening returns the earliest time, by T, at which a type opens that only its rate
-// limit keeps closed. ok is false if there is no such type.
+// NextOpening returns the earliest time, by T, at which a type or share opens that only its rate
+// limit keeps closed. ok is false if there is none.
 func (s *Types) NextOpening() (t int64, ok bool) {
 	next, ok := s.openings.Min()
 	return next.t, ok
 }
 
-// Openings returns the types whose rate limit opens them by time t, with the number of
-// tasks that can be claimed from each then. next is when the next type opens; ok is false
-// if none does.
+// Openings returns the types that a rate limit, their own or of their shares, opens by time t, with
+// the number of tasks that it lets be claimed from each then. next is when the next type or share
+// opens; ok is false if none does.
 func (s *Types) Openings(t int64) (due []Ready, next int64, ok bool) {
+	at := map[string]int{}
 	s.openings.Scan(func(o opening) bool {
 		if o.t > t {
 			next, ok = o.t, true
 			return false
 		}
-		if n := s.byName[o.name].Room(t); n > 0 {
-			due = append(due, Ready{Type: o.name, Count: int(n)})
+		ts, n := s.byName[o.name], int64(0)
+		if o.key == "" {
+			n = int64(ts.ready)
+		} else {
+			n = ts.roomOf(ts.shares.byName[o.key], t)
 		}
+		i, known := at[o.name]
+		if !known {
+			i = len(due)
+			at[o.name] = i
+			due = append(due, Ready{Type: o.name})
+		}
+		due[i].Count += int(n)
 		return true
 	})
-	return due, next, ok
+	for i := range due {
+		due[i].Count = int(s.byName[due[i].Type].room(int64(due[i].Count), t))
+	}
+	return slices.DeleteFunc(due, func(r Ready) bool { return r.Count == 0 }), next, ok
 }

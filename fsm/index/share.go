@@ -15,11 +15,12 @@ type shares struct {
 	changed []*share // shares that settle has to look at
 	held    IDs      // the oldest claimable task of each closed share
 	bytes   int64    // memory of all shares
+	saved   int      // shares of which something is saved
 	spare   *share   // an empty share for the next new key
 }
 
-// share holds the claimable tasks with one share key. It is closed while it has as many
-// claims as one share may have.
+// share holds the claimable tasks with one share key. It is closed while its pause or one of its
+// limits keeps them from being claimed.
 type share struct {
 	stock
 	changed bool   // whether it is in shares.changed
@@ -28,6 +29,8 @@ type share struct {
 	room    int    // how many of these can be claimed one after another
 	held    uint64 // its task in shares.held, or 0
 	bytes   int64  // its part of shares.bytes
+
+	own *ownShare // nil for most
 }
 
 // shareOf returns the share, and creates it if needed. The type must be settled afterwards.
@@ -71,12 +74,12 @@ func (ts *Type) hold(t *record.Task, claims int64) {
 
 // settle opens or closes the shares of the type that have changed, lets tags begin and end, and
 // forgets empty shares. The type must be placed afterwards.
-func (s *Types) settle(ts *Type, saved Turns) {
+func (s *Types) settle(ts *Type, saved Turns, now int64) {
 	if len(ts.touched) > 0 {
 		s.settleStock(ts, &ts.stock, saved)
 	}
 	if ts.shares != nil {
-		s.settleChanged(ts, saved)
+		s.settleChanged(ts, saved, now)
 	}
 	if ts.turns != nil && len(ts.turns.idle) > 0 && !s.undoing && !s.undone {
 		ts.endClocks(saved)
@@ -84,14 +87,14 @@ func (s *Types) settle(ts *Type, saved Turns) {
 }
 
 // settleChanged does the part of settle for shares that have changed.
-func (s *Types) settleChanged(ts *Type, saved Turns) {
+func (s *Types) settleChanged(ts *Type, saved Turns, now int64) {
 	for _, sh := range ts.shares.changed {
 		sh.changed = false
-		if opened := ts.settleShare(sh); opened && ts.turns != nil && !s.undoing && !s.undone {
+		if opened := s.settleShare(ts, sh, now); opened && ts.turns != nil && !s.undoing && !s.undone {
 			ts.catchUp(&sh.stock, saved)
 		}
 		s.settleStock(ts, &sh.stock, saved)
-		if sh.count == 0 && sh.claimed == 0 && !(s.undoing && ts.turns != nil) {
+		if sh.count == 0 && sh.claimed == 0 && sh.saved() == nil && !(s.undoing && ts.turns != nil) {
 			ts.forgetShare(sh)
 		}
 	}
@@ -110,15 +113,16 @@ func (s *Types) settleStock(ts *Type, of *stock, saved Turns) {
 	}
 }
 
-// settleShare opens or closes the share, and reports whether it has opened.
-func (ts *Type) settleShare(sh *share) (opened bool) {
-	of, slots, was := ts.shares, ts.slotsOf(sh), sh.closed
+// settleShare opens or closes the share, at time now by T, and reports whether it has opened.
+func (s *Types) settleShare(ts *Type, sh *share, now int64) (opened bool) {
+	of, was := ts.shares, sh.closed
+	s.gate(ts, sh, now)
 	ready, held := sh.count, uint64(0)
-	if sh.closed = slots <= 0; sh.closed {
+	if sh.closed {
 		ready = 0
 		held, _ = sh.top()[oldest].Task(oldest)
 	}
-	room := int(max(min(int64(ready), slots), 0))
+	room := int(ts.roomOf(sh, now))
 	ts.added += max(room-sh.room, 0)
 	ts.ready += ready - sh.ready
 	sh.ready, sh.room = ready, room
@@ -138,14 +142,14 @@ func (ts *Type) settleShare(sh *share) (opened bool) {
 	return was && !sh.closed
 }
 
-// settleShares settles all shares after their limit has changed.
-func (ts *Type) settleShares(saved Turns) {
+// settleShares settles all shares after their limits have changed, at time now by T.
+func (s *Types) settleShares(ts *Type, saved Turns, now int64) {
 	if ts.shares == nil {
 		return
 	}
 	var opened []*share
 	for _, sh := range ts.shares.byName { // sorted below
-		if ts.settleShare(sh) {
+		if s.settleShare(ts, sh, now) {
 			opened = append(opened, sh)
 		}
 		if ts.turns != nil {
@@ -175,23 +179,6 @@ func (ts *Type) forgetShare(sh *share) {
 	of.recent, of.spare = nil, sh
 }
 
-// slotsOf returns how many more claims the share may have at the same time.
-func (ts *Type) slotsOf(sh *share) int64 {
-	if ts.perKey == 0 {
-		return record.NoLimit
-	}
-	return int64(ts.perKey) - sh.claimed
-}
-
-// ShareSlots returns how many more claims the share of the task may have at the same time.
-func (ts *Type) ShareSlots(t *record.Task) int64 {
-	key := t.Opts().ShareKey
-	if key == "" || ts.shares == nil || ts.shares.byName[key] == nil {
-		return record.NoLimit
-	}
-	return ts.slotsOf(ts.shares.byName[key])
-}
-
 // stockOf returns the share, or that of the tasks without share key, or nil if it has no tasks.
 func (ts *Type) stockOf(key string) *stock {
 	switch {
@@ -203,7 +190,7 @@ func (ts *Type) stockOf(key string) *stock {
 	return &ts.shares.byName[key].stock
 }
 
-// Shares returns the number of share keys of pending and claimed tasks.
+// Shares returns the number of shares with pending or claimed tasks, or with something saved.
 func (ts *Type) Shares() int {
 	if ts.shares == nil {
 		return 0

@@ -20,7 +20,7 @@ type stock struct {
 	census *census     // the same tasks by priority; nil as long as they have one
 	levels int         // of all queues
 	count  int         // tasks in all queues
-	closed bool        // none of them can be claimed, because the share has as many claims as it may have
+	closed bool        // none of them can be claimed, because of a pause or limit of the share
 
 	place   int32         // in its type's turns
 	weight  int32         // 0 = the default

@@ -471,7 +471,7 @@ func (s *Types) EndUndo(saved Turns, now int64) {
 		if u.key != "" {
 			u.of.shareOf(u.key)
 		}
-		s.settle(u.of, saved)
+		s.settle(u.of, saved, now)
 		s.place(u.of, now)
 	}
 	for _, u := range s.unsettled {

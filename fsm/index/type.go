@@ -24,7 +24,10 @@ type Type struct {
 	ready   int              // tasks in stock and in open shares
 	turns   *turns           // of the shares, and stock; nil unless the type is fair
 	weights map[string]int32 // of share keys that do not have the default
-	perKey  int32            // the limit of claims that the shares were settled for; 0 = none
+
+	// The limits of each share that the shares were settled for; 0 = none.
+	perKey     int32
+	ratePerKey int64
 
 	rungs []*rung // its queues in Types.ladder, by attempts left
 	stale int     // 1-based index in Types.stale; 0 if not in it

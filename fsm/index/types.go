@@ -15,7 +15,8 @@ type Types struct {
 	opened   int                // number of open types
 	ladder   ladder             // the queues of all open types, except for stale ones
 	stale    []*Type            // types whose queues in ladder are out of date, each once
-	openings List[opening]      // types that only their rate limit closes
+	openings List[opening]      // types and shares that only their rate limit closes
+	filling  List[opening]      // shares whose buckets are not full, by when they will be
 	bytes    int64              // result of Bytes
 	changes  uint64             // grows when a type is added or forgotten
 	recent   *Type              // cache: the type of the last task changed, or nil
@@ -45,7 +46,7 @@ type Ready struct {
 // Reset removes all types.
 func (s *Types) Reset() {
 	*s = Types{
-		byName: map[string]*Type{}, sorted: NewMap[string, *Type](), ready: newRanking(), openings: newOpenings(),
+		byName: map[string]*Type{}, sorted: NewMap[string, *Type](), ready: newRanking(), openings: newOpenings(), filling: newOpenings(),
 		changes: s.changes + 1,
 	}
 }
@@ -179,7 +180,7 @@ func (s *Types) Arrange(ts *Type, t *record.Task, tasks Tasks, saved Turns, now 
 	if t.Options != nil && t.Options.Group != "" {
 		s.follow(ts, t.Options.Group, tasks)
 	}
-	s.settle(ts, saved)
+	s.settle(ts, saved, now)
 	s.place(ts, now)
 }
 

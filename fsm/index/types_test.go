@@ -17,15 +17,16 @@ import (
 
 // world is tasks and settings, and the types of these.
 type world struct {
-	t     *rapid.T
-	types Types
-	tasks map[uint64]*record.Task
-	limit map[string]*record.TaskType
-	last  uint64 // id
-	now   int64
-	list  command.TypeList // of listed
-	saved map[uint64]record.Turn
-	ever  uint64 // number of the last turn
+	t      *rapid.T
+	types  Types
+	tasks  map[uint64]*record.Task
+	limit  map[string]*record.TaskType
+	shares map[[2]string]*record.Share // what is saved of them, by type and share key
+	last   uint64                      // id
+	now    int64
+	list   command.TypeList // of listed
+	saved  map[uint64]record.Turn
+	ever   uint64 // number of the last turn
 
 	weights map[record.Turn]int32 // of shares, 0 = the default
 	tags    map[record.Turn]uint64
@@ -169,7 +170,7 @@ func TestTypes(t *testing.T) {
 		for range rapid.IntRange(1, 150).Draw(rt, "steps") {
 			rapid.OneOf(
 				rapid.Just(w.submit), rapid.Just(w.submit), rapid.Just(w.claim), rapid.Just(w.change), rapid.Just(w.change),
-				rapid.Just(w.remove), rapid.Just(w.set), rapid.Just(w.weigh), rapid.Just(w.wait),
+				rapid.Just(w.remove), rapid.Just(w.set), rapid.Just(w.setShare), rapid.Just(w.weigh), rapid.Just(w.wait),
 			).Draw(rt, "do")()
 			if err := errors.Join(w.check(), w.checkTurns()); err != nil {
 				rt.Fatal(err)
@@ -220,7 +221,7 @@ func TestTypes_NotesRoomOfShares(t *testing.T) {
 
 func newWorld(t *rapid.T) *world {
 	w := &world{
-		t: t, tasks: map[uint64]*record.Task{}, limit: map[string]*record.TaskType{}, saved: map[uint64]record.Turn{},
+		t: t, tasks: map[uint64]*record.Task{}, limit: map[string]*record.TaskType{}, saved: map[uint64]record.Turn{}, shares: map[[2]string]*record.Share{},
 		weights: map[record.Turn]int32{}, tags: map[record.Turn]uint64{}, clocks: map[record.Turn]uint64{},
 	}
 	w.types.Reset()
@@ -267,10 +268,76 @@ func (w *world) submit() {
 // shareKey returns one of few, or "".
 func (w *world) shareKey() string { return []string{"", "", "x", "y", "z"}[w.dice(5)] }
 
-// isFull reports whether the task's share has as many claims as it may have.
+// settings returns those of the type, or the zero value.
+func (w *world) settings(name string) record.TypeSettings {
+	if r := w.limit[name]; r != nil {
+		return r.Settings
+	}
+	return record.TypeSettings{}
+}
+
+// share returns what is saved of the share, its maximum and its rate limit.
+func (w *world) share(taskType, key string) (saved record.Share, most int32, rate int64) {
+	if of := w.shares[[2]string{taskType, key}]; of != nil {
+		saved = *of
+	}
+	s := w.settings(taskType)
+	return saved, cmp.Or(saved.Settings.MaxClaimed, s.MaxClaimedPerKey), cmp.Or(saved.Settings.RateLimit, s.RateLimitPerKey)
+}
+
+// setShare changes settings of a share.
+func (w *world) setShare() {
+	name, key := string(rune('a'+w.dice(3))), []string{"x", "y"}[w.dice(2)]
+	saved, _, before := w.share(name, key)
+	saved.Settings = record.ShareSettings{Paused: w.dice(4) == 0, MaxClaimed: int32(w.dice(3)), RateLimit: int64(w.dice(3)) * record.Million}
+	saved.SetRate(before, cmp.Or(saved.Settings.RateLimit, w.settings(name).RateLimitPerKey), w.now)
+	w.save(name, key, saved)
+	w.types.LimitShares(w.typeOf(name), w, w.now)
+	w.forget(w.types.Named(name))
+}
+
+// save sets what is saved of the share.
+func (w *world) save(name, key string, of record.Share) {
+	if of.IsNothing() {
+		delete(w.shares, [2]string{name, key})
+		w.typeOf(name).SaveShare(key, 0, nil)
+		return
+	}
+	w.shares[[2]string{name, key}] = &of
+	w.typeOf(name).SaveShare(key, 1, &of)
+}
+
+// opensAt returns when the bucket of the share holds a claim, or 0 if it does.
+func (w *world) opensAt(name, key string) int64 {
+	saved, _, rate := w.share(name, key)
+	if rate == 0 {
+		return 0
+	}
+	for t := w.now; ; t++ {
+		if left := max(record.ClaimUnit, 1000*rate) - (saved.Spent - (t-saved.SpentT)*rate); left >= record.ClaimUnit {
+			if t == w.now {
+				return 0
+			}
+			return t
+		}
+	}
+}
+
+// isFull reports whether the task's share is paused, has as many claims as it may have, or a
+// bucket without a claim.
 func (w *world) isFull(t *record.Task) bool {
-	r, claimed := w.limit[t.Type], int32(0)
-	if r == nil || r.Settings.MaxClaimedPerKey == 0 || t.Opts().ShareKey == "" {
+	if t.Opts().ShareKey == "" {
+		return false
+	}
+	saved, _, _ := w.share(t.Type, t.Opts().ShareKey)
+	return saved.Settings.Paused || w.isTaken(t) || w.opensAt(t.Type, t.Opts().ShareKey) != 0
+}
+
+// isTaken reports whether the task's share has as many claims as it may have.
+func (w *world) isTaken(t *record.Task) bool {
+	_, most, _ := w.share(t.Type, t.Opts().ShareKey)
+	claimed := int32(0)
+	if most == 0 {
 		return false
 	}
 	for _, other := range w.tasks {
@@ -278,7 +345,7 @@ func (w *world) isFull(t *record.Task) bool {
 			claimed++
 		}
 	}
-	return claimed >= r.Settings.MaxClaimedPerKey
+	return claimed >= most
 }
 
 // move changes the task.
@@ -316,6 +383,12 @@ func (w *world) claim() {
 		w.move(t, func() {
 			if r := w.limit[t.Type]; r != nil {
 				r.Spend(w.now)
+			}
+			if key := t.Opts().ShareKey; key != "" {
+				if saved, _, rate := w.share(t.Type, key); rate > 0 {
+					saved.Spend(rate, w.now)
+					w.save(t.Type, key, saved)
+				}
 			}
 			t.Status = record.StatusClaimed
 			t.Attempts++
@@ -372,7 +445,7 @@ func (w *world) next(c command.ClaimNext, dice Dice) uint64 {
 	var all []*record.Task
 	for _, t := range w.tasks {
 		if t.Status == record.StatusPending && !w.isBehind(t) && !w.isFull(t) && attemptsLeftOf(t) > c.MoreAttempts &&
-			w.types.Named(t.Type).Room(w.now) > 0 && (c.Types == nil || slices.Contains(c.Types, t.Type)) {
+			w.room(w.types.Named(t.Type)) > 0 && (c.Types == nil || slices.Contains(c.Types, t.Type)) {
 			all = append(all, t)
 		}
 	}
@@ -447,11 +520,14 @@ func (w *world) forget(ts *Type) {
 			return
 		}
 	}
-	if ts.Record() == nil {
+	if ts.Record() == nil && !ts.HasSaved() {
 		maps.DeleteFunc(w.weights, func(share record.Turn, _ int32) bool { return share.Type == ts.name })
 		w.types.Forget(ts)
 	}
 }
+
+// room returns how many tasks claims could take of the type; fewer if shares close before.
+func (w *world) room(ts *Type) int64 { return ts.room(int64(ts.ready), w.now) }
 
 func (w *world) set() {
 	name := string(rune('a' + w.dice(3)))
@@ -460,12 +536,19 @@ func (w *world) set() {
 		w.limitTo(ts, r, record.TypeSettings{MaxClaimedPerKey: int32(w.dice(3)), Fair: true})
 		return
 	}
-	w.limitTo(ts, r, record.TypeSettings{Paused: w.dice(3) == 0, MaxClaimed: int32(w.dice(3)), RateLimit: int64(w.dice(3)) * record.Million, MaxClaimedPerKey: int32(w.dice(3)), Fair: w.dice(2) > 0})
+	w.limitTo(ts, r, record.TypeSettings{Paused: w.dice(3) == 0, MaxClaimed: int32(w.dice(3)), RateLimit: int64(w.dice(3)) * record.Million, MaxClaimedPerKey: int32(w.dice(3)), Fair: w.dice(2) > 0, RateLimitPerKey: int64(w.dice(3)) * record.Million})
 }
 
 // limitTo gives the type, whose record is r, the settings.
 func (w *world) limitTo(ts *Type, r *record.TaskType, settings record.TypeSettings) {
 	name := ts.name
+	for at, of := range w.shares {
+		if at[0] == name && of.Settings.RateLimit == 0 {
+			changed := *of
+			changed.SetRate(w.settings(name).RateLimitPerKey, settings.RateLimitPerKey, w.now)
+			w.save(name, at[1], changed)
+		}
+	}
 	if settings == (record.TypeSettings{}) {
 		r = nil
 		delete(w.limit, name)
@@ -479,8 +562,8 @@ func (w *world) limitTo(ts *Type, r *record.TaskType, settings record.TypeSettin
 	}
 	w.types.TakeNoted()
 	w.types.Limit(ts, r, w, w.now)
-	if noted := w.types.TakeNoted(); len(noted) > 0 != (ts.Room(w.now) > 0) || len(noted) > 0 && int64(noted[0].Count) != ts.Room(w.now) {
-		w.t.Fatalf("%+v lets %d tasks be claimed, noted is %v", settings, ts.Room(w.now), noted)
+	if noted := w.types.TakeNoted(); len(noted) > 0 != (w.room(ts) > 0) || len(noted) > 0 && int64(noted[0].Count) != w.room(ts) {
+		w.t.Fatalf("%+v lets %d tasks be claimed, noted is %v", settings, w.room(ts), noted)
 	}
 	w.forget(ts)
 }
@@ -490,7 +573,20 @@ func (w *world) wait() {
 	w.now += int64(w.dice(1500))
 	due, _, _ := w.types.Openings(w.now)
 	w.types.TakeNoted()
-	w.types.OpenDue(w.now)
+	w.types.OpenDue(w, w.now)
+	for {
+		ts, key, ok := w.types.FullBucket(w.now)
+		if !ok {
+			break
+		}
+		saved, _, rate := w.share(ts.name, key)
+		if saved.SpentAt(rate, w.now) > 0 {
+			w.t.Fatalf("the bucket of share %q, %+v, is full at %d", key, saved, w.now)
+		}
+		saved.Spent, saved.SpentT = 0, 0
+		w.save(ts.name, key, saved)
+		w.types.ArrangeFull(ts, w, w.now)
+	}
 	if told := w.types.TakeNoted(); len(told) != len(due) {
 		w.t.Fatalf("%v opened, %v were due", told, due)
 	}
@@ -549,6 +645,14 @@ func (w *world) check() error {
 			}
 		}
 		bytes += record.BytesOfType(name, len(ts.queues), levelsOf(shares[""]))
+		for at, of := range w.shares {
+			if at[0] == name {
+				shares[at[1]] = append(shares[at[1]], []*record.Task{}...)
+				if _, saved := ts.SavedShare(at[1]); saved != of || of.Spent > 0 && of.SpentAt(ts.ShareRate(at[1]), w.now) == 0 {
+					return fmt.Errorf("share %q of type %q is %+v, want %+v with a bucket that is not full", at[1], name, saved, of)
+				}
+			}
+		}
 		if w.isFair(name) {
 			bytes += int64(len(shares)) * record.FairBytes
 		}
@@ -558,6 +662,10 @@ func (w *world) check() error {
 		for key, tasks := range shares {
 			if err := checkQueues(ts.stockOf(key), tasks); err != nil {
 				return fmt.Errorf("share %q of type %q: %w", key, name, err)
+			}
+			saved, _, _ := w.share(name, key)
+			if at := w.opensAt(name, key); key != "" && len(tasks) > 0 && at != 0 && !saved.Settings.Paused && !w.isTaken(tasks[0]) {
+				openings = append(openings, opening{at, name, key})
 			}
 			if key != "" {
 				bytes += record.BytesOfShare(key, len(ts.stockOf(key).queues), levelsOf(tasks))
@@ -586,10 +694,12 @@ func (w *world) check() error {
 		case open:
 			all = append(all, ready...)
 		case waits:
-			openings = append(openings, opening{at, name})
+			openings = append(openings, opening{at, name, ""})
 		}
 	}
-	slices.SortFunc(openings, func(a, b opening) int { return cmp.Or(cmp.Compare(a.t, b.t), cmp.Compare(a.name, b.name)) })
+	slices.SortFunc(openings, func(a, b opening) int {
+		return cmp.Or(cmp.Compare(a.t, b.t), cmp.Compare(a.name, b.name), cmp.Compare(a.key, b.key))
+	})
 	if w.types.Bytes() != bytes {
 		return fmt.Errorf("types take %d bytes, want %d", w.types.Bytes(), bytes)
 	}

@@ -40,11 +40,15 @@ func (r *TaskType) ClaimableAt(t int64) int64 {
 	if rate <= 0 {
 		return t
 	}
-	missing := ClaimUnit - r.BucketAt(t)
+	return after(t, ClaimUnit-r.BucketAt(t), rate)
+}
+
+// after returns when the missing part has come into a bucket, from t on.
+func after(t, missing, rateLimit int64) int64 {
 	if missing <= 0 {
 		return t
 	}
-	wait := (missing-1)/rate + 1
+	wait := (missing-1)/rateLimit + 1
 	if t > math.MaxInt64-wait {
 		return math.MaxInt64
 	}

@@ -26,6 +26,7 @@ const (
 	KindTrail    Kind = 7
 	KindSchedule Kind = 8
 	KindTurn     Kind = 9
+	KindShare    Kind = 10
 	KindHistory  Kind = 14
 	KindEnd      Kind = 255 // not part of the state
 )
@@ -51,6 +52,8 @@ func (k Kind) String() string {
 		return "schedule"
 	case KindTurn:
 		return "turn"
+	case KindShare:
+		return "share"
 	case KindHistory:
 		return "history"
 	case KindEnd:
@@ -60,7 +63,7 @@ func (k Kind) String() string {
 }
 
 // Counts has the number of records of each kind.
-type Counts struct{ Tasks, Requests, Nodes, Types, Gone, Trail, Schedules, Turns, Histories uint64 }
+type Counts struct{ Tasks, Requests, Nodes, Types, Gone, Trail, Schedules, Turns, Shares, Histories uint64 }
 
 // TrailHeader is the trail's part of the header's record; event.Header is one.
 type TrailHeader interface {
@@ -104,6 +107,7 @@ func (f *Fields) header(h *Header, of TrailHeader, n *Counts) {
 	f.Bytes(25, &h.PageSecret)
 	h.Defaults.Code(f, 26)
 	f.Uint(27, &n.Turns)
+	f.Uint(28, &n.Shares)
 	f.Uint(30, &n.Histories)
 }
 
@@ -350,5 +354,6 @@ func (f *Fields) end(n *Counts, hash *[]byte) {
 	f.Uint(7, &n.Trail)
 	f.Uint(8, &n.Schedules)
 	f.Uint(9, &n.Turns)
+	f.Uint(10, &n.Shares)
 	f.Uint(14, &n.Histories)
 }

@@ -18,6 +18,7 @@ const (
 	TypeDeadLetter
 	TypeMaxClaimedPerKey
 	TypeFair
+	TypeRateLimitPerKey
 	TypeFieldsAll TypeFields = 1<<iota - 1
 )
 
@@ -30,6 +31,8 @@ type TypeSettings struct {
 	MaxClaimed int32 // simultaneous claims; 0 = no limit
 	// MaxClaimedPerKey bounds the simultaneous claims of tasks with the same share key; 0 = no limit.
 	MaxClaimedPerKey int32
+	// RateLimitPerKey is RateLimit for the tasks with the same share key; 0 = no limit.
+	RateLimitPerKey int64
 	// Fair lets the share keys of the type's tasks take turns in claims by priority.
 	Fair bool
 	// RateLimit is in millionths of a claim per second; 0 = no limit.
@@ -120,6 +123,9 @@ func (s *TypeSettings) Change(set TypeFields, with *TypeSettings) {
 	if set&TypeMaxClaimedPerKey != 0 {
 		s.MaxClaimedPerKey = with.MaxClaimedPerKey
 	}
+	if set&TypeRateLimitPerKey != 0 {
+		s.RateLimitPerKey = with.RateLimitPerKey
+	}
 	if set&TypeFair != 0 {
 		s.Fair = with.Fair
 	}
@@ -148,6 +154,7 @@ func (s *TypeSettings) Code(f *Fields, num protowire.Number) {
 	f.Int32(12, &s.DeadLetterAfter)
 	f.Int32(13, &s.MaxClaimedPerKey)
 	f.Bool(14, &s.Fair)
+	f.Int(15, &s.RateLimitPerKey)
 	f.EndMessage(m)
 }
 

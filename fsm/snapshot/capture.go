@@ -26,6 +26,7 @@ type Parts struct {
 	Trail     event.View
 	Schedules []*record.ScheduleView // sorted by name
 	Turns     record.View[record.Turn]
+	Shares    record.View[record.Share]
 	Histories []record.History // in the order in which they began
 }
 
@@ -43,5 +44,6 @@ func (s *Snapshot) Release() {
 		s.of.Requests.Release()
 		s.of.Gone.Release()
 		s.of.Turns.Release()
+		s.of.Shares.Release()
 	}
 }

@@ -39,6 +39,7 @@ type Hasher struct {
 	requests pageSums[record.Request]
 	gone     pageSums[record.Gone]
 	turns    pageSums[record.Turn]
+	shares   pageSums[record.Share]
 	turn     hashTurn
 }
 
@@ -53,6 +54,7 @@ func NewHasher(rest func()) *Hasher {
 		requests: pageSums[record.Request]{kind: record.KindRequest, appendRecord: record.AppendRequest},
 		gone:     pageSums[record.Gone]{kind: record.KindGone, appendRecord: record.AppendGone},
 		turns:    pageSums[record.Turn]{kind: record.KindTurn, appendRecord: record.AppendTurn},
+		shares:   pageSums[record.Share]{kind: record.KindShare, appendRecord: record.AppendShare},
 	}
 }
 
@@ -71,6 +73,7 @@ func (h *Hasher) hash(s *Snapshot, turn hashTurn) (hash [16]byte, rotten int) {
 	rotten += h.requests.addTo(&sum, &s.of.Requests, turn, &h.breaks)
 	rotten += h.gone.addTo(&sum, &s.of.Gone, turn, &h.breaks)
 	rotten += h.turns.addTo(&sum, &s.of.Turns, turn, &h.breaks)
+	rotten += h.shares.addTo(&sum, &s.of.Shares, turn, &h.breaks)
 	rotten += s.of.Trail.AddTo(trailHash{stateHash: &sum, turn: turn, breaks: &h.breaks})
 	return sum.Sum(), rotten
 }

@@ -19,9 +19,9 @@ type snapshotReader struct {
 	names  record.Names
 	last   record.Kind // 0 before the header
 	// These are the highest ids and numbers so far.
-	lastTask, lastRequest, lastGone, lastTurn uint64
-	trailEnd                                  uint64 // where the last trail chunk ends
-	ended                                     bool
+	lastTask, lastRequest, lastGone, lastTurn, lastShare uint64
+	trailEnd                                             uint64 // where the last trail chunk ends
+	ended                                                bool
 
 	read1 record.Task // memory for the task being read
 }
@@ -37,6 +37,7 @@ type Builder interface {
 	Gone(id uint64, g *record.Gone) error
 	Trail(c *event.Chunk)
 	Turn(number uint64, t *record.Turn)
+	Share(number uint64, of *record.Share)
 	// Finish gets the remaining records, after all others. Errors: ErrCorrupt, wrapped, if
 	// records contradict each other.
 	Finish(few Few) error
@@ -113,6 +114,8 @@ func (s *snapshotReader) record(kind record.Kind, packed []byte) error {
 		err = s.schedule(&r)
 	case record.KindTurn:
 		err = s.turn(&r)
+	case record.KindShare:
+		err = s.share(&r)
 	case record.KindHistory:
 		err = s.history(&r)
 	case record.KindEnd:
@@ -256,6 +259,22 @@ func (s *snapshotReader) turn(r *record.Fields) error {
 	return nil
 }
 
+func (s *snapshotReader) share(r *record.Fields) error {
+	number, of := record.ReadShare(r)
+	switch {
+	case r.Err != nil:
+		return r.Err
+	case number <= s.lastShare:
+		return fmt.Errorf("%w: share %d behind %d", record.ErrCorrupt, number, s.lastShare)
+	case of.Type == "" || of.Key == "" || of.IsNothing() || of.Spent < 0:
+		return fmt.Errorf("%w: share %d has no key, or nothing that is set", record.ErrCorrupt, number)
+	}
+	s.lastShare = number
+	s.got.Shares++
+	s.build.Share(number, of)
+	return nil
+}
+
 func (s *snapshotReader) end(r *record.Fields) error {
 	counts, hash := record.ReadEnd(r)
 	got := s.got
@@ -263,8 +282,8 @@ func (s *snapshotReader) end(r *record.Fields) error {
 	case r.Err != nil:
 		return r.Err
 	case got != s.want || got != counts:
-		return fmt.Errorf("%w: %d tasks, %d claim requests, %d nodes, %d task types, %d removed tasks, %d parts of the trail, %d schedules, %d turns and %d histories differ from their counts",
-			record.ErrCorrupt, got.Tasks, got.Requests, got.Nodes, got.Types, got.Gone, got.Trail, got.Schedules, got.Turns, got.Histories)
+		return fmt.Errorf("%w: %d tasks, %d claim requests, %d nodes, %d task types, %d removed tasks, %d parts of the trail, %d schedules, %d turns, %d shares and %d histories differ from their counts",
+			record.ErrCorrupt, got.Tasks, got.Requests, got.Nodes, got.Types, got.Gone, got.Trail, got.Schedules, got.Turns, got.Shares, got.Histories)
 	case hash != s.hash.Sum():
 		return fmt.Errorf("%w: the state hash differs", record.ErrCorrupt)
 	}

@@ -132,6 +132,19 @@ func (w *stateScale) Turn(number uint64, _ *record.Turn) {
 	}
 }
 
+// Share adds the saved share, and the share if it has no tasks.
+func (w *stateScale) Share(_ uint64, of *record.Share) {
+	w.held += record.ShareRecordBytes
+	ts := w.addType(of.Type)
+	if ts.shares[of.Key] == nil {
+		if ts.shares == nil {
+			ts.shares = make(map[string]*typeScale)
+		}
+		ts.shares[of.Key] = new(typeScale)
+		w.held += ts.shares[of.Key].bytesOfShare(of.Key)
+	}
+}
+
 // Finish adds the remaining records.
 func (w *stateScale) Finish(few Few) error {
 	for _, t := range few.Types {

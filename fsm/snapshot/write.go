@@ -29,7 +29,7 @@ import (
 // size and a message of record.go. The header comes first, then tasks by id,
 // claim requests by sequence number, nodes by UUID, task types with settings by
 // name, removed tasks by id, the trail in its order, schedules by name, turns by
-// number, histories in the order in which they began, and the end.
+// number, shares by number, histories in the order in which they began, and the end.
 const (
 	Magic = "CLAIMQSN"
 
@@ -81,6 +81,7 @@ func (s *Snapshot) counts() record.Counts {
 		Trail:     uint64(s.of.Trail.Len()),
 		Schedules: uint64(len(s.of.Schedules)),
 		Turns:     uint64(s.of.Turns.Len()),
+		Shares:    uint64(s.of.Shares.Len()),
 		Histories: uint64(len(s.of.Histories)),
 	}
 }
@@ -143,6 +144,11 @@ func (s *Snapshot) Records() iter.Seq2[record.Kind, []byte] {
 		}
 		for t := range s.of.Turns.All() { // never packed
 			if b = record.AppendTurn(b[:0], t.ID, t.Record); !yield(record.KindTurn, b) {
+				return
+			}
+		}
+		for of := range s.of.Shares.All() { // never packed
+			if b = record.AppendShare(b[:0], of.ID, of.Record); !yield(record.KindShare, b) {
 				return
 			}
 		}

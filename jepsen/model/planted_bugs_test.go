@@ -45,12 +45,32 @@ var planted = []struct {
 		"	return int64(ts.record.Settings.MaxClaimed) + $if(int64(1), 0) - ts.claimed\n",
 	}}},
 	{"one claim more than a share key may have", []edit{{
-		"fsm/index/share.go", "	return int64(ts.perKey) - sh.claimed\n", "	return int64(ts.perKey) + $if(int64(1), 0) - sh.claimed\n",
+		"fsm/index/gate.go", "		return int64(most) - sh.claimed\n", "		return int64(most) + $if(int64(1), 0) - sh.claimed\n",
 	}}},
 	{"share key's claim counted after its end", []edit{{
 		"fsm/index/share.go", "		ts.shareOf(key).claimed += claims\n", "		if !$on || claims > 0 {\n			ts.shareOf(key).claimed += claims\n		}\n",
 	}}},
 	{"closed share claimed at random", []edit{{"fsm/index/share.go", "		if !sh.closed {\n", "		if !sh.closed || $on {\n"}}},
+	{"closed share claimed in order", []edit{{
+		"fsm/index/stock.go", "	if s.closed {\n", "	if s.closed && !$on {\n",
+	}}},
+	{"closed share claimed by id", []edit{{"fsm/claim.go", "	case gate.Limited:\n", "	case gate.Limited && !$on:\n"}}},
+	{"rate of a share not kept by id", []edit{{"fsm/claim.go", "	case gate.OpensAt != 0:\n", "	case gate.OpensAt != 0 && !$on:\n"}}},
+	{"paused share claimed from", []edit{{"fsm/index/gate.go", "	g := ShareGate{Paused: sh.saved() != nil && ", "	g := ShareGate{Paused: sh.saved() != nil && !$on && "}}},
+	{"paused share claimed from by a run", []edit{{"fsm/claim.go", "		if !paused && ", "		if (!paused || $on) && "}}},
+	{"own maximum of a share not looked at", []edit{{"fsm/index/gate.go", "	if sh.saved() != nil && sh.saved().Settings.MaxClaimed > 0 {\n", "	if sh.saved() != nil && sh.saved().Settings.MaxClaimed > 0 && !$on {\n"}}},
+	{"bucket of a share not spent", []edit{{"fsm/record/share.go", "s.SpentAt(rateLimit, t)+ClaimUnit", "s.SpentAt(rateLimit, t)+$if(0, int64(ClaimUnit))"}}},
+	{"bucket of a share full again at a new rate", []edit{{"fsm/tasktype.go", "			of.SetRate(before, ", "			if $on {\n				of.Spent, of.SpentT = 0, 0\n			}\n			of.SetRate(before, "}}},
+	{"full bucket of a share left behind", []edit{{"fsm/tasktype.go", "		if !ok {\n			return\n		}\n		m.shares.edit(ts, key, ", "		if !ok || $on {\n			return\n		}\n		m.shares.edit(ts, key, "}}},
+	{"record of a share left behind", []edit{{"fsm/tasktypes.go", "	case of.IsNothing():\n", "	case of.IsNothing() && !$on:\n"}}},
+	{"share that opens wakes no claim", []edit{{
+		"fsm/index/limits.go", "			n = ts.roomOf(ts.shares.byName[o.key], t)\n", "			n = $if(0, ts.roomOf(ts.shares.byName[o.key], t))\n",
+	}}},
+	{"share whose settings change wakes no claim", []edit{{
+		"fsm/index/gate.go", "	s.settle(ts, saved, now)\n	ts.added = ts.ready\n	s.place(ts, now)\n", "	s.settle(ts, saved, now)\n	ts.added = ts.ready\n	noted := s.Noted()\n	s.place(ts, now)\n	if $on {\n		s.noted = noted\n	}\n",
+	}}},
+	{"snapshot without shares", []edit{{"fsm/snapshot.go", "m.shares.table.View()", "$if(New().shares.table.View(), m.shares.table.View())"}}},
+	{"refused batch spends the rate of a share", []edit{{"fsm/undo.go", "	u.shares.Restore(&m.shares.table)\n", "	if !$on {\n		u.shares.Restore(&m.shares.table)\n	}\n"}}},
 	{"turn not spent", []edit{{
 		"fsm/index/turn.go", "		ts.setTag(s, at, l.tag+s.turn(), saved)\n", "		ts.setTag(s, at, l.tag+$if(0, s.turn()), saved)\n",
 	}}},
