@@ -349,6 +349,36 @@ func badTypes() []badInput {
 	add("max_claimed", "must be an integer from 1 to 2147483647", `{"max_claimed":0}`, `{"max_claimed":2147483648}`)
 	add("max_claimed_per_key", "must be an integer from 1 to 2147483647", `{"max_claimed_per_key":0}`, `{"max_claimed_per_key":2147483648}`)
 	add("rate_limit", "must be a number from 0.000001 to 1000000", `{"rate_limit":0}`, `{"rate_limit":0.0000009}`, `{"rate_limit":1000000.1}`, `{"rate_limit":-1}`, `{"rate_limit":"1"}`)
+	add("rate_limit_per_key", "must be a number from 0.000001 to 1000000", `{"rate_limit_per_key":0}`, `{"rate_limit_per_key":1000000.1}`, `{"rate_limit_per_key":"1"}`)
+	for _, share := range []badInput{
+		{"", `{"paused":1}`, ir, "paused", "must be true or false"},
+		{"", `{"max_claimed":0}`, ir, "max_claimed", "must be an integer from 1 to 2147483647"},
+		{"", `{"max_claimed":2147483648}`, ir, "max_claimed", "must be an integer from 1 to 2147483647"},
+		{"", `{"weight":0}`, ir, "weight", "must be an integer from 1 to 10000"},
+		{"", `{"weight":10001}`, ir, "weight", "must be an integer from 1 to 10000"},
+		{"", `{"weight":1.5}`, ir, "weight", "must be an integer from 1 to 10000"},
+		{"", `{"rate_limit":0}`, ir, "rate_limit", "must be a number from 0.000001 to 1000000"},
+		{"", `{"fair":true}`, ir, "fair", "Unknown field: fair"},
+	} {
+		share.target = "PUT /api/types/a/shares/ann"
+		cases = append(cases, share)
+	}
+	long := strings.Repeat("a", 129)
+	for _, key := range []string{"", "%00", "%ff", "%zz", long} {
+		for _, method := range []string{"PUT", "DELETE"} {
+			cases = append(cases, badInput{method + " /api/types/a/shares/" + key, ``, ir, "share_key", "must be 1 to 128 bytes without control characters"})
+		}
+	}
+	cases = append(cases,
+		badInput{"PUT /api/types/a%20b/shares/ann", `{}`, ir, "task_type", "1 to 128 of A-Z"},
+		badInput{"PUT /api/types/a/b/shares/ann", `{}`, ir, "task_type", "1 to 128 of A-Z"},
+		badInput{"GET /api/types/a%20b/shares", ``, ir, "task_type", "1 to 128 of A-Z"},
+		badInput{"GET /api/types/a/shares?order=oldest", ``, ir, "order", "must be share_key or pending"},
+		badInput{"GET /api/types/a/shares?order=pending&after=b", ``, ir, "order", "must be share_key with after"},
+		badInput{"GET /api/types/a/shares?limit=0", ``, ir, "limit", "must be an integer from 1 to 1000"},
+		badInput{"GET /api/types/a/shares?after=", ``, ir, "after", "must be 1 to 128 bytes without control characters"},
+		badInput{"GET /api/types/a/shares?name=b", ``, ir, "name", "Unknown"},
+	)
 	add("delay_ms", "must be an integer from 0 to 31536000000", `{"delay_ms":-1}`, `{"delay_ms":31536000001}`)
 	add("dead_letter", "must be an object", `{"dead_letter":"b"}`)
 	add("dead_letter.task_type", "Missing required field: dead_letter.task_type", `{"dead_letter":{}}`, `{"dead_letter":{"max_attempts":3}}`)

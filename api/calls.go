@@ -41,6 +41,9 @@ func (s *Server) calls() []call {
 		{name: "list_types", pattern: "GET /api/types", roles: door.EveryRole, is: readsMuch, answer: listTypes},
 		{name: "get_type", pattern: "GET /api/types/{type}", roles: door.EveryRole, answer: getType},
 		{name: "change_type", pattern: "PATCH /api/types/{type}", roles: door.Operators, is: mutation, answer: changeType},
+		{name: "list_shares", pattern: "GET /api/types/{type}/shares", roles: door.EveryRole, is: readsMuch, answer: listShares},
+		{name: "set_share", pattern: "PUT /api/types/{type}/shares/{share_key}", roles: door.Operators, is: mutation, answer: setShare},
+		{name: "delete_share", pattern: "DELETE /api/types/{type}/shares/{share_key}", roles: door.Operators, is: mutation, answer: deleteShare},
 		{name: "get_defaults", pattern: "GET /api/defaults", roles: door.EveryRole, is: noParams, answer: getDefaults},
 		{name: "change_defaults", pattern: "PATCH /api/defaults", roles: door.Operators, is: mutation, answer: changeDefaults},
 		{name: "list_schedules", pattern: "GET /api/schedules", roles: door.EveryRole, is: readsMuch, answer: listSchedules},
@@ -90,7 +93,7 @@ func (s *Server) calls() []call {
 type call struct {
 	name string // the label of its metrics, and its operationId in openapi.yaml
 	// pattern is its method and path. GET includes HEAD, whose answer is written without a body. A path may have one
-	// variable, in braces: a task's id, possibly with more path after it, or the last part.
+	// variable, in braces: a task's id, possibly with more path after it, or the last part. Those of shares have two.
 	pattern string
 	roles   door.Roles // the roles that may make it
 	is      trait

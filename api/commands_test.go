@@ -46,9 +46,9 @@ func TestServer_LifeCommands(t *testing.T) {
 		{"PATCH /api/tasks/7", `{"share_key":"ann"}`, command.Patch{ID: 7, SetShareKey: true, ShareKey: "ann"}},
 		{"PATCH /api/tasks/7", `{"share_key":null}`, command.Patch{ID: 7, SetShareKey: true}},
 		{
-			"PATCH /api/types/A.b%3Ac_d-0", `{"paused":true,"max_claimed":1,"max_claimed_per_key":2147483647,"fair":true,"rate_limit":0.000001,"delay_ms":31536000000,"dead_letter":{"task_type":"b","max_attempts":2147483647},"lease_ms":100,"max_attempts":0,"backoff":{"initial_ms":1},"retention_ms":-1}`,
-			command.SetType{Type: "A.b:c_d-0", Set: 127 | fsm.TypeDelay | fsm.TypeDeadLetter | fsm.TypeMaxClaimedPerKey | fsm.TypeFair, Settings: fsm.TypeSettings{
-				MaxClaimedPerKey: 2147483647, Fair: true, Paused: true, DeadLetter: "b", DeadLetterAfter: 2147483647, MaxClaimed: 1, RateLimit: 1, DelayMS: 31_536_000_000, LeaseMS: 100, LimitSet: true,
+			"PATCH /api/types/A.b%3Ac_d-0", `{"paused":true,"max_claimed":1,"max_claimed_per_key":2147483647,"rate_limit_per_key":1000000,"fair":true,"rate_limit":0.000001,"delay_ms":31536000000,"dead_letter":{"task_type":"b","max_attempts":2147483647},"lease_ms":100,"max_attempts":0,"backoff":{"initial_ms":1},"retention_ms":-1}`,
+			command.SetType{Type: "A.b:c_d-0", Set: 127 | fsm.TypeDelay | fsm.TypeDeadLetter | fsm.TypeMaxClaimedPerKey | fsm.TypeFair | fsm.TypeRateLimitPerKey, Settings: fsm.TypeSettings{
+				MaxClaimedPerKey: 2147483647, RateLimitPerKey: 1_000_000_000_000, Fair: true, Paused: true, DeadLetter: "b", DeadLetterAfter: 2147483647, MaxClaimed: 1, RateLimit: 1, DelayMS: 31_536_000_000, LeaseMS: 100, LimitSet: true,
 				Backoff: &fsm.Backoff{InitialMS: 1, MaxMS: 3_600_000, Factor: 2_000_000, Jitter: 200_000}, RetentionMS: fsm.KeepForever,
 			}},
 		},
@@ -63,7 +63,15 @@ func TestServer_LifeCommands(t *testing.T) {
 			"PATCH /api/defaults", `{"lease_ms":60000,"max_attempts":10,"backoff":{"initial_ms":0},"retention_ms":null}`,
 			command.SetDefaults{Set: command.DefaultFields, Defaults: fsm.Defaults{LeaseMS: 60_000, LimitSet: true, MaxAttempts: 10, Backoff: &fsm.Backoff{MaxMS: 3_600_000, Factor: 2_000_000, Jitter: 200_000}}},
 		},
-		{"PATCH /api/types/a", `{"paused":null,"max_claimed":null,"max_claimed_per_key":null,"fair":null,"rate_limit":null,"delay_ms":null,"dead_letter":null,"lease_ms":null,"max_attempts":null,"backoff":null,"retention_ms":null}`, command.SetType{Type: "a", Set: 127 | fsm.TypeDelay | fsm.TypeDeadLetter | fsm.TypeMaxClaimedPerKey | fsm.TypeFair}},
+		{"PATCH /api/types/a", `{"paused":null,"max_claimed":null,"max_claimed_per_key":null,"rate_limit_per_key":null,"fair":null,"rate_limit":null,"delay_ms":null,"dead_letter":null,"lease_ms":null,"max_attempts":null,"backoff":null,"retention_ms":null}`, command.SetType{Type: "a", Set: 127 | fsm.TypeDelay | fsm.TypeDeadLetter | fsm.TypeMaxClaimedPerKey | fsm.TypeFair | fsm.TypeRateLimitPerKey}},
+		{
+			"PUT /api/types/A.b%3Ac_d-0/shares/a%2Fb%20%C3%A9", `{"paused":true,"max_claimed":2147483647,"weight":10000,"rate_limit":0.000001}`,
+			command.SetShare{Type: "A.b:c_d-0", ShareKey: "a/b é", Settings: fsm.ShareSettings{Paused: true, MaxClaimed: 2147483647, Weight: 10_000, RateLimit: 1}},
+		},
+		{"PUT /api/types/a/shares/ann/shares", `{"weight":1}`, command.SetShare{Type: "a", ShareKey: "ann/shares", Settings: fsm.ShareSettings{Weight: 1}}},
+		{"PUT /api/types/a/shares/ann", `{"paused":null,"max_claimed":null,"weight":100,"rate_limit":null}`, command.SetShare{Type: "a", ShareKey: "ann"}},
+		{"PUT /api/types/a/shares/ann", `{"weight":null}`, command.SetShare{Type: "a", ShareKey: "ann"}},
+		{"DELETE /api/types/a/shares/ann", ``, command.SetShare{Type: "a", ShareKey: "ann"}},
 		{
 			"POST /api/tasks/7/complete", `{"claim":{"limit":2,"claim_request_id":"r","task_types":["a"]},"submit":[{"params":1},{"payload":"AA==","delay_ms":5}],"worker_id":"w","claim_token":3}`,
 			command.Complete{

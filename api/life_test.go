@@ -20,6 +20,7 @@ type step struct {
 	advance      int64 // of the clocks, before the call
 	status       int
 	want         string
+	part         string // in place of want: is in the answer
 }
 
 func follow(t *testing.T, s *Server, node *nodetest.Node, steps []step) {
@@ -29,6 +30,9 @@ func follow(t *testing.T, s *Server, node *nodetest.Node, steps []step) {
 		got := s.call(t, st.target, st.body, "X-Request-ID: r-1")
 		if got.status != st.status {
 			t.Fatalf("%s %s: status %d, want %d: %s", st.target, st.body, got.status, st.status, got.body)
+		}
+		if st.part != "" && strings.Contains(got.body, st.part) {
+			st.want = got.body
 		}
 		if diff := cmp.Diff(st.want, got.body); diff != "" {
 			t.Errorf("%s %s: answer (-want +got):\n%s", st.target, st.body, diff)
@@ -252,14 +256,14 @@ func TestServer_Types(t *testing.T) {
 	}
 	still := `"submitted_per_s":0,"completed_per_s":0,"failed_per_s":0,` // the submit was more than a minute ago
 	none := `"oldest_wait_ms":0,"oldest_pending_id":null,`
-	unset := `"paused":false,"max_claimed":null,"max_claimed_per_key":null,"fair":false,"rate_limit":null,"delay_ms":null,"dead_letter":null,"lease_ms":null,"max_attempts":null,"backoff":null,"retention_ms":null}`
-	a := `{"task_type":"a:1",` + counts("0") + `,"oldest_pending_age_ms":0,` + still + none + `"paused":true,"max_claimed":3,"max_claimed_per_key":2,"fair":true,"rate_limit":0.016667,"delay_ms":7,"dead_letter":{"task_type":"b","max_attempts":4},"lease_ms":5000,"max_attempts":0,` +
+	unset := `"paused":false,"max_claimed":null,"max_claimed_per_key":null,"rate_limit_per_key":null,"fair":false,"rate_limit":null,"delay_ms":null,"dead_letter":null,"lease_ms":null,"max_attempts":null,"backoff":null,"retention_ms":null}`
+	a := `{"task_type":"a:1",` + counts("0") + `,"oldest_pending_age_ms":0,` + still + none + `"paused":true,"max_claimed":3,"max_claimed_per_key":2,"rate_limit_per_key":null,"fair":true,"rate_limit":0.016667,"delay_ms":7,"dead_letter":{"task_type":"b","max_attempts":4},"lease_ms":5000,"max_attempts":0,` +
 		`"backoff":{"initial_ms":10,"max_ms":3600000,"factor":2,"jitter":0.2},"retention_ms":-1}`
 	all := `"all":{` + counts("1") + `,"oldest_pending_age_ms":90000,` + strings.TrimSuffix(still, ",") + `}`
 	follow(t, s, node, []step{
 		{
 			target: "PATCH /api/types/a%3A1", status: 200, want: `{"success":true,"type":` + a + `}`,
-			body: `{"paused":true,"max_claimed":3,"max_claimed_per_key":2,"fair":true,"rate_limit":0.01666666666,"delay_ms":7,"dead_letter":{"task_type":"b","max_attempts":4},"lease_ms":5000,"max_attempts":0,"backoff":{"initial_ms":10},"retention_ms":-1}`,
+			body: `{"paused":true,"max_claimed":3,"max_claimed_per_key":2,"rate_limit_per_key":null,"fair":true,"rate_limit":0.01666666666,"delay_ms":7,"dead_letter":{"task_type":"b","max_attempts":4},"lease_ms":5000,"max_attempts":0,"backoff":{"initial_ms":10},"retention_ms":-1}`,
 		},
 		{
 			target: "GET /api/types", status: 200, advance: 90000,
@@ -276,7 +280,7 @@ func TestServer_Types(t *testing.T) {
 		{target: "GET /api/types?attention=false&name=none", status: 200, want: `{"success":true,"types":[],"total":2,"matched":0,"next":null,` + all + `}`},
 		{
 			target: "PATCH /api/types/a:1", body: `{"max_claimed":null,"max_claimed_per_key":null,"fair":null,"rate_limit":null,"retention_ms":0,"paused":false}`, status: 200,
-			want: `{"success":true,"type":` + strings.NewReplacer(`"paused":true,"max_claimed":3,"max_claimed_per_key":2,"fair":true,"rate_limit":0.016667`, `"paused":false,"max_claimed":null,"max_claimed_per_key":null,"fair":false,"rate_limit":null`, `"retention_ms":-1`, `"retention_ms":0`).Replace(a) + `}`,
+			want: `{"success":true,"type":` + strings.NewReplacer(`"paused":true,"max_claimed":3,"max_claimed_per_key":2,"rate_limit_per_key":null,"fair":true,"rate_limit":0.016667`, `"paused":false,"max_claimed":null,"max_claimed_per_key":null,"rate_limit_per_key":null,"fair":false,"rate_limit":null`, `"retention_ms":-1`, `"retention_ms":0`).Replace(a) + `}`,
 		},
 		{
 			target: "PATCH /api/types/a:1", body: `{"delay_ms":null,"dead_letter":null,"lease_ms":null,"max_attempts":null,"backoff":null,"retention_ms":null}`, status: 200,
@@ -288,6 +292,56 @@ func TestServer_Types(t *testing.T) {
 	}
 	checkRefusal(t, s.call(t, "PATCH /api/types/a", `{"paused":true}`), wire.CodeInvalidRequest, "Too many task types have settings",
 		"Clear the settings of types that are no longer used, by null in each field", "")
+}
+
+// TestServer_Shares sets, lists and removes settings of shares.
+func TestServer_Shares(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	for _, key := range []string{"ann", "b/é", "b/é", "cleo", "cleo", "cleo"} {
+		submitOne(t, s, `{"params":1,"task_type":"b","share_key":"`+key+`"}`)
+	}
+	share := func(key, pending, claimed, oldest, state, opensAt, settings string) string {
+		return `{"share_key":"` + key + `","pending":` + pending + `,"claimed":` + claimed + `,"oldest_wait_ms":` + oldest + `,"state":"` + state + `","opens_at":` + opensAt + `,` + settings + `}`
+	}
+	unset := `"paused":false,"max_claimed":null,"weight":100,"rate_limit":null`
+	ann := share("ann", "1", "0", "0", "paused", "null", `"paused":true,"max_claimed":null,"weight":100,"rate_limit":null`)
+	be := share("b/é", "1", "1", "0", "limited", "null", `"paused":false,"max_claimed":1,"weight":300,"rate_limit":null`)
+	cleo := share("cleo", "2", "1", "0", "rate_limited", `"2026-03-01T12:00:02.000Z"`, `"paused":false,"max_claimed":null,"weight":100,"rate_limit":0.5`)
+	dan := share("dan", "0", "0", "0", "open", "null", `"paused":false,"max_claimed":null,"weight":7,"rate_limit":null`)
+	follow(t, s, node, []step{
+		{target: "PUT /api/types/b/shares/ann", body: `{"paused":true}`, status: 200, want: `{"success":true,"share":` + ann + `}`},
+		{
+			target: "PUT /api/types/b/shares/b%2F%C3%A9", body: `{"max_claimed":1,"weight":300}`, status: 200,
+			want: `{"success":true,"share":` + share("b/é", "2", "0", "0", "open", "null", `"paused":false,"max_claimed":1,"weight":300,"rate_limit":null`) + `}`,
+		},
+		{
+			target: "PUT /api/types/b/shares/cleo", body: `{"rate_limit":0.5}`, status: 200,
+			want: `{"success":true,"share":` + share("cleo", "3", "0", "0", "open", "null", `"paused":false,"max_claimed":null,"weight":100,"rate_limit":0.5`) + `}`,
+		},
+		{target: "PUT /api/types/b/shares/dan", body: `{"weight":7}`, status: 200, want: `{"success":true,"share":` + dan + `}`},
+		{target: "POST /api/tasks/2/claim", body: `{"worker_id":"w"}`, status: 200, part: `"id":2`},
+		{target: "POST /api/tasks/4/claim", body: `{"worker_id":"w"}`, status: 200, part: `"id":4`},
+		{target: "GET /api/types/b/shares", status: 200, want: `{"success":true,"shares":[` + ann + `,` + be + `,` + cleo + `,` + dan + `],"next":null}`},
+		{target: "GET /api/types/b/shares?limit=2", status: 200, want: `{"success":true,"shares":[` + ann + `,` + be + `],"next":"b/é"}`},
+		{target: "GET /api/types/b/shares?limit=2&after=b%2F%C3%A9", status: 200, want: `{"success":true,"shares":[` + cleo + `,` + dan + `],"next":null}`},
+		{target: "GET /api/types/b/shares?order=pending&limit=2", status: 200, want: `{"success":true,"shares":[` + cleo + `,` + ann + `],"next":null}`},
+		{target: "GET /api/types/none/shares", status: 200, want: `{"success":true,"shares":[],"next":null}`},
+		{target: "POST /api/tasks/claim", body: `{"worker_id":"w","task_types":["b"]}`, status: 404, part: `no_pending_tasks`},
+		{target: "POST /api/tasks/5/claim", body: `{"worker_id":"w"}`, status: 409, part: `"reason":"share_rate_limited"`},
+		{target: "POST /api/tasks/3/claim", body: `{"worker_id":"w"}`, status: 409, part: `"reason":"share_limit_reached"`},
+		{target: "GET /api/tasks/1/why", status: 200, part: `{"code":"share_paused","message":"The share of the type b with its share_key is paused","share_key":"ann"}`},
+		{target: "GET /api/tasks/3/why", status: 200, part: `"share_key":"b/é","holders":[{"task_id":2,"worker_id":"w"}]`},
+		{target: "GET /api/tasks/5/why", status: 200, part: `"share_key":"cleo","at":"2026-03-01T12:00:02.000Z"`},
+		{target: "DELETE /api/types/b/shares/ann", status: 200, want: `{"success":true,"share":` + share("ann", "1", "0", "0", "open", "null", unset) + `}`},
+		{target: "DELETE /api/types/b/shares/nobody", status: 200, want: `{"success":true,"share":` + share("nobody", "0", "0", "0", "open", "null", unset) + `}`},
+		{target: "GET /api/events?event=share_changed&limit=1", status: 200, part: `"message":"b ann"`},
+	})
+	node.OnPropose = func(context.Context, command.Command) (nodes.Proposed, error) {
+		return nodes.Proposed{Result: fsm.Result{Code: fsm.CodeInvalidRequest}}, nil
+	}
+	checkRefusal(t, s.call(t, "PUT /api/types/a/shares/ann", `{"paused":true}`), wire.CodeInvalidRequest, "10000 shares have settings already",
+		"Delete the settings of shares that are no longer used", "")
 }
 
 // TestServer_Upgrade raises the feature level, and checks refusals.

@@ -159,7 +159,7 @@ func (req *listRequest) known(limitMax int) params {
 		"idempotency_key": textParam(&q.Key, "1 to 256 bytes without control characters", validKey),
 		"parent_id":       parsedParam(&q.ParentID, "an integer from 1 to 9007199254740991", func(text string) (uint64, bool) { return parseID([]byte(text)) }),
 		paramLabel:        req.addLabel,
-		"share_key":       textParam(&q.ShareKey, "1 to 128 bytes without control characters", validShareKey),
+		"share_key":       textParam(&q.ShareKey, shareKeyAllowed, validShareKey),
 		"created_after":   createdParam(&q.CreatedAfter, false),
 		"created_before":  createdParam(&q.CreatedBefore, true),
 		"order":           req.setOrder,
@@ -173,6 +173,9 @@ func (req *listRequest) known(limitMax int) params {
 }
 
 func validKey(text string) bool { return wire.ValidKey(text, wire.KeyMax) }
+
+// shareKeyAllowed describes the valid share keys.
+const shareKeyAllowed = "1 to 128 bytes without control characters"
 
 func validShareKey(text string) bool { return wire.ValidKey(text, wire.ShareKeyMax) }
 

@@ -15,6 +15,7 @@ type target struct {
 	call  *call // never nil after the lookup
 	id    uint64
 	rest  []byte     // still percent-encoded: the key of get_by_key, the type of set_type, the name of a schedule
+	more  []byte     // still percent-encoded: the share key of set_share
 	allow string     // the path's methods, "" if the path does not exist
 	queue *queueCall // of a call of SQS; otherwise nil
 }
@@ -26,13 +27,18 @@ type methods struct {
 	allow                      string // the value of Allow
 }
 
-// taskPath is the beginning of all paths of one task.
-const taskPath = "/api/tasks/{id}"
+const (
+	// taskPath is the beginning of all paths of one task.
+	taskPath = "/api/tasks/{id}"
+	// sharesPath is the path of the shares of a type, and the beginning of that of each.
+	sharesPath = "/api/types/{type}/shares"
+)
 
 // pathTable finds the calls of a path.
 type pathTable struct {
 	fixed  map[string]*methods // by path
 	task   map[string]*methods // by the part after taskPath
+	shares map[string]*methods // of sharesPath: "", and of the path of one: "/"
 	prefix []prefixPath
 
 	options, none *call // of a known path, of an unknown path
@@ -46,7 +52,7 @@ type prefixPath struct {
 
 // newPaths groups calls by their paths.
 func newPaths(calls []*call, options, none *call) pathTable {
-	p := pathTable{fixed: make(map[string]*methods), task: make(map[string]*methods), options: options, none: none}
+	p := pathTable{fixed: make(map[string]*methods), task: make(map[string]*methods), shares: make(map[string]*methods), options: options, none: none}
 	for _, c := range calls {
 		if method, path, ok := strings.Cut(c.pattern, " "); ok {
 			*p.at(path).of(method) = c
@@ -63,7 +69,10 @@ func newPaths(calls []*call, options, none *call) pathTable {
 func (p *pathTable) at(path string) *methods {
 	rest, ofTask := strings.CutPrefix(path, taskPath)
 	before, _, variable := strings.Cut(path, "{")
+	more, ofShares := strings.CutPrefix(path, sharesPath)
 	switch {
+	case ofShares:
+		return made(p.shares, more[:min(len(more), 1)])
 	case ofTask:
 		return made(p.task, strings.TrimPrefix(rest, "/"))
 	case !variable:
@@ -90,7 +99,7 @@ func made(in map[string]*methods, path string) *methods {
 
 func (p *pathTable) all() []*methods {
 	var all []*methods
-	for _, in := range []map[string]*methods{p.fixed, p.task} {
+	for _, in := range []map[string]*methods{p.fixed, p.task, p.shares} {
 		for _, m := range in {
 			all = append(all, m)
 		}
@@ -133,6 +142,13 @@ func (m *methods) setAllow() {
 func (p *pathTable) find(method, path []byte) (target, *refuse.Refusal) {
 	if m, ok := p.fixed[string(path)]; ok {
 		return m.pick(method, p.none)
+	}
+	if rest, ok := bytes.CutPrefix(path, []byte("/api/types/")); ok {
+		if taskType, more, ok := bytes.Cut(rest, []byte("/shares")); ok && (len(more) == 0 || more[0] == '/') {
+			t, bad := p.shares[string(more[:min(len(more), 1)])].pick(method, p.none)
+			t.rest, t.more = taskType, bytes.TrimPrefix(more, []byte{'/'})
+			return t, bad
+		}
 	}
 	for i := range p.prefix {
 		if rest, ok := bytes.CutPrefix(path, p.prefix[i].prefix); ok {

@@ -72,6 +72,7 @@ func tenants(t *testing.T, s *Server, node *nodetest.Node) map[string]uint64 {
 	submit("other done", `{"task_type":"m4rk","payload":"`+base64.StdEncoding.EncodeToString([]byte("m4rk-payload"))+`"}`)
 	settle(ids["other done"], "complete", `,"result":"m4rk-result"`)
 	root("PATCH /api/types/m4rk", `{"max_claimed":424242,"rate_limit":424242}`)
+	root("PUT /api/types/m4rk/shares/m4rk-share", `{"paused":true,"max_claimed":424242}`)
 	root("PUT /api/schedules/m4rk-schedule", `{"task":{"task_type":"m4rk",`+whole+`},"every_ms":86400000}`)
 	node.Advance(86_400_000)
 
@@ -162,6 +163,9 @@ var tenantCalls = map[string][]string{
 	"list_types":             {`reader GET /api/types`, `reader GET /api/types?limit=1`, `reader GET /api/types?name=m&order=pending&limit=1`, `reader GET /api/types?after=b&limit=1`},
 	"get_type":               {`reader GET /api/types/a`, `reader GET /api/types/b`},
 	"change_type":            {`operator PATCH /api/types/a {"paused":true}`},
+	"list_shares":            {`reader GET /api/types/a/shares`, `reader GET /api/types/a/shares?order=pending`},
+	"set_share":              {`operator PUT /api/types/a/shares/ann {"paused":true}`},
+	"delete_share":           {`operator DELETE /api/types/a/shares/ann`},
 	"get_defaults":           {`reader GET /api/defaults`},
 	"change_defaults":        {`operator PATCH /api/defaults {"lease_ms":5000}`},
 	"list_schedules":         {`reader GET /api/schedules`, `reader GET /api/schedules?limit=1&after=m`},

@@ -174,3 +174,94 @@ func appendStats(b []byte, found *fsm.TypesFound, at typesAt) []byte {
 	b = jsonout.IntField(b, `,"oldest_pending_age_ms":`, found.All.OldestPendingAgeMS)
 	return append(b, '}')
 }
+
+// sharesTopMax bounds the shares of GET /api/types/{type}/shares in the order pending.
+const sharesTopMax = fsm.SharesTopMax
+
+// shareBytes bounds the memory for a share in an answer.
+const shareBytes = 1 << 10
+
+// listShares answers GET /api/types/{type}/shares: a page of them by share key, or those with most pending tasks.
+func listShares(r *request) {
+	name, ok := pathType(r, "task_type")
+	if !ok {
+		return
+	}
+	after, limit, byPending := "", r.limits().Items, false
+	bad := r.readParams(params{
+		"order": parsedParam(&byPending, "share_key or pending", func(text string) (byPending, ok bool) {
+			return text == "pending", text == "pending" || text == "share_key"
+		}),
+		"after": textParam(&after, shareKeyAllowed, validShareKey),
+		"limit": countParam(&limit, r.limits().Items),
+	})
+	switch {
+	case bad != nil:
+	case byPending && after != "":
+		bad = badParam("order", "share_key with after")
+	default:
+		bad = r.refuseFilter("task_type", name)
+	}
+	if bad != nil {
+		r.refuse(bad)
+		return
+	}
+	if byPending {
+		limit = min(limit, sharesTopMax)
+	}
+	if !r.roomFor(limit * shareBytes) {
+		return
+	}
+	var shares []fsm.ShareView
+	if !r.read(func(m *fsm.Machine, now fsm.Stamp) {
+		if byPending {
+			shares = m.SharesByPending(name, limit, now)
+		} else {
+			shares = m.Shares(name, after, limit+1, now)
+		}
+	}) {
+		return
+	}
+	next := ""
+	if len(shares) > limit {
+		shares = shares[:limit]
+		next = shares[limit-1].Key
+	}
+	b := jsonout.List(r.buffer(), `{"success":true,"shares":`, len(shares), func(b []byte, i int) []byte {
+		return codec.AppendShare(b, &shares[i])
+	})
+	b = jsonout.StringOrNull(b, `,"next":`, next)
+	r.send(fasthttp.StatusOK, append(b, '}'))
+}
+
+// setShare answers PUT /api/types/{type}/shares/{share_key}.
+func setShare(r *request) {
+	if name, key, ok := pathShare(r); ok {
+		act(r, codec.NewShare(name, key, r.by()))
+	}
+}
+
+// deleteShare answers DELETE /api/types/{type}/shares/{share_key}.
+func deleteShare(r *request) {
+	name, key, ok := pathShare(r)
+	if !ok || !r.noParams() {
+		return
+	}
+	c := codec.NewShare(name, key, r.by())
+	if p, ok := r.proposeTask(c.Command()); ok {
+		r.send(fasthttp.StatusOK, c.Answer(r.buffer(), &p))
+	}
+}
+
+// pathShare returns the type and the share key in the path. If one is invalid, the request is refused and ok is false.
+func pathShare(r *request) (name, key string, ok bool) {
+	if name, ok = pathType(r, "task_type"); !ok {
+		return "", "", false
+	}
+	key, ok = unescape(r.target.more, false)
+	if !ok || !validShareKey(key) {
+		r.refuse(badParam("share_key", shareKeyAllowed))
+		return "", "", false
+	}
+	return name, key, true
+}

@@ -95,9 +95,17 @@ func (a *whyAnswer) appendReason(b []byte, reason *fsm.WhyReason) []byte {
 	case fsm.WhyRateLimited:
 		words("The type " + a.taskType + " has used its rate_limit up" + until(reason.At))
 		b = jsonout.TimeField(b, `,"at":`, reason.At)
+	case fsm.WhySharePaused:
+		words("The share of the type " + a.taskType + " with its share_key is paused")
+		b = jsonout.StringField(b, `,"share_key":`, reason.ShareKey)
 	case fsm.WhyShareLimitReached:
-		words("As many tasks of the type " + a.taskType + " with its share_key are claimed as max_claimed_per_key allows")
+		words("As many tasks of the type " + a.taskType + " with its share_key are claimed as the share's max_claimed, or the type's max_claimed_per_key, allows")
+		b = jsonout.StringField(b, `,"share_key":`, reason.ShareKey)
 		b = appendHolders(b, reason.Holders)
+	case fsm.WhyShareRateLimited:
+		words("The share of the type " + a.taskType + " with its share_key has used its rate_limit, or the type's rate_limit_per_key, up" + until(reason.At))
+		b = jsonout.StringField(b, `,"share_key":`, reason.ShareKey)
+		b = jsonout.TimeField(b, `,"at":`, reason.At)
 	case fsm.WhyScheduled:
 		words("It waits" + until(reason.At))
 		b = jsonout.TimeField(b, `,"run_at":`, reason.At)

@@ -149,12 +149,12 @@ func TestClient_SetType(t *testing.T) {
 	}{
 		"nothing": {TypeSettings{}, `{}`},
 		"all": {
-			TypeSettings{new(false), new(5), new(0.1 + 0.2), new(time.Minute), new(UnlimitedAttempts), &Backoff{Initial: time.Second}, new(KeepNone), new(time.Hour), &DeadLetter{"dead", 3}, new(2), new(true)},
-			`{"backoff":{"initial_ms":1000},"dead_letter":{"task_type":"dead","max_attempts":3},"delay_ms":3600000,"fair":true,"lease_ms":60000,"max_attempts":0,"max_claimed":5,"max_claimed_per_key":2,"paused":false,"rate_limit":0.3,"retention_ms":0}`,
+			TypeSettings{new(false), new(5), new(0.1 + 0.2), new(time.Minute), new(UnlimitedAttempts), &Backoff{Initial: time.Second}, new(KeepNone), new(time.Hour), &DeadLetter{"dead", 3}, new(2), new(1.5), new(true)},
+			`{"backoff":{"initial_ms":1000},"dead_letter":{"task_type":"dead","max_attempts":3},"delay_ms":3600000,"fair":true,"lease_ms":60000,"max_attempts":0,"max_claimed":5,"max_claimed_per_key":2,"paused":false,"rate_limit":0.3,"rate_limit_per_key":1.5,"retention_ms":0}`,
 		},
 		"cleared": {
-			TypeSettings{nil, new(0), new(0.0), new(time.Duration(0)), new(0), &Backoff{}, new(time.Duration(0)), new(time.Duration(0)), &DeadLetter{}, new(0), new(false)},
-			`{"backoff":null,"dead_letter":null,"delay_ms":null,"fair":false,"lease_ms":null,"max_attempts":null,"max_claimed":null,"max_claimed_per_key":null,"rate_limit":null,"retention_ms":null}`,
+			TypeSettings{nil, new(0), new(0.0), new(time.Duration(0)), new(0), &Backoff{}, new(time.Duration(0)), new(time.Duration(0)), &DeadLetter{}, new(0), new(0.0), new(false)},
+			`{"backoff":null,"dead_letter":null,"delay_ms":null,"fair":false,"lease_ms":null,"max_attempts":null,"max_claimed":null,"max_claimed_per_key":null,"rate_limit":null,"rate_limit_per_key":null,"retention_ms":null}`,
 		},
 	} {
 		s, c := talk(t, says(200, `{"success":true,"type":{"task_type":"a/b"}}`))

@@ -33,6 +33,8 @@ type TypeSettings struct {
 	DeadLetter *DeadLetter
 	// MaxClaimedPerKey limits the claims at a time of tasks with the same ShareKey; 0 clears it.
 	MaxClaimedPerKey *int
+	// RateLimitPerKey limits the claims per second of tasks with the same ShareKey, as RateLimit; 0 clears it.
+	RateLimitPerKey *float64
 	// Fair lets share keys take turns in claims by priority, instead of the oldest task first.
 	Fair *bool
 }
@@ -245,11 +247,14 @@ func (s *TypeSettings) encode() ([]byte, error) {
 	if s.Fair != nil {
 		fields["fair"] = *s.Fair
 	}
-	if s.RateLimit != nil {
-		if math.IsNaN(*s.RateLimit) || math.IsInf(*s.RateLimit, 0) {
-			return nil, fmt.Errorf("rate limit is %v", *s.RateLimit)
+	for name, rate := range map[string]*float64{"rate_limit": s.RateLimit, "rate_limit_per_key": s.RateLimitPerKey} {
+		switch {
+		case rate == nil:
+		case math.IsNaN(*rate) || math.IsInf(*rate, 0):
+			return nil, fmt.Errorf("%s is %v", name, *rate)
+		default:
+			set(name, *rate == 0, math.Round(*rate*1e6)/1e6)
 		}
-		set("rate_limit", *s.RateLimit == 0, math.Round(*s.RateLimit*1e6)/1e6)
 	}
 	if s.Delay != nil {
 		set("delay_ms", *s.Delay == 0, milliseconds(*s.Delay))
@@ -299,7 +304,7 @@ func talliesFromWire(w *wire.TypeTallies) TypeTallies {
 func typeFromWire(w *wire.Type) TaskType {
 	t := TaskType{
 		Name: w.TaskType, TypeTallies: talliesFromWire(&w.TypeTallies),
-		Settings: TypeSettings{Paused: &w.Paused, Fair: &w.Fair, RateLimit: w.RateLimit, Backoff: backoffFromWire(w.Backoff)},
+		Settings: TypeSettings{Paused: &w.Paused, Fair: &w.Fair, RateLimit: w.RateLimit, RateLimitPerKey: w.RateLimitPerKey, Backoff: backoffFromWire(w.Backoff)},
 	}
 	t.OldestWait = time.Duration(w.OldestWaitMS) * time.Millisecond
 	if w.OldestPendingID != nil {

@@ -22,14 +22,15 @@ type Why struct {
 
 // Reason is one reason. Code and Message are always set; the other fields depend on Code.
 type Reason struct {
-	// Code is type_paused, limit_reached, rate_limited, share_limit_reached, scheduled, blocked, group_behind, no_worker
-	// or queued. Later versions may add others.
-	Code    string
-	Message string
-	Holders []Holder  // limit_reached, share_limit_reached: the first 100 claims of the type or of the share key
-	At      time.Time // rate_limited, scheduled: when that ends
-	Steps   []string  // blocked: the names of at most 100 steps that it waits for
-	TaskID  string    // group_behind: the head of its group
+	// Code is type_paused, limit_reached, rate_limited, share_paused, share_limit_reached, share_rate_limited, scheduled,
+	// blocked, group_behind, no_worker or queued. Later versions may add others.
+	Code     string
+	Message  string
+	ShareKey string    // share_paused, share_limit_reached, share_rate_limited: the task's
+	Holders  []Holder  // limit_reached, share_limit_reached: the first 100 claims of the type or of the share key
+	At       time.Time // rate_limited, share_rate_limited, scheduled: when that ends
+	Steps    []string  // blocked: the names of at most 100 steps that it waits for
+	TaskID   string    // group_behind: the head of its group
 	// LastAskedAt is for no_worker: when a worker last asked for such a task; zero: not since this leader took over.
 	LastAskedAt time.Time
 }
@@ -58,7 +59,7 @@ func (c *Client) Why(ctx context.Context, id string) (*Why, error) {
 }
 
 func reasonFromWire(w *wire.Reason) Reason {
-	r := Reason{Code: w.Code, Message: w.Message, Steps: w.Steps, LastAskedAt: timeOf(w.LastAskedAt)}
+	r := Reason{Code: w.Code, Message: w.Message, ShareKey: w.ShareKey, Steps: w.Steps, LastAskedAt: timeOf(w.LastAskedAt)}
 	r.At = timeOf(w.At)
 	if w.RunAt != nil {
 		r.At = *w.RunAt

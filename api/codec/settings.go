@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/claimq/claimq/api/jsonout"
@@ -43,6 +44,9 @@ func (c *Type) field(d *Decoder, name []byte) (bad *refuse.Refusal) {
 	case "rate_limit":
 		set = fsm.TypeRateLimit
 		s.RateLimit, _, bad = d.decimal("rate_limit", rateLimitMin, rateLimitMax)
+	case "rate_limit_per_key":
+		set = fsm.TypeRateLimitPerKey
+		s.RateLimitPerKey, _, bad = d.decimal("rate_limit_per_key", rateLimitMin, rateLimitMax)
 	case "delay_ms":
 		set = fsm.TypeDelay
 		s.DelayMS, _, bad = d.Integer("delay_ms", 0, wire.DelayMSMax)
@@ -82,7 +86,7 @@ func (d *Decoder) deadLetter(of string, s *fsm.TypeSettings) *refuse.Refusal {
 }
 
 func (c *Type) check(d *Decoder) *refuse.Refusal {
-	return d.changes(c.Cmd.Set != 0, "paused, max_claimed, max_claimed_per_key, fair, rate_limit, delay_ms, dead_letter, lease_ms, max_attempts, backoff and retention_ms")
+	return d.changes(c.Cmd.Set != 0, "paused, max_claimed, max_claimed_per_key, rate_limit_per_key, fair, rate_limit, delay_ms, dead_letter, lease_ms, max_attempts, backoff and retention_ms")
 }
 
 // Answer implements Body.
@@ -101,12 +105,9 @@ func AppendType(b []byte, v *fsm.TypeView) []byte {
 	b = jsonout.BoolField(b, `,"paused":`, s.Paused)
 	b = jsonout.IntOrNull(b, `,"max_claimed":`, s.MaxClaimed != 0, int64(s.MaxClaimed))
 	b = jsonout.IntOrNull(b, `,"max_claimed_per_key":`, s.MaxClaimedPerKey != 0, int64(s.MaxClaimedPerKey))
+	b = appendRate(b, `,"rate_limit_per_key":`, s.RateLimitPerKey)
 	b = jsonout.BoolField(b, `,"fair":`, s.Fair)
-	if s.RateLimit == 0 {
-		b = jsonout.Null(b, `,"rate_limit":`)
-	} else {
-		b = jsonout.DecimalField(b, `,"rate_limit":`, s.RateLimit)
-	}
+	b = appendRate(b, `,"rate_limit":`, s.RateLimit)
 	b = jsonout.IntOrNull(b, `,"delay_ms":`, s.DelayMS != 0, s.DelayMS)
 	b = appendDeadLetter(b, s)
 	b = jsonout.IntOrNull(b, `,"lease_ms":`, s.LeaseMS != 0, s.LeaseMS)
@@ -118,6 +119,14 @@ func AppendType(b []byte, v *fsm.TypeView) []byte {
 		b = appendRetention(b, `,"retention_ms":`, s.RetentionMS)
 	}
 	return append(b, '}')
+}
+
+// appendRate appends a field with a rate limit, null if there is none.
+func appendRate(b []byte, name string, rate int64) []byte {
+	if rate == 0 {
+		return jsonout.Null(b, name)
+	}
+	return jsonout.DecimalField(b, name, rate)
 }
 
 func appendDeadLetter(b []byte, s *fsm.TypeSettings) []byte {
@@ -145,6 +154,60 @@ const (
 	rateLimitMin = 1
 	rateLimitMax = 1_000_000 * jsonout.Micro
 )
+
+// Share is the body of PUT /api/types/{type}/shares/{share_key}. Settings that it leaves out, or that are null, are the
+// type's.
+type Share struct{ about[command.SetShare] }
+
+// NewShare returns an empty body that replaces the settings of a share, for the operator by.
+func NewShare(taskType, key, by string) *Share {
+	c := &Share{}
+	c.Cmd.Type, c.Cmd.ShareKey, c.Cmd.By = taskType, key, by
+	return c
+}
+
+func (c *Share) field(d *Decoder, name []byte) (bad *refuse.Refusal) {
+	s := &c.Cmd.Settings
+	var n int64
+	switch string(name) {
+	case "paused":
+		s.Paused, bad = d.Boolean("paused")
+	case "max_claimed":
+		n, _, bad = d.Integer("max_claimed", 1, math.MaxInt32)
+		s.MaxClaimed = int32(n)
+	case "weight":
+		if n, _, bad = d.Integer("weight", 1, wire.WeightMax); n == fsm.ShareWeight {
+			n = 0 // as if it were not set
+		}
+		s.Weight = int32(n)
+	case "rate_limit":
+		s.RateLimit, _, bad = d.decimal("rate_limit", rateLimitMin, rateLimitMax)
+	default:
+		bad = unknownOf[wire.ShareSettings](d, name)
+	}
+	return bad
+}
+
+// Answer implements Body.
+func (c *Share) Answer(b []byte, p *nodes.Proposed) []byte {
+	b = append(b, `{"success":true,"share":`...)
+	return append(AppendShare(b, p.Result.Share), '}')
+}
+
+// AppendShare appends a share; settings that are not set are null.
+func AppendShare(b []byte, v *fsm.ShareView) []byte {
+	s := &v.Settings
+	b = jsonout.StringField(b, `{"share_key":`, v.Key)
+	b = jsonout.IntField(b, `,"pending":`, v.Pending)
+	b = jsonout.IntField(b, `,"claimed":`, v.Claimed)
+	b = jsonout.IntField(b, `,"oldest_wait_ms":`, v.OldestWaitMS)
+	b = jsonout.StringField(b, `,"state":`, v.State.String())
+	b = jsonout.TimeField(b, `,"opens_at":`, v.OpensAt)
+	b = jsonout.BoolField(b, `,"paused":`, s.Paused)
+	b = jsonout.IntOrNull(b, `,"max_claimed":`, s.MaxClaimed != 0, int64(s.MaxClaimed))
+	b = jsonout.IntField(b, `,"weight":`, int64(cmp.Or(s.Weight, fsm.ShareWeight)))
+	return append(appendRate(b, `,"rate_limit":`, s.RateLimit), '}')
+}
 
 // Defaults is the body of PATCH /api/defaults. null clears a default.
 type Defaults struct {

@@ -152,6 +152,8 @@ func invalid(cmd command.Command) *Refusal {
 	case command.SetType:
 		return New(wire.CodeInvalidRequest, "Too many task types have settings",
 			"Clear the settings of types that are no longer used, by null in each field")
+	case command.SetShare:
+		return New(wire.CodeInvalidRequest, "10000 shares have settings already", "Delete the settings of shares that are no longer used")
 	case command.SetSchedule:
 		return New(wire.CodeInvalidRequest, "There are too many schedules", "Delete the schedules that are no longer used: there may be 10,000")
 	}

@@ -30,6 +30,7 @@ const (
 	LabelBytes     = 64     // of a label's name, and of its value
 	GroupMax       = 128    // bytes of a group
 	ShareKeyMax    = 128    // bytes of a share key
+	WeightMax      = 10_000 // of a share
 	ChangesMax     = 10_000 // tasks that one request may change
 	PageDefault    = 100    // tasks of a page without limit
 )

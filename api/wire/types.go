@@ -11,7 +11,9 @@ type TypeSettings struct {
 	MaxClaimed *int32 `json:"max_claimed"`
 
 	MaxClaimedPerKey *int32 `json:"max_claimed_per_key"` // of the tasks with one share_key
-	Fair             bool   `json:"fair"`                // share keys take turns
+	// RateLimitPerKey is the rate limit of the tasks with one share_key.
+	RateLimitPerKey *float64 `json:"rate_limit_per_key"`
+	Fair            bool     `json:"fair"` // share keys take turns
 
 	RateLimit   *float64    `json:"rate_limit"`  // claims per second, six decimals
 	DeadLetter  *DeadLetter `json:"dead_letter"` // where copies of tasks go whose last attempt failed
@@ -55,6 +57,44 @@ type Types struct {
 	Next    string       `json:"next,omitempty"`    // for after of the next page by name; "" or null: this is the last page
 	All     *TypeTallies `json:"all,omitempty"`     // of all types
 	Type    *Type        `json:"type,omitempty"`    // from PATCH
+}
+
+// ShareSettings are the settings of one share, the tasks of a type with the same share_key. They come before the type's.
+type ShareSettings struct {
+	Paused     bool     `json:"paused"`
+	MaxClaimed *int32   `json:"max_claimed"` // null: as the type's max_claimed_per_key
+	Weight     int32    `json:"weight,omitempty"`
+	RateLimit  *float64 `json:"rate_limit"` // null: as the type's rate_limit_per_key
+}
+
+// Share is a share as the server answers it.
+type Share struct {
+	ShareKey     string     `json:"share_key"`
+	Pending      int64      `json:"pending"` // without those behind others of their group
+	Claimed      int64      `json:"claimed"`
+	OldestWaitMS int64      `json:"oldest_wait_ms"`
+	State        ShareState `json:"state"`
+	OpensAt      *time.Time `json:"opens_at"` // when its rate limit lets a claim through; null: now
+	ShareSettings
+}
+
+// ShareState says whether tasks of a share can be claimed, if their type can be.
+type ShareState string
+
+// The states of a share.
+const (
+	ShareOpen        ShareState = "open"
+	SharePaused      ShareState = "paused"
+	ShareLimited     ShareState = "limited"
+	ShareRateLimited ShareState = "rate_limited"
+)
+
+// Shares is the answer of GET /api/types/{type}/shares, and of PUT and DELETE of one share.
+type Shares struct {
+	Success bool    `json:"success"`
+	Shares  []Share `json:"shares,omitempty"` // from GET
+	Next    string  `json:"next,omitempty"`   // for after of the next page; "" or null: this is the last page
+	Share   *Share  `json:"share,omitempty"`  // from PUT and DELETE
 }
 
 // Defaults is the answer of GET and PATCH of /api/defaults.

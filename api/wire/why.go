@@ -15,8 +15,9 @@ type Why struct {
 type Reason struct {
 	Code        string     `json:"code"`
 	Message     string     `json:"message"`
+	ShareKey    string     `json:"share_key,omitempty"`     // share_paused, share_limit_reached, share_rate_limited
 	Holders     []Holder   `json:"holders,omitempty"`       // limit_reached, share_limit_reached: the first 100 claims
-	At          *time.Time `json:"at,omitempty"`            // rate_limited
+	At          *time.Time `json:"at,omitempty"`            // rate_limited, share_rate_limited
 	RunAt       *time.Time `json:"run_at,omitempty"`        // scheduled
 	Steps       []string   `json:"steps,omitempty"`         // blocked
 	ID          uint64     `json:"id,omitempty"`            // group_behind: the head of its group

@@ -91,8 +91,11 @@ const (
 		`"created_at":"2026-01-02T02:00:00.000Z","cancel_requested":true}`
 	cliType = `{"task_type":"mail","counts":{"pending":3,"claimed":2},"oldest_pending_age_ms":93784005,"submitted_per_s":1.5,"completed_per_s":0,"failed_per_s":0,` +
 		`"paused":true,"max_claimed":10,"max_claimed_per_key":2,"fair":true,"rate_limit":2.5,"lease_ms":120000,"max_attempts":0,"backoff":{"initial_ms":1000,"max_ms":600000,"factor":2,"jitter":0.2},"retention_ms":0}`
-	cliStale    = `409 {"success":false,"error":"Claim is no longer valid","code":"stale_claim","message":"Stop working on this task","request_id":"r1"}`
-	cliNotFound = `404 {"success":false,"error":"Task not found","code":"task_not_found","message":"Check the id","request_id":"r1"}`
+	cliShare = `{"share_key":"customer/7","pending":3,"claimed":1,"oldest_wait_ms":93784005,"state":"rate_limited","opens_at":"2026-01-02T03:04:06.000Z",` +
+		`"paused":false,"max_claimed":2,"weight":300,"rate_limit":0.5}`
+	cliPausedShare = `{"share_key":"customer/7","pending":0,"claimed":0,"oldest_wait_ms":0,"state":"paused","opens_at":null,"paused":true,"max_claimed":null,"weight":100,"rate_limit":null}`
+	cliStale       = `409 {"success":false,"error":"Claim is no longer valid","code":"stale_claim","message":"Stop working on this task","request_id":"r1"}`
+	cliNotFound    = `404 {"success":false,"error":"Task not found","code":"task_not_found","message":"Check the id","request_id":"r1"}`
 )
 
 type cliCase struct {
@@ -245,6 +248,16 @@ func cliCases() []cliCase {
 		{name: "type set fair", args: []string{"type", "set", "mail", "--fair", "--max-claimed-per-key", "2"}, answers: one("PATCH /api/types/mail", `200 {"success":true,"type":`+cliType+`}`)},
 		{name: "type set not fair", args: []string{"type", "set", "mail", "--fair=false", "--max-claimed-per-key", "none"}, answers: one("PATCH /api/types/mail", `200 {"success":true,"type":`+cliType+`}`)},
 		{name: "type set no number", args: []string{"type", "set", "mail", "--max-claimed-per-key", "few"}, want: 2},
+		{name: "type set a rate of share keys", args: []string{"type", "set", "mail", "--rate-limit-per-key", "0.5"}, answers: one("PATCH /api/types/mail", `200 {"success":true,"type":`+cliType+`}`)},
+		{name: "share set", args: []string{"share", "set", "mail", "customer/7", "--max-claimed", "2", "--weight", "300", "--rate-limit", "0.5"}, answers: one("PUT /api/types/mail/shares/customer%2F7", `200 {"success":true,"share":`+cliShare+`}`)},
+		{name: "share set paused", args: []string{"share", "set", "mail", "customer/7", "--paused"}, answers: one("PUT /api/types/mail/shares/customer%2F7", `200 {"success":true,"share":`+cliPausedShare+`}`)},
+		{name: "share set nothing", args: []string{"share", "set", "mail", "customer/7"}, want: 2},
+		{name: "share set no number", args: []string{"share", "set", "mail", "customer/7", "--weight", "heavy"}, want: 2},
+		{name: "share delete", args: []string{"share", "delete", "mail", "customer/7"}, answers: one("DELETE /api/types/mail/shares/customer%2F7", `200 {"success":true,"share":`+cliShare+`}`)},
+		{name: "share list", args: []string{"share", "list", "mail"}, answers: one("GET /api/types/mail/shares", `200 {"success":true,"shares":[`+cliShare+`,`+cliPausedShare+`],"next":"customer/7"}`)},
+		{name: "share list by pending", args: []string{"share", "list", "mail", "--by-pending", "--limit", "1"}, answers: one("GET /api/types/mail/shares?limit=1&order=pending", `200 {"success":true,"shares":[`+cliPausedShare+`],"next":null}`)},
+		{name: "share list none", args: []string{"share", "list", "mail", "--after", "z"}, answers: one("GET /api/types/mail/shares?after=z", `200 {"success":true,"shares":[],"next":null}`)},
+		{name: "share list too many", args: []string{"share", "list", "mail", "--limit", "1001"}, want: 2},
 		{name: "list of a share key", args: []string{"list", "--share-key", "customer-7"}, answers: one("GET /api/tasks?limit=100&share_key=customer-7", `200 {"success":true,"tasks":[],"next_cursor":null}`)},
 		{name: "update nothing", args: []string{"update", "17"}, environ: []string{"CLAIMQ_PRIORITY=7"}, want: 2},
 		{name: "update labels both ways", args: []string{"update", "17", "--no-labels", "--label", "a=b"}, want: 2},

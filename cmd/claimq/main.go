@@ -117,6 +117,7 @@ is unknown, 4 nothing to claim or not found, 5 apply --dry-run found differences
 		cli.NewHistoryCommand(a),
 		cli.NewTypesCommand(a),
 		cli.NewTypeCommand(a),
+		cli.NewShareCommand(a),
 		cli.NewDefaultsCommand(a),
 		cli.NewWorkersCommand(a),
 		newTopCommand(a),

@@ -86,7 +86,7 @@ func TestMistakes(t *testing.T) {
 		"a time zone that is none":      {[]string{"schedule", "set", "s", "mail", "--cron", "@daily", "--timezone", "Prague"}, nil, term.ExitUsage, "as Europe/Paris"},
 		"a schedule without a time":     {[]string{"schedule", "set", "s", "mail"}, nil, term.ExitUsage, "--cron or --every"},
 		"a schedule that is not there":  {[]string{"schedule", "get", "s"}, nil, term.ExitNone, "Check the name"},
-		"a setting that is none":        {[]string{"type", "set", "mail", "--rate", "5"}, nil, term.ExitUsage, "Did you mean '--rate-limit'?"},
+		"a setting that is none":        {[]string{"type", "set", "mail", "--rate", "5"}, nil, term.ExitUsage, "Did you mean '--rate-limit' or '--rate-limit-per-key'?"},
 		"an op that is none":            {[]string{"batch", write("ops", `{"op":"fly"}`)}, nil, term.ExitUsage, `"submit", "claim", "complete"`},
 		"a field of an op that is none": {[]string{"batch", write("typed", `{"op":"submit","type":"mail","params":1}`)}, nil, term.ExitUsage, "Did you mean task_type?"},
 		"ops that are no JSON":          {[]string{"batch", write("broken", `{op`)}, nil, term.ExitUsage, "op 1: it is not JSON"},

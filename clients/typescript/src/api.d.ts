@@ -358,7 +358,9 @@ export interface paths {
          *     | `type_paused` | is of a paused type | |
          *     | `limit_reached` | is of a type of which as many are claimed as `max_claimed` says | `holders` |
          *     | `rate_limited` | is of a type that has used its `rate_limit` up | `at` |
-         *     | `share_limit_reached` | has a `share_key` of which as many are claimed as its type's `max_claimed_per_key` says | `holders` |
+         *     | `share_paused` | is of a share that is paused | `share_key` |
+         *     | `share_limit_reached` | is of a share of which as many are claimed as its `max_claimed`, or its type's `max_claimed_per_key`, says | `share_key`, `holders` |
+         *     | `share_rate_limited` | is of a share that has used its `rate_limit`, or its type's `rate_limit_per_key`, up | `share_key`, `at` |
          *     | `no_worker` | is pending, and no claim waits, or came in the last 60 s, that would take its type | `last_asked_at` |
          *     | `queued` | waits for nothing but its turn | `ahead` |
          *
@@ -642,6 +644,59 @@ export interface paths {
          * @description At least one field. A pause and the limits concern claims; what is claimed goes on. At most 10,000 types have settings.
          */
         patch: operations["change_type"];
+        trace?: never;
+    };
+    "/api/types/{type}/shares": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A task type, percent-encoded */
+                type: components["schemas"]["TaskType"];
+            };
+            cookie?: never;
+        };
+        /**
+         * The shares of a type that have tasks or settings
+         * @description A share is the tasks of a type with one `share_key`. Those with pending or claimed tasks, or with settings, are listed: by share key, or those with most pending tasks, up to 100.
+         *     The time that it takes grows with the number of shares that the type has.
+         */
+        get: operations["list_shares"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/types/{type}/shares/{share_key}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A task type, percent-encoded */
+                type: components["schemas"]["TaskType"];
+                /** @description The share's `share_key`, percent-encoded. It need not have tasks */
+                share_key: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Replace the settings of one share
+         * @description They come before those of the type, at once and for tasks that wait already; what is left out or null is as the type says. A pause and the limits concern claims; what is claimed goes on. At most 10,000 shares have settings.
+         */
+        put: operations["set_share"];
+        post?: never;
+        /**
+         * Remove the settings of one share; its tasks stay
+         * @description Also if it has none.
+         */
+        delete: operations["delete_share"];
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/defaults": {
@@ -1511,7 +1566,7 @@ export interface components {
              * @description Why: of task_not_claimable, where `running` is a task with steps; `step` of task_not_terminal; `parent_ended`, `dependency_ended` and `cancel_requested` of a retry of steps; `moved_on` of a retry; of overloaded what is full, if it is one of the server's bounds, or that the `issuer` of tokens did not answer
              * @enum {string}
              */
-            reason?: "scheduled" | "blocked" | "running" | "group_behind" | "limit_reached" | "rate_limited" | "share_limit_reached" | "no_steps" | "no_signal" | "step" | "parent_ended" | "dependency_ended" | "cancel_requested" | "moved_on" | "memory" | "disk" | "in_flight" | "waiting_claims" | "waiting_reads" | "connections" | "bodies" | "answers" | "reads" | "key_connections" | "key_waits" | "key_streams" | "issuer";
+            reason?: "scheduled" | "blocked" | "running" | "group_behind" | "limit_reached" | "rate_limited" | "share_limit_reached" | "share_rate_limited" | "no_steps" | "no_signal" | "step" | "parent_ended" | "dependency_ended" | "cancel_requested" | "moved_on" | "memory" | "disk" | "in_flight" | "waiting_claims" | "waiting_reads" | "connections" | "bodies" | "answers" | "reads" | "key_connections" | "key_waits" | "key_streams" | "issuer";
             /**
              * @description Of forbidden: which role the call, or the op of a batch, needs
              * @enum {string}
@@ -2540,6 +2595,40 @@ export interface components {
             /** Format: int64 */
             cancelled: number;
         };
+        /** @description The tasks of a type with one `share_key`. A setting that is null is as its type says */
+        Share: {
+            share_key: string;
+            /**
+             * Format: int64
+             * @description Its pending tasks, without those behind others of their group
+             */
+            pending: number;
+            /** Format: int64 */
+            claimed: number;
+            /**
+             * Format: int64
+             * @description How long the oldest of the pending tasks has been pending; 0 without one
+             */
+            oldest_wait_ms: number;
+            /**
+             * @description Whether its tasks can be claimed, as far as it is up to the share: `limited` has as many claims as it may have
+             * @enum {string}
+             */
+            state: "open" | "paused" | "limited" | "rate_limited";
+            /**
+             * Format: date-time
+             * @description When its rate limit lets a claim through; null: now
+             */
+            opens_at: string | null;
+            /** @description Nothing is claimed, but by id */
+            paused: boolean;
+            /** @description The maximum number of its tasks that are claimed at a time */
+            max_claimed: number | null;
+            /** @description How many turns it gets if the type is `fair`, compared with others */
+            weight: number;
+            /** @description Claims per second */
+            rate_limit: number | null;
+        };
         /** @description A setting that is not set is null */
         Type: {
             task_type: components["schemas"]["TaskType"];
@@ -2571,6 +2660,8 @@ export interface components {
             max_claimed: number | null;
             /** @description The maximum number of its tasks with the same `share_key` that are claimed at a time */
             max_claimed_per_key: number | null;
+            /** @description Claims per second of the tasks with the same `share_key` */
+            rate_limit_per_key: number | null;
             /** @description Share keys take turns in claims by priority */
             fair: boolean;
             /** @description Claims per second */
@@ -2662,7 +2753,7 @@ export interface components {
          * @description The kind of event; GET /api/events explains each. Later versions may add others
          * @enum {string}
          */
-        EventName: "submitted" | "scheduled" | "claimed" | "released" | "failed" | "requeued" | "lease_expired" | "completed" | "retried" | "cancel_requested" | "cancelled" | "deleted" | "expired" | "signalled" | "finalization_claimed" | "finalized" | "type_changed" | "schedule_set" | "schedule_deleted" | "node_set" | "node_removed" | "level_raised" | "trail_changed" | "member_added" | "member_removed" | "member_promoted" | "member_demoted" | "leadership_transferred" | "snapshot_taken" | "backup_saved" | "restored" | "keys_reloaded" | "join_token_made" | "join_token_used" | "join_token_revoked" | "join_token_expired" | "backup_begun" | "backup_broken_off" | "restore_begun" | "restore_broken_off" | "defaults_changed";
+        EventName: "submitted" | "scheduled" | "claimed" | "released" | "failed" | "requeued" | "lease_expired" | "completed" | "retried" | "cancel_requested" | "cancelled" | "deleted" | "expired" | "signalled" | "finalization_claimed" | "finalized" | "type_changed" | "schedule_set" | "schedule_deleted" | "node_set" | "node_removed" | "level_raised" | "trail_changed" | "member_added" | "member_removed" | "member_promoted" | "member_demoted" | "leadership_transferred" | "snapshot_taken" | "backup_saved" | "restored" | "keys_reloaded" | "join_token_made" | "join_token_used" | "join_token_revoked" | "join_token_expired" | "backup_begun" | "backup_broken_off" | "restore_begun" | "restore_broken_off" | "defaults_changed" | "share_changed";
         /** @description One thing that happened. `INDEX.SUB` is its place in the trail */
         Event: {
             /**
@@ -2726,9 +2817,11 @@ export interface components {
              * @description Why
              * @enum {string}
              */
-            code: "type_paused" | "limit_reached" | "rate_limited" | "share_limit_reached" | "scheduled" | "blocked" | "signal" | "group_behind" | "no_worker" | "queued";
+            code: "type_paused" | "limit_reached" | "rate_limited" | "share_paused" | "share_limit_reached" | "share_rate_limited" | "scheduled" | "blocked" | "signal" | "group_behind" | "no_worker" | "queued";
             /** @description The same in words */
             message: string;
+            /** @description Of share_paused, share_limit_reached and share_rate_limited: the task's */
+            share_key?: string;
             /** @description Of limit_reached and share_limit_reached: the holders of the claims */
             holders?: {
                 task_id: components["schemas"]["ID"];
@@ -2736,7 +2829,7 @@ export interface components {
             }[];
             /**
              * Format: date-time
-             * @description Of rate_limited: when the next claim may be made; of signal: when the task fails without
+             * @description Of rate_limited and share_rate_limited: when the next claim may be made; of signal: when the task fails without
              */
             at?: string;
             /**
@@ -6234,6 +6327,7 @@ export interface operations {
                      *           "paused": false,
                      *           "max_claimed": 10,
                      *           "max_claimed_per_key": null,
+                     *           "rate_limit_per_key": null,
                      *           "fair": false,
                      *           "rate_limit": null,
                      *           "delay_ms": null,
@@ -6365,6 +6459,7 @@ export interface operations {
                      *         "paused": false,
                      *         "max_claimed": 10,
                      *         "max_claimed_per_key": null,
+                     *         "rate_limit_per_key": null,
                      *         "fair": false,
                      *         "rate_limit": null,
                      *         "delay_ms": null,
@@ -6431,6 +6526,8 @@ export interface operations {
                     max_claimed?: number | null;
                     /** @description The maximum number of its tasks with the same `share_key` that are claimed at a time. null: no limit */
                     max_claimed_per_key?: number | null;
+                    /** @description As `rate_limit`, of the tasks with the same `share_key`. null: no limit */
+                    rate_limit_per_key?: number | null;
                     /** @description Share keys take turns in claims by priority. null: false */
                     fair?: boolean | null;
                     /** @description Claims per second, six decimals; up to a second's worth at once, at least one. null: no limit */
@@ -6496,6 +6593,7 @@ export interface operations {
                      *         "paused": false,
                      *         "max_claimed": 10,
                      *         "max_claimed_per_key": null,
+                     *         "rate_limit_per_key": null,
                      *         "fair": false,
                      *         "rate_limit": null,
                      *         "delay_ms": null,
@@ -6515,6 +6613,236 @@ export interface operations {
                     "application/json": {
                         success: components["schemas"]["True"];
                         type: components["schemas"]["Type"];
+                    };
+                };
+            };
+            307: components["responses"]["Redirected"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedEncoding"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+            504: components["responses"]["OutcomeUnknown"];
+        };
+    };
+    list_shares: {
+        parameters: {
+            query?: {
+                /** @description `linearizable`: reflects every mutation acknowledged before the request was sent. `stale`: what the node that it reached has */
+                consistency?: components["parameters"]["Consistency"];
+                /** @description By share key, by bytes; or `pending`: those with most pending tasks, equal ones by share key */
+                order?: "share_key" | "pending";
+                /** @description The maximum number; in the order `pending` at most 100 */
+                limit?: number;
+                /** @description `next` of the page before: those behind it by share key. Not in the order `pending` */
+                after?: string;
+            };
+            header?: {
+                /** @description Kept and returned if it is 1 to 128 bytes of printable ASCII; else the server makes one */
+                "X-Request-ID"?: components["parameters"]["RequestID"];
+                /** @description Of a read: wait until the answering node has applied this index of the log; at most 10 s, then 503. Mutations ignore it */
+                "X-Claimq-Min-Index"?: components["parameters"]["MinIndex"];
+                /** @description `1`: instead of passing the request on, answer 307 with the leader's advertised URL. Without a leader it is 503 */
+                "X-Claimq-Redirect"?: components["parameters"]["Redirect"];
+            };
+            path: {
+                /** @description A task type, percent-encoded */
+                type: components["schemas"]["TaskType"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The shares, exact at one index */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["RequestID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit"];
+                    "RateLimit-Remaining": components["headers"]["RateRemaining"];
+                    "RateLimit-Reset": components["headers"]["RateReset"];
+                    "X-Claimq-Index": components["headers"]["Index"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "shares": [
+                     *         {
+                     *           "share_key": "acme",
+                     *           "pending": 3,
+                     *           "claimed": 2,
+                     *           "oldest_wait_ms": 840,
+                     *           "state": "limited",
+                     *           "opens_at": null,
+                     *           "paused": false,
+                     *           "max_claimed": 2,
+                     *           "weight": 300,
+                     *           "rate_limit": null
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
+                    "application/json": {
+                        success: components["schemas"]["True"];
+                        shares: components["schemas"]["Share"][];
+                        /** @description `after` of the next page; null: the last page, or the order `pending` */
+                        next: string | null;
+                    };
+                };
+            };
+            307: components["responses"]["Redirected"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedEncoding"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    set_share: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Kept and returned if it is 1 to 128 bytes of printable ASCII; else the server makes one */
+                "X-Request-ID"?: components["parameters"]["RequestID"];
+                /** @description `1`: instead of passing the request on, answer 307 with the leader's advertised URL. Without a leader it is 503 */
+                "X-Claimq-Redirect"?: components["parameters"]["Redirect"];
+            };
+            path: {
+                /** @description A task type, percent-encoded */
+                type: components["schemas"]["TaskType"];
+                /** @description The share's `share_key`, percent-encoded. It need not have tasks */
+                share_key: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "max_claimed": 2,
+                 *       "weight": 300
+                 *     }
+                 */
+                "application/json": {
+                    /** @description No claims, but by id */
+                    paused?: boolean | null;
+                    /** @description The maximum number of its tasks that are claimed at a time. null: the type's `max_claimed_per_key` */
+                    max_claimed?: number | null;
+                    /** @description How many turns it gets in a `fair` type, compared with others. null: 100 */
+                    weight?: number | null;
+                    /** @description Claims per second, six decimals; up to a second's worth at once, at least one. null: the type's `rate_limit_per_key` */
+                    rate_limit?: number | null;
+                };
+            };
+        };
+        responses: {
+            /** @description The share */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["RequestID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit"];
+                    "RateLimit-Remaining": components["headers"]["RateRemaining"];
+                    "RateLimit-Reset": components["headers"]["RateReset"];
+                    "X-Claimq-Index": components["headers"]["Index"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "share": {
+                     *         "share_key": "acme",
+                     *         "pending": 3,
+                     *         "claimed": 2,
+                     *         "oldest_wait_ms": 840,
+                     *         "state": "limited",
+                     *         "opens_at": null,
+                     *         "paused": false,
+                     *         "max_claimed": 2,
+                     *         "weight": 300,
+                     *         "rate_limit": null
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        success: components["schemas"]["True"];
+                        share: components["schemas"]["Share"];
+                    };
+                };
+            };
+            307: components["responses"]["Redirected"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedEncoding"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+            504: components["responses"]["OutcomeUnknown"];
+        };
+    };
+    delete_share: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Kept and returned if it is 1 to 128 bytes of printable ASCII; else the server makes one */
+                "X-Request-ID"?: components["parameters"]["RequestID"];
+                /** @description `1`: instead of passing the request on, answer 307 with the leader's advertised URL. Without a leader it is 503 */
+                "X-Claimq-Redirect"?: components["parameters"]["Redirect"];
+            };
+            path: {
+                /** @description A task type, percent-encoded */
+                type: components["schemas"]["TaskType"];
+                /** @description The share's `share_key`, percent-encoded. It need not have tasks */
+                share_key: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The share */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["RequestID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit"];
+                    "RateLimit-Remaining": components["headers"]["RateRemaining"];
+                    "RateLimit-Reset": components["headers"]["RateReset"];
+                    "X-Claimq-Index": components["headers"]["Index"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "share": {
+                     *         "share_key": "acme",
+                     *         "pending": 3,
+                     *         "claimed": 2,
+                     *         "oldest_wait_ms": 840,
+                     *         "state": "open",
+                     *         "opens_at": null,
+                     *         "paused": false,
+                     *         "max_claimed": null,
+                     *         "weight": 100,
+                     *         "rate_limit": null
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        success: components["schemas"]["True"];
+                        share: components["schemas"]["Share"];
                     };
                 };
             };

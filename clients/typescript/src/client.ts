@@ -4,7 +4,7 @@ import { NotJson, toJson } from "./json.js";
 import { batchSafe, POLL_MAX_MS, safe } from "./repeat.js";
 import { type ClientOptions, settings } from "./settings.js";
 import { type NewTask, newTask, type Params, type TaskOptions, type TaskType } from "./task.js";
-import type { AnswerOf, Body, components, Event, KnownTask, NewSchedule, Op, Query, Schedule, Task, TypeInfo } from "./types.js";
+import type { AnswerOf, Body, components, Event, KnownTask, NewSchedule, Op, Query, Schedule, ShareInfo, Task, TypeInfo } from "./types.js";
 
 /** Bounds of one request of submitMany: tasks, tasks with their steps, and characters. */
 const SUBMIT_ITEMS_MAX = 1_000;
@@ -304,6 +304,29 @@ export class Client {
     return (await this.#core.call(request, options)).type as TypeInfo;
   }
 
+  /** Returns the shares of a type that have pending or claimed tasks, or settings. It asks for page after page, of 1,000 at most. */
+  async shares(name: string, options?: CallOptions): Promise<ShareInfo[]> {
+    const all: ShareInfo[] = [];
+    for (let path = sharesPath(name); ; ) {
+      const page = (await this.#get(path, options)) as Partial<AnswerOf<"list_shares">>;
+      all.push(...(page.shares ?? []));
+      if (!page.next) return all;
+      path = `${sharesPath(name)}?after=${encodeURIComponent(page.next)}`;
+    }
+  }
+
+  /** Replaces the settings of a share, as {paused: true}; those left out are its type's. */
+  async setShare(name: string, key: string, settings: Body<"set_share">, options?: CallOptions): Promise<ShareInfo> {
+    const request = { ...post(`${sharesPath(name)}/${encodeURIComponent(key)}`, settings), method: "PUT" };
+    return (await this.#core.call(request, options)).share as ShareInfo;
+  }
+
+  /** Removes the settings of a share, not its tasks. */
+  async deleteShare(name: string, key: string, options?: CallOptions): Promise<ShareInfo> {
+    const request = { method: "DELETE", path: `${sharesPath(name)}/${encodeURIComponent(key)}` };
+    return (await this.#core.call(request, options)).share as ShareInfo;
+  }
+
   /** Returns all schedules, by name. It asks for page after page, of 1,000 and about 8 MiB at most. */
   async schedules(options?: CallOptions): Promise<Schedule[]> {
     const all: Schedule[] = [];
@@ -419,6 +442,10 @@ function bodyOf(body: unknown, name = ""): string {
     const field = e.path.replace(/^\./, "");
     throw new Invalid(`${field || "the body"} ${e.why}`, { code: "invalid_request", field });
   }
+}
+
+function sharesPath(name: string): string {
+  return `/api/types/${encodeURIComponent(name)}/shares`;
 }
 
 function taskPath(task: TaskRef): string {

@@ -28,4 +28,6 @@ export type Op = Schemas["Op"];
 export type OpResult = Schemas["OpResult"];
 /** A type's counts and settings. */
 export type TypeInfo = Schemas["Type"];
+/** A share: the tasks of a type with the same share_key. */
+export type ShareInfo = Schemas["Share"];
 export type { components, operations } from "./api.js";

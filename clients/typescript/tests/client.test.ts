@@ -149,6 +149,9 @@ test("steps, bytes and a schedule", async () => {
   await assert.rejects(client.deleteSchedule("nightly"), NotFound);
   assert.equal((await client.setType("report", { paused: true })).paused, true);
   assert.ok((await client.types()).types.some((t) => t.task_type === "report" && t.paused));
+  assert.equal((await client.setShare("report", "a/b", { paused: true })).state, "paused");
+  assert.deepEqual((await client.shares("report")).map((s) => [s.share_key, s.paused]), [["a/b", true]]);
+  assert.equal((await client.deleteShare("report", "a/b")).state, "open");
   assert.ok((await client.stats()).counts.pending > 0);
   assert.equal((await client.failures()).groups, 0);
   assert.ok(Array.isArray((await client.workers()).workers));

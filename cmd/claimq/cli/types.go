@@ -99,7 +99,7 @@ func tellTypesLeft(a *term.App, t *wire.Types) error {
 // showTypes prints one row per type. Columns for settings appear only if a type has them, and columns for statuses
 // other than pending and claimed only if a task has them.
 func showTypes(a *term.App, types []wire.Type, only string) error {
-	rows := [][]string{{"TYPE", "PENDING", "SCHEDULED", "BLOCKED", "CLAIMED", "RUNNING", "OLDEST", "IN/S", "DONE/S", "FAILED/S", "PAUSED", "MAX CLAIMED", "MAX PER KEY", "FAIR", "RATE/S", "DELAY", "DEAD LETTER", "LEASE", "ATTEMPTS", "BACKOFF", "RETENTION"}}
+	rows := [][]string{{"TYPE", "PENDING", "SCHEDULED", "BLOCKED", "CLAIMED", "RUNNING", "OLDEST", "IN/S", "DONE/S", "FAILED/S", "PAUSED", "MAX CLAIMED", "MAX PER KEY", "KEY RATE/S", "FAIR", "RATE/S", "DELAY", "DEAD LETTER", "LEASE", "ATTEMPTS", "BACKOFF", "RETENTION"}}
 	used := make([]bool, len(rows[0]))
 	for i, name := range rows[0] {
 		used[i] = slices.Contains([]string{"TYPE", "PENDING", "CLAIMED", "OLDEST", "IN/S", "DONE/S", "FAILED/S"}, name)
@@ -144,7 +144,7 @@ func showTypes(a *term.App, types []wire.Type, only string) error {
 		}
 		rows[i] = kept
 	}
-	return a.Table(rows, "RETENTION", "BACKOFF", "ATTEMPTS", "LEASE", "DEAD LETTER", "DELAY", "RATE/S", "FAIR", "MAX PER KEY", "MAX CLAIMED", "FAILED/S")
+	return a.Table(rows, "RETENTION", "BACKOFF", "ATTEMPTS", "LEASE", "DEAD LETTER", "DELAY", "RATE/S", "FAIR", "KEY RATE/S", "MAX PER KEY", "MAX CLAIMED", "FAILED/S")
 }
 
 // noSuchType returns the message for a type without tasks and settings.
@@ -172,51 +172,54 @@ func showRate(perSecond float64) string {
 }
 
 // settingsOf puts the limits and defaults of a type into words, "" for each that is not set. The order is claims at a
-// time, those of a share key, turns of share keys, rate, delay, dead letter, lease, attempts, backoff, retention.
+// time, those of a share key and their rate, turns of share keys, rate, delay, dead letter, lease, attempts, backoff, retention.
 func settingsOf(s *wire.TypeSettings) []string {
-	words := make([]string, 10)
+	words := make([]string, 11)
 	if s.MaxClaimed != nil {
 		words[0] = strconv.Itoa(int(*s.MaxClaimed))
 	}
 	if s.MaxClaimedPerKey != nil {
 		words[1] = strconv.Itoa(int(*s.MaxClaimedPerKey))
 	}
+	if s.RateLimitPerKey != nil {
+		words[2] = strconv.FormatFloat(*s.RateLimitPerKey, 'f', -1, 64)
+	}
 	if s.Fair {
-		words[2] = "yes"
+		words[3] = "yes"
 	}
 	if s.RateLimit != nil {
-		words[3] = strconv.FormatFloat(*s.RateLimit, 'f', -1, 64)
+		words[4] = strconv.FormatFloat(*s.RateLimit, 'f', -1, 64)
 	}
 	if s.DelayMS != nil {
-		words[4] = term.ShowMS(*s.DelayMS)
+		words[5] = term.ShowMS(*s.DelayMS)
 	}
 	if d := s.DeadLetter; d != nil {
-		words[5] = d.TaskType
+		words[6] = d.TaskType
 		if d.MaxAttempts != 0 {
-			words[5] += "," + strconv.Itoa(int(d.MaxAttempts)) // the form that --dead-letter takes
+			words[6] += "," + strconv.Itoa(int(d.MaxAttempts)) // the form that --dead-letter takes
 		}
 	}
 	if s.LeaseMS != nil {
-		words[6] = term.ShowMS(*s.LeaseMS)
+		words[7] = term.ShowMS(*s.LeaseMS)
 	}
 	if s.MaxAttempts != nil {
-		words[7] = strconv.Itoa(int(*s.MaxAttempts))
+		words[8] = strconv.Itoa(int(*s.MaxAttempts))
 		if *s.MaxAttempts == 0 {
-			words[7] = "no limit"
+			words[8] = "no limit"
 		}
 	}
 	if s.Backoff != nil {
 		b := s.Backoff
-		words[8] = term.NoWait
+		words[9] = term.NoWait
 		if b.InitialMS != 0 { // the form that --backoff takes
-			words[8] = fmt.Sprintf("%s,%s,%g", term.ShowMS(b.InitialMS), term.ShowMS(b.MaxMS), b.Factor)
+			words[9] = fmt.Sprintf("%s,%s,%g", term.ShowMS(b.InitialMS), term.ShowMS(b.MaxMS), b.Factor)
 			if b.Jitter != nil {
-				words[8] += fmt.Sprintf(",%g", *b.Jitter)
+				words[9] += fmt.Sprintf(",%g", *b.Jitter)
 			}
 		}
 	}
 	if s.RetentionMS != nil {
-		words[9] = term.ShowRetention(*s.RetentionMS)
+		words[10] = term.ShowRetention(*s.RetentionMS)
 	}
 	return words
 }

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar, cast
 
 from . import types as api
 from ._aio import Lines, Transport
-from ._calls import Calls, Signalled, Submitted, is_end
+from ._calls import Calls, Signalled, Submitted, is_end, shares_path
 from ._config import configure
 from ._core import Open, ReadLine, Sleep, Steps, StreamOutcome
 from ._task import Backoff, Seconds, new_task
@@ -382,6 +382,31 @@ class AsyncClient:
     ) -> api.Type:
         """Change settings of a type, as {"paused": True}; None clears one."""
         return await self._run(self._calls.set_type(name, settings, timeout))
+
+    async def shares(self, name: str, *, timeout: float | None = None) -> list[api.Share]:
+        """Return the shares of a type that have pending or claimed tasks, or settings.
+
+        It asks for page after page, of 1,000 at most; timeout is of each.
+        """
+        shares: list[api.Share] = []
+        after: str | None = None
+        while True:
+            path = shares_path(name)
+            page = await self._run(self._calls.look(path, timeout, after=after))
+            shares += cast("list[api.Share]", page["shares"])
+            after = page.get("next")
+            if after is None:
+                return shares
+
+    async def set_share(
+        self, name: str, key: str, settings: api.SetShareBody, *, timeout: float | None = None
+    ) -> api.Share:
+        """Replace the settings of a share, as {"paused": True}; those left out are its type's."""
+        return await self._run(self._calls.set_share(name, key, settings, timeout))
+
+    async def delete_share(self, name: str, key: str, *, timeout: float | None = None) -> api.Share:
+        """Remove the settings of a share, not its tasks."""
+        return await self._run(self._calls.delete_share(name, key, timeout))
 
     async def schedules(self, *, timeout: float | None = None) -> list[api.Schedule]:
         """Return all schedules, by name.

@@ -278,6 +278,20 @@ class Calls:
         answer = yield from self._call("PATCH", path, encode(changes), timeout=timeout)
         return cast(types.Type, answer.data["type"])
 
+    def set_share(
+        self, task_type: str, key: str, settings: Mapping[str, Any], timeout: float | None
+    ) -> Steps[types.Share]:
+        """Replace the settings of a share."""
+        answer = yield from self._call(
+            "PUT", _share_path(task_type, key), encode(settings), timeout=timeout
+        )
+        return cast(types.Share, answer.data["share"])
+
+    def delete_share(self, task_type: str, key: str, timeout: float | None) -> Steps[types.Share]:
+        """Remove the settings of a share."""
+        answer = yield from self._call("DELETE", _share_path(task_type, key), timeout=timeout)
+        return cast(types.Share, answer.data["share"])
+
     def set_schedule(
         self, name: str, schedule: types.NewSchedule, timeout: float | None
     ) -> Steps[types.Schedule]:
@@ -316,6 +330,15 @@ def _keyed(task: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
     if task.get("idempotency_key") is not None:
         return task, False
     return {**task, "idempotency_key": secrets.token_hex(16)}, True
+
+
+def shares_path(task_type: str) -> str:
+    """Return the path of the shares of a type."""
+    return "/api/types/" + quote(task_type, safe="") + "/shares"
+
+
+def _share_path(task_type: str, key: str) -> str:
+    return shares_path(task_type) + "/" + quote(key, safe="")
 
 
 def _marked(op: Mapping[str, Any]) -> bool:

@@ -44,7 +44,7 @@ class Refusal(TypedDict):
     """Of a 409 about tasks: what that task is"""
     worker_id: NotRequired[str | None]
     """Of a 409 about tasks: the worker or processor that holds or ended it; null: none"""
-    reason: NotRequired[Literal["scheduled", "blocked", "running", "group_behind", "limit_reached", "rate_limited", "share_limit_reached", "no_steps", "no_signal", "step", "parent_ended", "dependency_ended", "cancel_requested", "moved_on", "memory", "disk", "in_flight", "waiting_claims", "waiting_reads", "connections", "bodies", "answers", "reads", "key_connections", "key_waits", "key_streams", "issuer"]]
+    reason: NotRequired[Literal["scheduled", "blocked", "running", "group_behind", "limit_reached", "rate_limited", "share_limit_reached", "share_rate_limited", "no_steps", "no_signal", "step", "parent_ended", "dependency_ended", "cancel_requested", "moved_on", "memory", "disk", "in_flight", "waiting_claims", "waiting_reads", "connections", "bodies", "answers", "reads", "key_connections", "key_waits", "key_streams", "issuer"]]
     """Why: of task_not_claimable, where `running` is a task with steps; `step` of
     task_not_terminal; `parent_ended`, `dependency_ended` and `cancel_requested` of a retry
     of steps; `moved_on` of a retry; of overloaded what is full, if it is one of the
@@ -843,6 +843,30 @@ class Counts(TypedDict):
     cancelled: int
 
 
+class Share(TypedDict):
+    """The tasks of a type with one `share_key`. A setting that is null is as its type says"""
+
+    share_key: str
+    pending: int
+    """Its pending tasks, without those behind others of their group"""
+    claimed: int
+    oldest_wait_ms: int
+    """How long the oldest of the pending tasks has been pending; 0 without one"""
+    state: Literal["open", "paused", "limited", "rate_limited"]
+    """Whether its tasks can be claimed, as far as it is up to the share: `limited` has as
+    many claims as it may have"""
+    opens_at: str | None
+    """When its rate limit lets a claim through; null: now"""
+    paused: bool
+    """Nothing is claimed, but by id"""
+    max_claimed: int | None
+    """The maximum number of its tasks that are claimed at a time"""
+    weight: int
+    """How many turns it gets if the type is `fair`, compared with others"""
+    rate_limit: float | None
+    """Claims per second"""
+
+
 class TypeDeadLetter(TypedDict):
     """Where copies of tasks go whose last attempt failed"""
 
@@ -878,6 +902,8 @@ class Type(TypedDict):
     """The maximum number of its tasks that are claimed at a time"""
     max_claimed_per_key: int | None
     """The maximum number of its tasks with the same `share_key` that are claimed at a time"""
+    rate_limit_per_key: float | None
+    """Claims per second of the tasks with the same `share_key`"""
     fair: bool
     """Share keys take turns in claims by priority"""
     rate_limit: float | None
@@ -956,15 +982,17 @@ class ReasonHolders(TypedDict):
 class Reason(TypedDict):
     """The fields after the first two depend on the code"""
 
-    code: Literal["type_paused", "limit_reached", "rate_limited", "share_limit_reached", "scheduled", "blocked", "signal", "group_behind", "no_worker", "queued"]
+    code: Literal["type_paused", "limit_reached", "rate_limited", "share_paused", "share_limit_reached", "share_rate_limited", "scheduled", "blocked", "signal", "group_behind", "no_worker", "queued"]
     """Why"""
     message: str
     """The same in words"""
+    share_key: NotRequired[str]
+    """Of share_paused, share_limit_reached and share_rate_limited: the task's"""
     holders: NotRequired[list[ReasonHolders]]
     """Of limit_reached and share_limit_reached: the holders of the claims"""
     at: NotRequired[str]
-    """Of rate_limited: when the next claim may be made; of signal: when the task fails
-    without"""
+    """Of rate_limited and share_rate_limited: when the next claim may be made; of signal:
+    when the task fails without"""
     run_at: NotRequired[str]
     """Of scheduled"""
     steps: NotRequired[list[str]]
@@ -1627,6 +1655,8 @@ class ChangeTypeBody(TypedDict):
     max_claimed_per_key: NotRequired[int | None]
     """The maximum number of its tasks with the same `share_key` that are claimed at a time.
     null: no limit"""
+    rate_limit_per_key: NotRequired[float | None]
+    """As `rate_limit`, of the tasks with the same `share_key`. null: no limit"""
     fair: NotRequired[bool | None]
     """Share keys take turns in claims by priority. null: false"""
     rate_limit: NotRequired[float | None]
@@ -1653,6 +1683,44 @@ class ChangeTypeAnswer(TypedDict):
 
     success: Literal[True]
     type: Type
+
+
+class ListSharesAnswer(TypedDict):
+    """An object of the API."""
+
+    success: Literal[True]
+    shares: list[Share]
+    next: str | None
+    """`after` of the next page; null: the last page, or the order `pending`"""
+
+
+class SetShareBody(TypedDict):
+    """An object of the API."""
+
+    paused: NotRequired[bool | None]
+    """No claims, but by id"""
+    max_claimed: NotRequired[int | None]
+    """The maximum number of its tasks that are claimed at a time. null: the type's
+    `max_claimed_per_key`"""
+    weight: NotRequired[int | None]
+    """How many turns it gets in a `fair` type, compared with others. null: 100"""
+    rate_limit: NotRequired[float | None]
+    """Claims per second, six decimals; up to a second's worth at once, at least one. null:
+    the type's `rate_limit_per_key`"""
+
+
+class SetShareAnswer(TypedDict):
+    """An object of the API."""
+
+    success: Literal[True]
+    share: Share
+
+
+class DeleteShareAnswer(TypedDict):
+    """An object of the API."""
+
+    success: Literal[True]
+    share: Share
 
 
 class ChangeDefaultsBody(TypedDict):
@@ -1806,7 +1874,7 @@ since, what is still known"""
 SubmitResult = Union[Submitted, NotSubmitted]
 """The result of one of many submits"""
 
-EventName = Literal["submitted", "scheduled", "claimed", "released", "failed", "requeued", "lease_expired", "completed", "retried", "cancel_requested", "cancelled", "deleted", "expired", "signalled", "finalization_claimed", "finalized", "type_changed", "schedule_set", "schedule_deleted", "node_set", "node_removed", "level_raised", "trail_changed", "member_added", "member_removed", "member_promoted", "member_demoted", "leadership_transferred", "snapshot_taken", "backup_saved", "restored", "keys_reloaded", "join_token_made", "join_token_used", "join_token_revoked", "join_token_expired", "backup_begun", "backup_broken_off", "restore_begun", "restore_broken_off", "defaults_changed"]
+EventName = Literal["submitted", "scheduled", "claimed", "released", "failed", "requeued", "lease_expired", "completed", "retried", "cancel_requested", "cancelled", "deleted", "expired", "signalled", "finalization_claimed", "finalized", "type_changed", "schedule_set", "schedule_deleted", "node_set", "node_removed", "level_raised", "trail_changed", "member_added", "member_removed", "member_promoted", "member_demoted", "leadership_transferred", "snapshot_taken", "backup_saved", "restored", "keys_reloaded", "join_token_made", "join_token_used", "join_token_revoked", "join_token_expired", "backup_begun", "backup_broken_off", "restore_begun", "restore_broken_off", "defaults_changed", "share_changed"]
 """The kind of event; GET /api/events explains each. Later versions may add others"""
 
 STATUS: Final[Mapping[str, int]] = {
