@@ -46,6 +46,7 @@ func TestOutputJSON(t *testing.T) {
 		{path: "retry", args: "2"},
 		{path: "update", args: "2 --priority 5"},
 		{path: "cancel", args: "2"},
+		{path: "signal", args: "7 {}", want: term.ExitRefused}, // it needs none
 		{path: "get", args: "2"},
 		{path: "get", args: "99", want: term.ExitNone},
 		{path: "delete", args: "2"},

@@ -16,9 +16,9 @@ type Turn struct {
 
 // The memory of turns.
 const (
-	TurnBytes      = 48 // of a saved turn
-	TurnPlaceBytes = 9  // of a place in a page of them
-	FairBytes      = 55 // of a share of a fair type, for its place among the others
+	TurnBytes      = 112 // of a saved turn, and of the tag or clock that is not the first any more
+	TurnPlaceBytes = 9   // of a place in a page of them
+	FairBytes      = 55  // of a share of a fair type, for its place among the others
 )
 
 // AppendTurn appends the record of the turn with that number.

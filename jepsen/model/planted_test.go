@@ -54,7 +54,6 @@ var drawn = map[string]uint64{
 	"retry of a parent that is not all or nothing":    4,
 	"retried parent stuck whose steps have completed": 20,
 	"revived head beside a claim of its group":        4,
-	"share that opens has a tag before the clock":     3,
 	"run of a group past a limit":                     10,
 	"run past a task that waits for its time":         20,
 	"slot run twice, its version not checked":         14,
