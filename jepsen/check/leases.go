@@ -122,6 +122,13 @@ func (x *index) holds(t *task) []*hold {
 			}
 		}
 	}
+	for op := range x.reopened(t) { // the parent had ended by itself
+		for _, h := range holds {
+			if ended(op) >= h.call {
+				h.letGo = min(h.letGo, op.Call)
+			}
+		}
+	}
 	return holds
 }
 

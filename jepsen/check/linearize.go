@@ -3,6 +3,7 @@ package check
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"runtime"
 	"slices"
 	"strings"
@@ -106,7 +107,7 @@ func leftOut(ops []porcupine.Operation, info porcupine.LinearizationInfo) []int 
 
 // limits returns the facts about the task that its model needs.
 func (x *index) limits(t *task) limits {
-	l := limits{parent: t.parent, auto: t.plan != nil && !t.plan.ByClaim, reopened: x.reopened(t)}
+	l := limits{parent: t.parent, auto: t.plan != nil && !t.plan.ByClaim, reopened: some(x.reopened(t))}
 	if t.submit != nil {
 		l.maxAttempts = t.submit.maxAttempts
 	} else {
@@ -209,15 +210,36 @@ func (x *index) stepLimits(t *task) stepLimits {
 	return l
 }
 
-// reopened reports whether the parent may have run again because one of its steps was retried.
-func (x *index) reopened(parent *task) bool {
-	if parent.plan == nil || !parent.plan.Continue {
-		return false
-	}
-	for place := range parent.plan.Steps {
-		if s := x.tasks[parent.id+1+uint64(place)]; s != nil && x.mayHave(s, history.Retry) {
-			return true
+// reopened yields the calls by which an ended parent may have run again for the sake of a step: the
+// retries of its steps, if it ends although some fail.
+func (x *index) reopened(parent *task) iter.Seq[*history.Op] {
+	return func(yield func(*history.Op) bool) {
+		if parent.plan == nil || !parent.plan.Continue {
+			return
 		}
+		for place := range parent.plan.Steps {
+			s := x.tasks[parent.id+1+uint64(place)]
+			if s == nil {
+				continue
+			}
+			for _, op := range x.of(s, history.Retry) {
+				if !yield(op) {
+					return
+				}
+			}
+			for _, i := range s.acts {
+				if x.ops[i].Action == string(history.Retry) && !yield(&x.ops[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// some reports whether there is such a call.
+func some(calls iter.Seq[*history.Op]) bool {
+	for range calls {
+		return true
 	}
 	return false
 }

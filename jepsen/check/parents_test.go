@@ -247,6 +247,13 @@ func TestCheck_goodParents(t *testing.T) {
 			),
 		},
 		{
+			"a processor holds a parent that ends by itself and runs again for a retried step", run(
+				parent(alone), claimed(2, 3, 3, 7, "w", "r1"), settle(history.Complete, 4, 5, 3, 7, "w"),
+				claimed(6, 7, 2, 8, "w", "r2"), finalizing(claim, 7, 8, "p", token(9), lease(1000)), settle(history.Fail, 8, 9, 2, 8, "w"),
+				op(history.Retry, 12, 13, func(o *history.Op) { o.TaskID = 2 }), finalizing(claim, 14, 15, "q", token(10), lease(1000)),
+			),
+		},
+		{
 			"a step fails, and takes the other along", endsWith(run(append([]history.Op{parent(limited)}, failing...)...),
 				history.Task{ID: 1, Key: "a", Status: "failed"},
 				history.Task{ID: 2, Status: "failed", Token: 7, Attempts: 1, Worker: "w", ParentID: 1},
