@@ -3,6 +3,7 @@ package lane
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -17,6 +18,9 @@ const (
 	// A shared request is overdue after overdueFactor times the usual time, and at least overdueMin.
 	overdueFactor = 4
 	overdueMin    = 50 * time.Millisecond
+	// gatherMax is the length of the queue at which the next request waits for no further calls. With that many, the
+	// work of nodes and callers at the same time is worth more than a larger request.
+	gatherMax = 256
 	// growth says how fast requests grow: after a full one, the limit rises by one call per growth calls.
 	growth = 16
 	// usualShare is the weight of the previous average in the usual time, against 1 for the last request.
@@ -243,12 +247,25 @@ func (l *Lane[R]) run() {
 		l.mu.Unlock()
 		l.carry(g)
 		l.mu.Lock()
+		l.gather()
 		if l.out > 1+l.overdue {
 			break // the request that was overdue goes on
 		}
 	}
 	l.out--
 	l.mu.Unlock()
+}
+
+// gather lets the callers that a request has woken make their next calls before another request takes the queue. Without
+// that it would take only those that queued meanwhile, and half of the callers would always wait for the other half. It
+// gives way for as long as the queue grows, which takes next to no time. The caller holds the lock.
+func (l *Lane[R]) gather() {
+	for had := -1; had < len(l.queue) && len(l.queue) < gatherMax; {
+		had = len(l.queue)
+		l.mu.Unlock()
+		runtime.Gosched()
+		l.mu.Lock()
+	}
 }
 
 // take makes a group of the calls at the head of the queue. It returns nil if the queue is empty or the lane is closed.

@@ -188,6 +188,40 @@ func TestLane_takesTheQueue(t *testing.T) {
 	})
 }
 
+// Callers that call again as soon as they are answered do not fall into two halves, of which each waits while the
+// other's request is out.
+func TestLane_gathers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const callers, rounds = 64, 50
+		requests := 0
+		var begun, done sync.WaitGroup
+		l := New(func(context.Context, []*Call[string]) bool {
+			requests++ // one at a time is out
+			<-time.After(time.Millisecond)
+			return false
+		}, begun.Go)
+		for range callers {
+			done.Go(func() {
+				for range rounds {
+					c := l.NewCall()
+					if err := l.Share(t.Context(), c); err != nil {
+						t.Error(err)
+					}
+					l.Recycle(c)
+				}
+			})
+		}
+		done.Wait()
+		begun.Wait()
+		// Halves take exactly twice as many requests as there are rounds. How many callers are let in depends on the
+		// scheduler.
+		if most := 2 * rounds * 19 / 20; requests > most {
+			t.Errorf("%d calls of each of %d callers take %d requests, want at most %d", rounds, callers, requests, most)
+		}
+	})
+}
+
 // A call whose caller leaves the queue is not sent, and neither is one whose context had ended before.
 func TestLane_leavesTheQueue(t *testing.T) {
 	t.Parallel()
