@@ -8,6 +8,7 @@ import (
 
 	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/internal/procs"
+	"github.com/claimq/claimq/jepsen/releases"
 )
 
 // featureLevel is the level that the binary under test knows. With another one in the source, BuildNext fails.
@@ -17,8 +18,9 @@ const featureLevel = 1
 // other.
 const snapshotBytes = "1048576" // the least
 
-// Upgrade upgrades three nodes from Binary to a version that knows one feature level more, back,
-// and up again for good, one node at a time under load. Its report is like Run's.
+// Upgrade upgrades three nodes from the first release to a version of today that knows one feature level more, back,
+// and up again for good, one node at a time under load. Before the first release they begin with Binary. Its report is
+// like Run's.
 func Upgrade(ctx context.Context, cfg Config) (*Report, error) {
 	return conduct(ctx, cfg, (*run).upgrade)
 }
@@ -27,6 +29,11 @@ func Upgrade(ctx context.Context, cfg Config) (*Report, error) {
 func (r *run) upgrade(ctx context.Context) error {
 	var err error
 	r.old = r.cfg.Binary
+	if len(releases.All) > 0 {
+		if r.old, err = releases.All[0].Build(ctx, r.cfg.Dir); err != nil {
+			return err
+		}
+	}
 	if r.cfg.Binary, err = procs.BuildNext(ctx, r.cfg.Dir, featureLevel); err != nil {
 		return err
 	}
