@@ -153,6 +153,55 @@ func TestServer_MetricsOfTypesWithSettings(t *testing.T) {
 	}
 }
 
+// A type with share keys counts those that wait by state, and its oldest wait without those that are closed. No share
+// key is a label, however many there are, and types without share keys have none of it.
+func TestServer_MetricsOfShares(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	s.call(t, "PATCH /api/types/mail", `{"fair":true}`)
+	task := func(name, key string) {
+		apply(t, node, command.Submit{Tasks: []fsm.NewTask{{Type: name, Params: []byte("1"), ShareKey: key}}})
+	}
+	task("mail", "paused")
+	apply(t, node, command.SetShare{Type: "mail", ShareKey: "paused", Settings: fsm.ShareSettings{Paused: true}})
+	node.Advance(2000)
+	task("mail", "limited")
+	apply(t, node, command.SetShare{Type: "mail", ShareKey: "limited", Settings: fsm.ShareSettings{MaxClaimed: 1}})
+	claimOne(t, s, "w")
+	task("mail", "limited")
+	for i := range 300 {
+		task("mail", fmt.Sprint("open-", i))
+	}
+	task("plain", "")
+	node.Advance(1000)
+	body := s.call(t, "GET /metrics", "").body
+	for _, line := range []string{
+		`claimq_type_shares{state="open",task_type="mail"} 300`,
+		`claimq_type_shares{state="paused",task_type="mail"} 1`,
+		`claimq_type_shares{state="limited",task_type="mail"} 1`,
+		`claimq_type_shares{state="rate_limited",task_type="mail"} 0`,
+		`claimq_type_oldest_wait_seconds{task_type="mail"} 3`,
+		`claimq_type_share_oldest_wait_seconds{task_type="mail"} 1`,
+	} {
+		if !strings.Contains(body, line+"\n") {
+			t.Errorf("no line %s", line)
+		}
+	}
+	if n := strings.Count(body, "\nclaimq_type_share"); n != 5 {
+		t.Errorf("%d series of shares, want 5, of one type", n)
+	}
+	for i := range 150 {
+		task(fmt.Sprint("u", i), "a")
+		task(fmt.Sprint("u", i), "b")
+	}
+	body = s.call(t, "GET /metrics", "").body
+	for _, line := range []string{`claimq_type_shares{state="open",task_type="u0"} 2`, `claimq_type_shares{state="open",task_type="other"} 104`} {
+		if !strings.Contains(body, line+"\n") {
+			t.Errorf("no line %s", line)
+		}
+	}
+}
+
 // Clients that ask for OpenMetrics get it.
 func TestServer_MetricsOpen(t *testing.T) {
 	t.Parallel()

@@ -215,10 +215,36 @@ func (s *model) sharesOf(name string, now int64) (views []ShareView) {
 	return views
 }
 
+// waitingShares sums up the shares of the type that have ready tasks.
+func (s *model) waitingShares(name string) (w WaitingShares, ok bool) {
+	views := s.sharesOf(name, s.t)
+	if len(views) == 0 {
+		return w, false
+	}
+	oldest := uint64(math.MaxUint64)
+	for _, v := range append(views, ShareView{}) { // the last one is that of tasks without share key
+		count, t := s.waiting(shareName{name, v.Key})
+		if count == 0 {
+			continue
+		}
+		if v.Key != "" {
+			w.ByState[v.State]++
+		}
+		if v.State == index.ShareOpen && t.ID < oldest {
+			oldest, w.OldestWaitMS = t.ID, max(0, s.t-t.UpdatedAt)
+		}
+	}
+	return w, true
+}
+
 // compareShares compares what can be read of shares.
 func compareShares(t rapid.TB, g *generator, m *Machine, s *model) {
 	now := record.Stamp{U: s.u, T: s.t + pick[int64](g, 0, 1, 400, 5000)}
 	for _, name := range []string{"mail", "scan", "video", "dead"} {
+		sums, known := s.waitingShares(name)
+		if got, ok := m.WaitingShares(name, record.Stamp{U: s.u, T: s.t}); ok != known || diffOf(sums, got) != "" {
+			t.Fatalf("shares of %s: %+v, %t, want %+v, %t", name, got, ok, sums, known)
+		}
 		want := s.sharesOf(name, now.T)
 		var got []ShareView
 		for after := ""; ; {

@@ -3,6 +3,7 @@ package fsm
 import (
 	"io"
 
+	"github.com/claimq/claimq/fsm/index"
 	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/snapshot"
 )
@@ -34,6 +35,7 @@ type (
 	TypeFields          = record.TypeFields
 	TypeSettings        = record.TypeSettings
 	ShareSettings       = record.ShareSettings
+	ShareState          = index.ShareState
 	Defaults            = record.Defaults
 	Minute              = record.Minute
 	Quantiles           = record.Quantiles

@@ -133,6 +133,14 @@ type ShareView struct {
 	OldestWaitMS int64
 }
 
+// WaitingShares sums up the shares of a type that have claimable tasks, as of the last entry.
+type WaitingShares struct {
+	ByState [index.ShareStates]int
+	// OldestWaitMS is how long the oldest task has waited that could be claimed if its type had no limits, 0 if there
+	// is none. The tasks without share key are one more share, always open.
+	OldestWaitMS int64
+}
+
 // Submitted is the outcome of one task of a Submit.
 type Submitted struct {
 	Task        *record.Task // a copy; if not Created, the task that has the key; if Refused, empty

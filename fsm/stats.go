@@ -340,6 +340,19 @@ func (m *Machine) Share(name, key string, now record.Stamp) (v ShareView, ok boo
 	return viewOfShare(m, of, now), ok
 }
 
+// WaitingShares sums up the shares of a type; ok is false if it has none. It takes no longer for many.
+func (m *Machine) WaitingShares(name string, now record.Stamp) (w WaitingShares, ok bool) {
+	ts := m.types.named(name)
+	if ts == nil || ts.Shares() == 0 {
+		return w, false
+	}
+	w.ByState = ts.WaitingShares()
+	if id := ts.OldestOpen(); id != 0 {
+		w.OldestWaitMS = max(now.T-m.Get(id).UpdatedAt, 0)
+	}
+	return w, true
+}
+
 func viewOfShare(m *Machine, of index.ShareView, now record.Stamp) ShareView {
 	v := ShareView{Key: of.Key, Pending: int64(of.Waiting), Claimed: of.Claimed, State: of.Gate.State(), OpensAt: of.Gate.OpensAt}
 	if of.Saved != nil {

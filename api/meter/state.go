@@ -27,8 +27,12 @@ var (
 	rateDesc = prometheus.NewDesc("claimq_type_per_second",
 		"Tasks of the type submitted, completed and failed for good, per second over the last minute.", []string{"task_type", "event"}, nil)
 	pausedDesc = prometheus.NewDesc("claimq_type_paused", "1 if the type is paused, else 0.", []string{"task_type"}, nil)
-	bytesDesc  = prometheus.NewDesc("claimq_state_bytes", "Estimated memory of the state.", nil, nil)
-	endedDesc  = prometheus.NewDesc("claimq_ended_bytes",
+	sharesDesc = prometheus.NewDesc("claimq_type_shares",
+		"Share keys of the type's tasks that wait, by whether they can be claimed; of types with share keys.", []string{"task_type", "state"}, nil)
+	shareWaitDesc = prometheus.NewDesc("claimq_type_share_oldest_wait_seconds",
+		"How long the oldest task of the type has waited whose share key is open; of types with share keys.", []string{"task_type"}, nil)
+	bytesDesc = prometheus.NewDesc("claimq_state_bytes", "Estimated memory of the state.", nil, nil)
+	endedDesc = prometheus.NewDesc("claimq_ended_bytes",
 		"Estimated memory of the tasks that have ended; past a quarter of the state's limit the oldest are evicted.", nil, nil)
 	rememberedDesc = prometheus.NewDesc("claimq_remembered_bytes",
 		"Estimated memory of what is remembered of removed tasks and of claim requests; past a quarter of the state's limit the oldest is forgotten.", nil, nil)
@@ -58,7 +62,7 @@ const typesPage = 200
 // its beginning.
 type stateView struct {
 	counts               [fsm.StatusCancelled + 1]int64 // by Status
-	types                []fsm.TypeView
+	types                []typeView
 	oldestMS             int64
 	bytes                int64
 	ended, remembered    int64 // bytes
@@ -68,13 +72,23 @@ type stateView struct {
 	lateMS               int64
 }
 
+// typeView is a type with the sums of its shares.
+type typeView struct {
+	fsm.TypeView
+	shares    fsm.WaitingShares
+	hasShares bool
+}
+
 // readAll reads the state, and then the types, some at a time.
 func (v *stateView) readAll(read func(fn func(m *fsm.Machine, now fsm.Stamp)) error) error {
 	err := read(v.read)
 	for after, more := "", true; err == nil && more; {
 		err = read(func(m *fsm.Machine, now fsm.Stamp) {
 			types := m.Types(after, typesPage, now)
-			v.types = append(v.types, types...)
+			for i := range types {
+				shares, ok := m.WaitingShares(types[i].Type, now)
+				v.types = append(v.types, typeView{types[i], shares, ok})
+			}
 			if more = len(types) == typesPage; more {
 				after = types[typesPage-1].Type
 			}
@@ -103,7 +117,7 @@ func (v *stateView) read(m *fsm.Machine, now fsm.Stamp) {
 // Describe implements prometheus.Collector.
 func (c *stateCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		tasksDesc, typesDesc, waitDesc, rateDesc, pausedDesc, bytesDesc, endedDesc, rememberedDesc, oldestDesc,
+		tasksDesc, typesDesc, waitDesc, rateDesc, pausedDesc, sharesDesc, shareWaitDesc, bytesDesc, endedDesc, rememberedDesc, oldestDesc,
 		trailDesc, trailLimitDesc, trailAgeDesc, schedulesDesc, lateDesc,
 	} {
 		ch <- d
@@ -141,7 +155,7 @@ func (c *stateCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-func (g gauges) setType(t *fsm.TypeView) {
+func (g gauges) setType(t *typeView) {
 	for s := fsm.StatusPending; s <= fsm.StatusCancelled; s++ {
 		g.set(typesDesc, float64(t.Counts[s]), t.Type, s.String())
 	}
@@ -154,21 +168,28 @@ func (g gauges) setType(t *fsm.TypeView) {
 		paused = 1
 	}
 	g.set(pausedDesc, paused, t.Type)
+	if !t.hasShares {
+		return
+	}
+	for s, n := range t.shares.ByState {
+		g.set(sharesDesc, float64(n), t.Type, fsm.ShareState(s).String())
+	}
+	g.set(shareWaitDesc, float64(t.shares.OldestWaitMS)/1000, t.Type)
 }
 
 // isIdle reports whether the type has neither tasks nor rates.
-func isIdle(t *fsm.TypeView) bool {
+func isIdle(t *typeView) bool {
 	return t.Counts == (fsm.TypeView{}).Counts && t.SubmittedPerS == 0 && t.CompletedPerS == 0 && t.FailedPerS == 0
 }
 
 // bounded returns the types that have a label and are not idle, and all others summed as otherType, which is never
 // paused.
-func (c *stateCollector) bounded(types []fsm.TypeView) []fsm.TypeView {
+func (c *stateCollector) bounded(types []typeView) []typeView {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	labels := c.labelled(types)
-	others := fsm.TypeView{Type: otherType}
-	var out []fsm.TypeView
+	others := typeView{TypeView: fsm.TypeView{Type: otherType}}
+	var out []typeView
 	seen := false
 	for _, t := range types {
 		if isIdle(&t) {
@@ -179,15 +200,7 @@ func (c *stateCollector) bounded(types []fsm.TypeView) []fsm.TypeView {
 			continue
 		}
 		seen = true
-		for s := range t.Counts {
-			others.Counts[s] += t.Counts[s]
-		}
-		others.SubmittedPerS += t.SubmittedPerS
-		others.CompletedPerS += t.CompletedPerS
-		others.FailedPerS += t.FailedPerS
-		if !t.Settings.Paused {
-			others.OldestWaitMS = max(others.OldestWaitMS, t.OldestWaitMS)
-		}
+		others.add(&t)
 	}
 	if seen {
 		out = append(out, others)
@@ -195,8 +208,26 @@ func (c *stateCollector) bounded(types []fsm.TypeView) []fsm.TypeView {
 	return out
 }
 
+// add adds another type to the sums.
+func (v *typeView) add(t *typeView) {
+	for s := range t.Counts {
+		v.Counts[s] += t.Counts[s]
+	}
+	v.SubmittedPerS += t.SubmittedPerS
+	v.CompletedPerS += t.CompletedPerS
+	v.FailedPerS += t.FailedPerS
+	v.hasShares = v.hasShares || t.hasShares
+	for s := range t.shares.ByState {
+		v.shares.ByState[s] += t.shares.ByState[s]
+	}
+	if !t.Settings.Paused {
+		v.OldestWaitMS = max(v.OldestWaitMS, t.OldestWaitMS)
+		v.shares.OldestWaitMS = max(v.shares.OldestWaitMS, t.shares.OldestWaitMS)
+	}
+}
+
 // labelled returns the types with their own metrics. The caller holds mu.
-func (c *stateCollector) labelled(types []fsm.TypeView) map[string]bool {
+func (c *stateCollector) labelled(types []typeView) map[string]bool {
 	labels := make(map[string]bool, typeLabelsMax)
 	for _, t := range types {
 		if t.Settings != (fsm.TypeSettings{}) && t.Type != otherType && len(labels) < typeLabelsMax {

@@ -91,16 +91,17 @@ func (ts *Type) roomOf(sh *share, t int64) int64 {
 	return min(int64(sh.count), ts.slotsOf(sh), record.ShareClaimsAt(sh.saved(), ts.rateOf(sh), t))
 }
 
-// gate opens or closes the share, at time now by T.
-func (s *Types) gate(ts *Type, sh *share, now int64) {
+// gate opens or closes the share, at time now by T, and returns its state.
+func (s *Types) gate(ts *Type, sh *share, now int64) ShareState {
 	gate := ts.gateOf(sh, now)
-	sh.closed = gate.State() != ShareOpen
+	state := gate.State()
+	sh.closed = state != ShareOpen
 	own := sh.own
 	if own == nil {
-		return
+		return state
 	}
 	opensAt, fullAt := int64(0), int64(0)
-	if gate.State() == ShareRateLimited && sh.count > 0 {
+	if state == ShareRateLimited && sh.count > 0 {
 		opensAt = gate.OpensAt
 	}
 	if rate := ts.rateOf(sh); rate > 0 && own.saved != nil && own.saved.Spent > 0 { // a restore sets its type's limit later
@@ -111,6 +112,7 @@ func (s *Types) gate(ts *Type, sh *share, now int64) {
 	if own.saved == nil {
 		sh.own = nil
 	}
+	return state
 }
 
 // await moves the share in a list from one time to another, 0 for none.

@@ -102,7 +102,7 @@ func (s *Types) Limit(ts *Type, r *record.TaskType, saved Turns, now int64) {
 // what became claimable. Call it after any of these change. It costs O(log types), however
 // many tasks there are.
 func (s *Types) place(ts *Type, now int64) {
-	ts.oldest = ts.findOldest()
+	ts.findOldest()
 	was, opened := ts.standing, ts.opensAt
 	ts.standing, ts.opensAt = ts.standingAt(now)
 	if was == waits && (ts.standing != waits || opened != ts.opensAt) {

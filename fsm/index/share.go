@@ -11,24 +11,26 @@ import (
 // shares are the shares of one type: its pending and claimed tasks by share key.
 type shares struct {
 	byName  map[string]*share
-	recent  *share   // cache: the last share changed, or nil
-	changed []*share // shares that settle has to look at
-	held    IDs      // the oldest claimable task of each closed share
-	bytes   int64    // memory of all shares
-	saved   int      // shares of which something is saved
-	spare   *share   // an empty share for the next new key
+	recent  *share           // cache: the last share changed, or nil
+	changed []*share         // shares that settle has to look at
+	held    IDs              // the oldest claimable task of each closed share
+	bytes   int64            // memory of all shares
+	saved   int              // shares of which something is saved
+	spare   *share           // an empty share for the next new key
+	waiting [ShareStates]int // shares with claimable tasks, by state
 }
 
 // share holds the claimable tasks with one share key. It is closed while its pause or one of its
 // limits keeps them from being claimed.
 type share struct {
 	stock
-	changed bool   // whether it is in shares.changed
-	claimed int64  // number of claimed tasks
-	ready   int    // its part of its type's ready: count, or 0 while closed
-	room    int    // how many of these can be claimed one after another
-	held    uint64 // its task in shares.held, or 0
-	bytes   int64  // its part of shares.bytes
+	changed bool       // whether it is in shares.changed
+	claimed int64      // number of claimed tasks
+	ready   int        // its part of its type's ready: count, or 0 while closed
+	room    int        // how many of these can be claimed one after another
+	held    uint64     // its task in shares.held, or 0
+	bytes   int64      // its part of shares.bytes
+	state   ShareState // where it counts in shares.waiting; ShareStates: nowhere
 
 	own *ownShare // nil for most
 }
@@ -45,7 +47,7 @@ func (ts *Type) shareOf(key string) *share {
 	}
 	if sh == nil {
 		if sh = of.spare; sh == nil {
-			sh = &share{}
+			sh = &share{state: ShareStates}
 			sh.share = sh
 		}
 		of.spare = nil
@@ -116,7 +118,7 @@ func (s *Types) settleStock(ts *Type, of *stock, saved Turns) {
 // settleShare opens or closes the share, at time now by T, and reports whether it has opened.
 func (s *Types) settleShare(ts *Type, sh *share, now int64) (opened bool) {
 	of, was := ts.shares, sh.closed
-	s.gate(ts, sh, now)
+	of.countAs(sh, s.gate(ts, sh, now))
 	ready, held := sh.count, uint64(0)
 	if sh.closed {
 		ready = 0
@@ -140,6 +142,23 @@ func (s *Types) settleShare(ts *Type, sh *share, now int64) (opened bool) {
 	of.bytes += bytes - sh.bytes
 	sh.bytes = bytes
 	return was && !sh.closed
+}
+
+// countAs counts the share, which has the state, among those with claimable tasks.
+func (of *shares) countAs(sh *share, state ShareState) {
+	if sh.count == 0 {
+		state = ShareStates
+	}
+	if state == sh.state {
+		return
+	}
+	if sh.state < ShareStates {
+		of.waiting[sh.state]--
+	}
+	if state < ShareStates {
+		of.waiting[state]++
+	}
+	sh.state = state
 }
 
 // settleShares settles all shares after their limits have changed, at time now by T.
@@ -196,6 +215,15 @@ func (ts *Type) Shares() int {
 		return 0
 	}
 	return len(ts.shares.byName)
+}
+
+// WaitingShares returns the number of shares with claimable tasks, by state. A rate limit counts
+// until OpenDue.
+func (ts *Type) WaitingShares() (byState [ShareStates]int) {
+	if ts.shares != nil {
+		byState = ts.shares.waiting
+	}
+	return byState
 }
 
 // queuesAbove returns the queues, also of open shares, whose tasks have more than left attempts

@@ -11,6 +11,7 @@ type Type struct {
 	inTypes slot              // in the ranking of types
 	name    string            // shared by all its tasks
 	oldest  uint64            // result of Oldest; set by place
+	next    uint64            // result of OldestOpen; set by place
 	claimed int64             // number of claimed tasks
 	record  *record.TaskType  // nil if it has no settings
 	groups  map[string]*group // groups with tasks that have not ended; nil until there is one
@@ -59,12 +60,17 @@ func (ts *Type) rank(o order) rank {
 // Oldest returns the id of the oldest pending task, or 0.
 func (ts *Type) Oldest() uint64 { return ts.oldest }
 
+// OldestOpen returns the id of the oldest task that could be claimed if the type itself had no limits,
+// or 0.
+func (ts *Type) OldestOpen() uint64 { return ts.next }
+
 // Ready returns how many tasks could be claimed if the type itself had no limits.
 func (ts *Type) Ready() int { return ts.ready }
 
-// findOldest computes the result of Oldest.
-func (ts *Type) findOldest() uint64 {
+// findOldest computes the results of Oldest and OldestOpen.
+func (ts *Type) findOldest() {
 	id, _ := ts.ranking.first(oldest)
+	ts.next = id
 	if held, ok := ts.behind.Min(); ok && (id == 0 || held < id) {
 		id = held
 	}
@@ -73,7 +79,7 @@ func (ts *Type) findOldest() uint64 {
 			id = held
 		}
 	}
-	return id
+	ts.oldest = id
 }
 
 // add makes a claimable task one of its share. The type must be settled and placed afterwards.
