@@ -403,6 +403,7 @@ func badTypes() []badInput {
 		badInput{"GET /api/types?order=", "", ir, "order", "name, oldest"},
 		badInput{"GET /api/types?name=a%20b", "", ir, "name", "1 to 128 of A-Z"},
 		badInput{"GET /api/types?attention=yes", "", ir, "attention", "true or false"},
+		badInput{"GET /api/types/mail/shares?settings=1", "", ir, "settings", "true or false"},
 		badInput{"GET /api/types?after=a%20b", "", ir, "after", "1 to 128 of A-Z"},
 		badInput{"GET /api/types?after=a&order=oldest", "", ir, "order", "name with after"},
 		badInput{"GET /api/types?cursor=a", "", ir, "cursor", "Unknown query parameter: cursor"},

@@ -164,6 +164,11 @@ func textParam(text *string, allowed string, valid func(text string) bool) readP
 	return parsedParam(text, allowed, func(s string) (string, bool) { return s, valid(s) })
 }
 
+// boolParam sets v to a parameter that is true or false.
+func boolParam(v *bool) readParam {
+	return parsedParam(v, "true or false", func(text string) (is, ok bool) { return text == "true", text == "true" || text == "false" })
+}
+
 // typeParam sets name to a parameter that is a task type.
 func typeParam(name *string) readParam {
 	return textParam(name, wire.TaskTypeAllowed, wire.ValidTaskType[string])

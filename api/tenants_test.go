@@ -163,7 +163,7 @@ var tenantCalls = map[string][]string{
 	"list_types":             {`reader GET /api/types`, `reader GET /api/types?limit=1`, `reader GET /api/types?name=m&order=pending&limit=1`, `reader GET /api/types?after=b&limit=1`},
 	"get_type":               {`reader GET /api/types/a`, `reader GET /api/types/b`},
 	"change_type":            {`operator PATCH /api/types/a {"paused":true}`},
-	"list_shares":            {`reader GET /api/types/a/shares`, `reader GET /api/types/a/shares?order=pending`},
+	"list_shares":            {`reader GET /api/types/a/shares`, `reader GET /api/types/a/shares?order=pending`, `reader GET /api/types/a/shares?settings=true`},
 	"set_share":              {`operator PUT /api/types/a/shares/ann {"paused":true}`},
 	"delete_share":           {`operator DELETE /api/types/a/shares/ann`},
 	"get_defaults":           {`reader GET /api/defaults`},

@@ -76,12 +76,10 @@ func parseTypes(r *request) (q fsm.TypesQuery, bad *refuse.Refusal) {
 		"order": parsedParam(&q.Order, "name, oldest, submitted_per_s, completed_per_s, failed_per_s or a status", func(text string) (fsm.TypeOrder, bool) {
 			return fsm.TypeOrder(text), text != "" && fsm.TypeOrder(text).Valid()
 		}),
-		"limit": countParam(&q.Limit, limitMax),
-		"name":  typeParam(&q.Name),
-		"after": typeParam(&q.After),
-		"attention": parsedParam(&q.Attention, "true or false", func(text string) (attention, ok bool) {
-			return text == "true", text == "true" || text == "false"
-		}),
+		"limit":     countParam(&q.Limit, limitMax),
+		"name":      typeParam(&q.Name),
+		"after":     typeParam(&q.After),
+		"attention": boolParam(&q.Attention),
 	})
 	if bad == nil && q.After != "" && !q.Order.ByName() {
 		bad = badParam("order", "name with after")
@@ -175,9 +173,6 @@ func appendStats(b []byte, found *fsm.TypesFound, at typesAt) []byte {
 	return append(b, '}')
 }
 
-// sharesTopMax bounds the shares of GET /api/types/{type}/shares in the order pending.
-const sharesTopMax = fsm.SharesTopMax
-
 // shareBytes bounds the memory for a share in an answer.
 const shareBytes = 1 << 10
 
@@ -187,39 +182,20 @@ func listShares(r *request) {
 	if !ok {
 		return
 	}
-	after, limit, byPending := "", r.limits().Items, false
-	bad := r.readParams(params{
-		"order": parsedParam(&byPending, "share_key or pending", func(text string) (byPending, ok bool) {
-			return text == "pending", text == "pending" || text == "share_key"
-		}),
-		"after": textParam(&after, shareKeyAllowed, validShareKey),
-		"limit": countParam(&limit, r.limits().Items),
-	})
-	switch {
-	case bad != nil:
-	case byPending && after != "":
-		bad = badParam("order", "share_key with after")
-	default:
+	q, bad := parseShares(r)
+	if bad == nil {
 		bad = r.refuseFilter("task_type", name)
 	}
 	if bad != nil {
 		r.refuse(bad)
 		return
 	}
-	if byPending {
-		limit = min(limit, sharesTopMax)
-	}
-	if !r.roomFor(limit * shareBytes) {
-		return
+	limit := q.Limit
+	if !q.ByPending {
+		q.Limit++ // the one more says that there is a next page
 	}
 	var shares []fsm.ShareView
-	if !r.read(func(m *fsm.Machine, now fsm.Stamp) {
-		if byPending {
-			shares = m.SharesByPending(name, limit, now)
-		} else {
-			shares = m.Shares(name, after, limit+1, now)
-		}
-	}) {
+	if !r.roomFor(limit*shareBytes) || !r.read(func(m *fsm.Machine, now fsm.Stamp) { shares = m.Shares(name, q, now) }) {
 		return
 	}
 	next := ""
@@ -232,6 +208,27 @@ func listShares(r *request) {
 	})
 	b = jsonout.StringOrNull(b, `,"next":`, next)
 	r.send(fasthttp.StatusOK, append(b, '}'))
+}
+
+// parseShares reads the query of GET /api/types/{type}/shares.
+func parseShares(r *request) (q fsm.SharesQuery, bad *refuse.Refusal) {
+	q.Limit = r.limits().Items
+	bad = r.readParams(params{
+		"order": parsedParam(&q.ByPending, "share_key or pending", func(text string) (byPending, ok bool) {
+			return text == "pending", text == "pending" || text == "share_key"
+		}),
+		"after":    textParam(&q.After, shareKeyAllowed, validShareKey),
+		"limit":    countParam(&q.Limit, r.limits().Items),
+		"settings": boolParam(&q.Set),
+	})
+	switch {
+	case bad != nil:
+	case q.ByPending && q.After != "":
+		bad = badParam("order", "share_key with after")
+	case q.ByPending:
+		q.Limit = min(q.Limit, fsm.SharesTopMax)
+	}
+	return q, bad
 }
 
 // setShare answers PUT /api/types/{type}/shares/{share_key}.

@@ -39,9 +39,10 @@ type Share struct {
 
 // SharesQuery selects shares of a type. The zero value selects all, by share key.
 type SharesQuery struct {
-	ByPending bool   // those with most pending tasks first, up to 100
-	Limit     int    // up to 1,000; 0: 1,000
-	After     string // Shares.Next of the previous page
+	ByPending    bool   // those with most pending tasks first, up to 100
+	WithSettings bool   // only those with settings
+	Limit        int    // up to 1,000; 0: 1,000
+	After        string // Shares.Next of the previous page
 }
 
 // Shares is a page of shares.
@@ -55,6 +56,9 @@ func (c *Client) Shares(ctx context.Context, taskType string, q SharesQuery) (*S
 	values := url.Values{}
 	if q.ByPending {
 		values.Set("order", "pending")
+	}
+	if q.WithSettings {
+		values.Set("settings", "true")
 	}
 	if q.Limit != 0 {
 		values.Set("limit", strconv.Itoa(q.Limit))

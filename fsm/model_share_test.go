@@ -248,7 +248,7 @@ func compareShares(t rapid.TB, g *generator, m *Machine, s *model) {
 		want := s.sharesOf(name, now.T)
 		var got []ShareView
 		for after := ""; ; {
-			page := m.Shares(name, after, 2, now)
+			page := m.Shares(name, SharesQuery{After: after, Limit: 2}, now)
 			got = append(got, page...)
 			if len(page) < 2 {
 				break
@@ -260,8 +260,12 @@ func compareShares(t rapid.TB, g *generator, m *Machine, s *model) {
 		}
 		slices.SortStableFunc(want, func(a, b ShareView) int { return cmp.Compare(b.Pending, a.Pending) })
 		most := pick(g, 1, 2, 1000)
-		if diff := diffOf(want[:min(most, len(want))], m.SharesByPending(name, most, now)); diff != "" {
+		if diff := diffOf(want[:min(most, len(want))], m.Shares(name, SharesQuery{ByPending: true, Limit: most}, now)); diff != "" {
 			t.Fatalf("shares of %s with the most pending tasks (-model +machine):\n%s", name, diff)
+		}
+		set := slices.DeleteFunc(s.sharesOf(name, now.T), func(v ShareView) bool { return v.Settings == (record.ShareSettings{}) })
+		if diff := diffOf(set, m.Shares(name, SharesQuery{Set: true, Limit: 1000}, now)); diff != "" {
+			t.Fatalf("shares of %s with settings (-model +machine):\n%s", name, diff)
 		}
 	}
 }

@@ -288,34 +288,35 @@ func (f *firstTypes) sort() {
 	}
 }
 
-// SharesTopMax bounds the shares of SharesByPending.
+// SharesTopMax bounds the shares of SharesQuery.ByPending.
 const SharesTopMax = 100
 
-// Shares returns the shares of a type that have pending or claimed tasks, or settings: by share key,
-// starting after after, at most limit. It takes time for each share of the type.
-func (m *Machine) Shares(name, after string, limit int, now record.Stamp) []ShareView {
-	return firstShares(m, name, limit, now, func(v index.ShareView) bool { return v.Key > after },
-		func(a, b index.ShareView) int { return strings.Compare(a.Key, b.Key) })
+// SharesQuery selects shares of a type that have pending or claimed tasks, or settings.
+type SharesQuery struct {
+	After     string // only those behind this share key; not with ByPending
+	ByPending bool   // those with most pending tasks first, equal ones by share key; else all by share key
+	Set       bool   // only those with settings
+	Limit     int    // above 0; with ByPending at most SharesTopMax count
 }
 
-// SharesByPending is Shares, with the most pending tasks first; equal ones by share key.
-func (m *Machine) SharesByPending(name string, limit int, now record.Stamp) []ShareView {
-	return firstShares(m, name, min(limit, SharesTopMax), now, func(index.ShareView) bool { return true },
-		func(a, b index.ShareView) int {
-			return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), strings.Compare(a.Key, b.Key))
-		})
-}
-
-// firstShares returns the first of the type's shares that fit, in an order.
-func firstShares(m *Machine, name string, limit int, now record.Stamp, fits func(index.ShareView) bool, order func(a, b index.ShareView) int) []ShareView {
+// Shares returns the first shares of the type that the query selects. It takes time for each share of the type.
+func (m *Machine) Shares(name string, q SharesQuery, now record.Stamp) []ShareView {
 	ts := m.types.named(name)
 	if ts == nil {
 		return nil
 	}
+	limit, order := q.Limit, func(a, b index.ShareView) int { return strings.Compare(a.Key, b.Key) }
+	if q.ByPending {
+		limit = min(limit, SharesTopMax)
+		order = func(a, b index.ShareView) int {
+			return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), strings.Compare(a.Key, b.Key))
+		}
+	}
 	var first []index.ShareView
 	ts.EachShare(ratesAt(m, now), func(v index.ShareView) {
+		isSet := v.Saved != nil && v.Saved.Settings != (record.ShareSettings{})
 		switch {
-		case !fits(v), len(first) == limit && order(v, first[limit-1]) > 0:
+		case v.Key <= q.After, q.Set && !isSet, len(first) == limit && order(v, first[limit-1]) > 0:
 			return
 		case len(first) == limit:
 			first = first[:limit-1]

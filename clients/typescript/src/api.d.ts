@@ -6640,6 +6640,8 @@ export interface operations {
                 limit?: number;
                 /** @description `next` of the page before: those behind it by share key. Not in the order `pending` */
                 after?: string;
+                /** @description `true`: only shares with settings */
+                settings?: boolean;
             };
             header?: {
                 /** @description Kept and returned if it is 1 to 128 bytes of printable ASCII; else the server makes one */

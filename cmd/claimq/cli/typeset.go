@@ -236,13 +236,14 @@ func newShareDeleteCommand(a *term.App) *cobra.Command {
 func newShareListCommand(a *term.App) *cobra.Command {
 	var limit int
 	var after string
-	var byPending bool
+	var byPending, withSettings bool
 	cmd := &cobra.Command{
 		Use:   "list TYPE",
 		Short: "List the shares of a task type",
 		Long: `List the shares of a type that have pending or claimed tasks, or settings: by share
 key, or with --by-pending those with most pending tasks, up to 100. A task behind
-another of its group is not counted as pending here.`,
+another of its group is not counted as pending here. With --settings only those that
+have settings are listed.`,
 		Example: `  claimq share list mail
   claimq share list mail --by-pending --limit 20`,
 	}
@@ -260,11 +261,15 @@ another of its group is not counted as pending here.`,
 		if byPending {
 			q.Set("order", "pending")
 		}
+		if withSettings {
+			q.Set("settings", "true")
+		}
 		return strings.TrimSuffix(typePath(args[0])+"/shares?"+q.Encode(), "?"), nil
 	}, func(answer *wire.Shares) error { return showShares(a, answer) })
 	cmd.Flags().IntVar(&limit, "limit", 0, "how many at most (default 1000)")
 	cmd.Flags().StringVar(&after, "after", "", "only those behind this share key")
 	cmd.Flags().BoolVar(&byPending, "by-pending", false, "those with most pending tasks first")
+	cmd.Flags().BoolVar(&withSettings, "settings", false, "only those with settings")
 	cmd.MarkFlagsMutuallyExclusive("after", "by-pending")
 	return cmd
 }
