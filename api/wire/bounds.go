@@ -31,6 +31,7 @@ const (
 	GroupMax       = 128    // bytes of a group
 	ShareKeyMax    = 128    // bytes of a share key
 	WeightMax      = 10_000 // of a share
+	WeightDefault  = 100    // of a share without one
 	ChangesMax     = 10_000 // tasks that one request may change
 	PageDefault    = 100    // tasks of a page without limit
 )

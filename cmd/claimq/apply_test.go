@@ -113,6 +113,7 @@ exit 0
 	same(say("types: {turns: {fair: true, max_claimed_per_key: 2}}", "apply", "-"), "type turns: fair: false -> true\ntype turns: max_claimed_per_key: none -> 2\nexit 0\n")
 	same(say("types: {turns: {}}", "apply", "-"), "type turns: fair: true -> none\ntype turns: max_claimed_per_key: 2 -> none\nexit 0\n")
 	same(say("types: {turns: {}}", "apply", "-"), "type turns: unchanged\nexit 0\n")
+	testApplyShares(say, same, isDone)
 	for _, name := range []string{"type", "schedule"} {
 		if got := say("", name, map[string]string{"type": "show", "schedule": "get"}[name], map[string]string{"type": "mail", "schedule": "nightly"}[name], "--output", "json"); !strings.Contains(got, `"paused":true`) {
 			t.Errorf("the pause has ended: %s", got)
@@ -123,6 +124,41 @@ exit 0
 		`"paused":{"from":true,"to":false},"rate_limit":{"from":2.5,"to":null},"retention_ms":{"from":-1,"to":null}}}`+"\nexit 0\n")
 }
 
+// Shares are settings of their own: the file's are made the same but for their pause, and the others of its types go with
+// --prune-shares, but for their pause.
+func testApplyShares(say func(stdin string, args ...string) string, same func(got, want string), isDone func(got string)) {
+	const file = "shares:\n  turns:\n    acme: {weight: 300, max_claimed: 2}\n    \"a b/c\": {rate_limit: 0.50, paused: true}\n    plain: {weight: 100}\n"
+	isDone(say("", "share", "set", "turns", "acme", "--paused", "--max-claimed", "9", "--rate-limit", "3"))
+	isDone(say("", "share", "set", "turns", "old", "--weight", "7"))
+	isDone(say("", "share", "set", "turns", "night", "--paused", "--weight", "7"))
+	isDone(say("", "share", "set", "other", "theirs", "--weight", "7"))
+	isDone(say("", "submit", "turns", "1", "--share-key", "busy"))
+	declared := `share turns acme: max_claimed: 9 -> 2
+share turns acme: rate_limit: 3 -> none
+share turns acme: weight: none -> 300
+share turns a b/c: paused: none -> true
+share turns a b/c: rate_limit: none -> 0.50
+share turns plain: unchanged
+`
+	pruned := `share turns night: weight: 7 -> none
+share turns old: delete
+`
+	same(say(file, "apply", "-", "--dry-run", "--prune-shares"), declared+pruned+"claimq: the cluster differs from the file in 4 objects\nexit 5\n")
+	same(say(file, "apply", "-"), declared+"exit 0\n")
+	unchanged := "share turns acme: unchanged\nshare turns a b/c: unchanged\nshare turns plain: unchanged\n"
+	same(say(file, "apply", "-", "--prune-shares"), unchanged+pruned+"exit 0\n")
+	same(say(file, "apply", "-", "--prune-shares", "--dry-run"), unchanged+"exit 0\n")
+	same(say("", "share", "list", "turns", "--settings"), `SHARE KEY  PENDING  CLAIMED  OLDEST  STATE   MAX CLAIMED  WEIGHT  RATE/S
+a b/c      0        0        -       paused  -            100     0.5
+acme       0        0        -       paused  2            300     -
+night      0        0        -       paused  -            100     -
+exit 0
+`)
+	same(say("shares: {other: {}}", "apply", "-", "--prune-shares", "--output", "json"), `{"object":"share","name":"other","share_key":"theirs","action":"delete"}`+"\nexit 0\n")
+	same(say("shares: {mail: {a: {weight: 0}}}", "apply", "-"), "claimq: share mail a: Invalid weight: must be an integer from 1 to 10000 (invalid_request)\nCorrect it and repeat the command\nexit 2\n")
+	same(say("types: {mail: {}}", "apply", "-", "--prune-shares"), "claimq: --prune-shares: the file has no types under shares\nexit 2\n")
+}
+
 // A file that is wrong is refused with its line and its field, and changes nothing.
 func TestApply_wrongFiles(t *testing.T) {
 	t.Parallel()
@@ -130,7 +166,7 @@ func TestApply_wrongFiles(t *testing.T) {
 	for _, c := range []struct{ file, want string }{
 		{"", "it is empty"},
 		{"types: [", "line 1"},
-		{"a: 1", `line 1: "a" is unknown: give defaults, types or schedules`},
+		{"a: 1", `line 1: "a" is unknown: give defaults, types, shares or schedules`},
 		{"types: {}\n---\ntypes: {}", "several documents"},
 		{"types: 5", "line 1: types must be a mapping"},
 		{"types:\n  mail:\n    leese: 5s", "line 3: types.mail.leese is unknown: there are backoff, dead_letter, delay, fair, lease, "},
@@ -142,6 +178,8 @@ func TestApply_wrongFiles(t *testing.T) {
 		{"types:\n  mail: {backoff: 7}", "line 2: types.mail.backoff must be a mapping"},
 		{"types:\n  mail: {}\n  mail: {}", `line 3: "mail" is in types twice`},
 		{"defaults:\n  lease: null", "line 1: defaults.lease must have a value"},
+		{"shares:\n  mail:\n    acme: {wait: 3}", "line 3: shares.mail.acme.wait is unknown: there are max_claimed, paused, rate_limit, weight"},
+		{"shares:\n  mail: 5", "line 2: shares.mail must be a mapping"},
 		{"schedules:\n  a:\n    task: {steps: {}}", "line 3: schedules.a.task.steps must be a list"},
 		{"schedules:\n  a:\n    task: {params: {x: .nan}}", "line 3: schedules.a.task.params.x is .nan, which JSON does not have"},
 		{"schedules:\n  a:\n    task: {params: {<<: {b: 1}}}", "line 3: merge keys (<<) are not supported"},

@@ -22,8 +22,9 @@ import (
 )
 
 type applyOptions struct {
-	dryRun bool
-	prune  string
+	dryRun      bool
+	prune       string
+	pruneShares bool
 }
 
 // NewApplyCommand returns the command `claimq apply`.
@@ -31,17 +32,19 @@ func NewApplyCommand(a *term.App) *cobra.Command {
 	var o applyOptions
 	cmd := &cobra.Command{
 		Use:   "apply FILE | -",
-		Short: "Make types, schedules and defaults what a file says",
-		Long: `Compare defaults, task types and schedules with a YAML file, and change those that
-differ. The fields are those of the HTTP API; durations are as on the command line,
-under the name without _ms. What the file does not have stays: defaults, types and
-schedules, and whether one is paused. A type or a schedule that it has is made the same
-in all other fields. With --prune, schedules whose tasks have that label are deleted
-if the file does not have them.
+		Short: "Make types, shares, schedules and defaults what a file says",
+		Long: `Compare defaults, task types, shares and schedules with a YAML file, and change those
+that differ. The fields are those of the HTTP API; durations are as on the command line,
+under the name without _ms. What the file does not have stays: defaults, types, shares
+and schedules, and whether one is paused. A type, a share or a schedule that it has is
+made the same in all other fields. With --prune, schedules whose tasks have that label
+are deleted if the file does not have them. With --prune-shares, so are the settings of
+shares of the types that the file has under shares; a pause stays.
 
 With --dry-run nothing changes, and the exit code is 5 if the cluster differs.`,
 		Example: `  claimq apply claimq.yaml --dry-run
-  claimq apply claimq.yaml --prune managed-by=ops`,
+  claimq apply claimq.yaml --prune managed-by=ops
+  claimq apply tenants.yaml --prune-shares`,
 	}
 	session.Acts(a, cmd, func(cmd *cobra.Command, args []string) (session.Act, error) {
 		data, err := readInput(a, args[0])
@@ -60,11 +63,15 @@ With --dry-run nothing changes, and the exit code is 5 if the cluster differs.`,
 	f := cmd.Flags()
 	f.BoolVar(&o.dryRun, "dry-run", false, "only say what would change")
 	f.StringVar(&o.prune, "prune", "", "as NAME=VALUE: delete the schedules whose tasks have this label and that the file does not have")
+	f.BoolVar(&o.pruneShares, "prune-shares", false, "remove the settings of shares that the file does not have, of each type that it has under shares")
 	return cmd
 }
 
-// checkPrune refuses a file with schedules that a later --prune would not find.
+// checkPrune refuses a file with schedules that a later --prune would not find, and one without shares to compare with.
 func (o *applyOptions) checkPrune(d *declared) error {
+	if o.pruneShares && len(d.shares) == 0 {
+		return term.UsageErrorf("--prune-shares: the file has no types under shares")
+	}
 	if o.prune == "" {
 		return nil
 	}
@@ -91,12 +98,22 @@ func (o *applyOptions) prunes(labels map[string]string) bool {
 
 // difference is how an object of the cluster differs from the file.
 type difference struct {
-	Object  string                 `json:"object"` // defaults, type or schedule
-	Name    string                 `json:"name,omitempty"`
-	Action  string                 `json:"action"` // unchanged, change, create or delete
-	Changes map[string]fieldChange `json:"changes,omitempty"`
+	Object   string                 `json:"object"` // defaults, type, share or schedule
+	Name     string                 `json:"name,omitempty"`
+	ShareKey string                 `json:"share_key,omitempty"` // of a share of the type Name
+	Action   string                 `json:"action"`              // unchanged, change, create or delete
+	Changes  map[string]fieldChange `json:"changes,omitempty"`
 
 	request session.Request
+}
+
+// String names the object.
+func (d *difference) String() string {
+	what := strings.TrimSpace(d.Object + " " + term.Printable(d.Name))
+	if d.ShareKey != "" {
+		what += " " + term.Printable(d.ShareKey)
+	}
+	return what
 }
 
 // fieldChange is the value of a field before and after; null is none.
@@ -136,7 +153,7 @@ func (o *applyOptions) do(ctx context.Context, s session.Talk, d *difference) er
 	_, err := s.Do(ctx, d.request, new(json.RawMessage))
 	var call *term.CallError
 	if errors.As(err, &call) {
-		call.About = strings.TrimSpace(d.Object+" "+term.Printable(d.Name)) + ": "
+		call.About = d.String() + ": "
 	}
 	return err
 }
@@ -150,13 +167,12 @@ func (d *difference) show(s session.Talk) error {
 		}
 		return s.App.Sayf("%s", term.SafeJSON(line))
 	}
-	what := strings.TrimSpace(d.Object + " " + term.Printable(d.Name))
 	if d.Action != "change" {
-		return s.App.Sayf("%s: %s", what, d.Action)
+		return s.App.Sayf("%s: %s", d, d.Action)
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.Changes)) {
 		c := d.Changes[name]
-		if err := s.App.Sayf("%s: %s: %s -> %s", what, strings.TrimSuffix(name, "_ms"), shownValue(name, c.From), shownValue(name, c.To)); err != nil {
+		if err := s.App.Sayf("%s: %s: %s -> %s", d, strings.TrimSuffix(name, "_ms"), shownValue(name, c.From), shownValue(name, c.To)); err != nil {
 			return err
 		}
 	}
@@ -176,7 +192,7 @@ func shownValue(name string, value json.RawMessage) string {
 	return term.CutTo(term.Printable(string(value)), 60)
 }
 
-// compare asks for each object of the file, and, to prune, for all schedules.
+// compare asks for each object of the file, for all shares with settings of its types, and, to prune, for all schedules.
 func (o *applyOptions) compare(ctx context.Context, s session.Talk, d *declared) (all []difference, err error) {
 	if d.defaults != nil {
 		var answer struct{ Defaults fields }
@@ -199,6 +215,13 @@ func (o *applyOptions) compare(ctx context.Context, s session.Talk, d *declared)
 			return nil, err
 		}
 		all = append(all, diff)
+	}
+	for i := range d.shares {
+		shares, err := o.compareShares(ctx, s, &d.shares[i])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, shares...)
 	}
 	for _, w := range d.schedules {
 		diff, err := compareSchedule(ctx, s, w)

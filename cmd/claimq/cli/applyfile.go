@@ -22,10 +22,17 @@ import (
 type declared struct {
 	defaults  fields // nil: the file does not say
 	types     []declaredObject
+	shares    []declaredShares
 	schedules []declaredObject
 }
 
-// declaredObject is a type or a schedule of the file.
+// declaredShares are the shares of a type that the file has.
+type declaredShares struct {
+	taskType string
+	shares   []declaredObject
+}
+
+// declaredObject is a type, a share or a schedule of the file.
 type declaredObject struct {
 	name   string
 	fields fields
@@ -43,7 +50,7 @@ func readDeclared(data []byte) (*declared, error) {
 	var doc, more yaml.Node
 	if err := in.Decode(&doc); err != nil {
 		if errors.Is(err, io.EOF) {
-			return nil, errors.New("it is empty: give defaults, types or schedules")
+			return nil, errors.New("it is empty: give defaults, types, shares or schedules")
 		}
 		return nil, err
 	}
@@ -63,10 +70,12 @@ func readDeclared(data []byte) (*declared, error) {
 			}
 		case "types":
 			d.types, err = r.objects(value, key, reflect.TypeFor[wire.TypeSettings]())
+		case "shares":
+			d.shares, err = r.shares(value, key)
 		case "schedules":
 			d.schedules, err = r.objects(value, key, reflect.TypeFor[wire.NewSchedule]())
 		default:
-			err = fmt.Errorf("%q is unknown: give defaults, types or schedules", key)
+			err = fmt.Errorf("%q is unknown: give defaults, types, shares or schedules", key)
 		}
 		return err
 	})
@@ -128,6 +137,16 @@ func (r *yamlReader) objects(n *yaml.Node, at string, of reflect.Type) (found []
 	err = r.pairs(n, at, func(name string, value *yaml.Node) error {
 		f, err := r.fields(value, at+"."+name, of)
 		found = append(found, declaredObject{name, f})
+		return err
+	})
+	return found, err
+}
+
+// shares reads a mapping from types to their shares.
+func (r *yamlReader) shares(n *yaml.Node, at string) (found []declaredShares, err error) {
+	err = r.pairs(n, at, func(taskType string, value *yaml.Node) error {
+		shares, err := r.objects(value, at+"."+taskType, reflect.TypeFor[wire.ShareSettings]())
+		found = append(found, declaredShares{taskType, shares})
 		return err
 	})
 	return found, err
