@@ -330,7 +330,7 @@ func TestServer_Shares(t *testing.T) {
 		{target: "POST /api/tasks/claim", body: `{"worker_id":"w","task_types":["b"]}`, status: 404, part: `no_pending_tasks`},
 		{target: "POST /api/tasks/5/claim", body: `{"worker_id":"w"}`, status: 409, part: `"reason":"share_rate_limited"`},
 		{target: "POST /api/tasks/3/claim", body: `{"worker_id":"w"}`, status: 409, part: `"reason":"share_limit_reached"`},
-		{target: "GET /api/tasks/1/why", status: 200, part: `{"code":"share_paused","message":"The share of the type b with its share_key is paused","share_key":"ann"}`},
+		{target: "GET /api/tasks/1/why", status: 200, part: `{"code":"share_paused","message":"The share key ann of the type b is paused","share_key":"ann"}`},
 		{target: "GET /api/tasks/3/why", status: 200, part: `"share_key":"b/é","holders":[{"task_id":2,"worker_id":"w"}]`},
 		{target: "GET /api/tasks/5/why", status: 200, part: `"share_key":"cleo","at":"2026-03-01T12:00:02.000Z"`},
 		{target: "DELETE /api/types/b/shares/ann", status: 200, want: `{"success":true,"share":` + share("ann", "1", "0", "0", "open", "null", unset) + `}`},

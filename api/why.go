@@ -96,14 +96,14 @@ func (a *whyAnswer) appendReason(b []byte, reason *fsm.WhyReason) []byte {
 		words("The type " + a.taskType + " has used its rate_limit up" + until(reason.At))
 		b = jsonout.TimeField(b, `,"at":`, reason.At)
 	case fsm.WhySharePaused:
-		words("The share of the type " + a.taskType + " with its share_key is paused")
+		words("The share key " + reason.ShareKey + " of the type " + a.taskType + " is paused")
 		b = jsonout.StringField(b, `,"share_key":`, reason.ShareKey)
 	case fsm.WhyShareLimitReached:
-		words("As many tasks of the type " + a.taskType + " with its share_key are claimed as the share's max_claimed, or the type's max_claimed_per_key, allows")
+		words("As many tasks of the share key " + reason.ShareKey + " of the type " + a.taskType + " are claimed as its max_claimed, or the type's max_claimed_per_key, allows")
 		b = jsonout.StringField(b, `,"share_key":`, reason.ShareKey)
 		b = appendHolders(b, reason.Holders)
 	case fsm.WhyShareRateLimited:
-		words("The share of the type " + a.taskType + " with its share_key has used its rate_limit, or the type's rate_limit_per_key, up" + until(reason.At))
+		words("The share key " + reason.ShareKey + " of the type " + a.taskType + " has used its rate_limit, or the type's rate_limit_per_key, up" + until(reason.At))
 		b = jsonout.StringField(b, `,"share_key":`, reason.ShareKey)
 		b = jsonout.TimeField(b, `,"at":`, reason.At)
 	case fsm.WhyScheduled:

@@ -247,13 +247,16 @@ func (s *TypeSettings) encode() ([]byte, error) {
 	if s.Fair != nil {
 		fields["fair"] = *s.Fair
 	}
-	for name, rate := range map[string]*float64{"rate_limit": s.RateLimit, "rate_limit_per_key": s.RateLimitPerKey} {
+	for _, r := range []struct {
+		name  string
+		value *float64
+	}{{"rate_limit", s.RateLimit}, {"rate_limit_per_key", s.RateLimitPerKey}} {
 		switch {
-		case rate == nil:
-		case math.IsNaN(*rate) || math.IsInf(*rate, 0):
-			return nil, fmt.Errorf("%s is %v", name, *rate)
+		case r.value == nil:
+		case math.IsNaN(*r.value) || math.IsInf(*r.value, 0):
+			return nil, fmt.Errorf("%s is %v", r.name, *r.value)
 		default:
-			set(name, *rate == 0, math.Round(*rate*1e6)/1e6)
+			set(r.name, *r.value == 0, math.Round(*r.value*1e6)/1e6)
 		}
 	}
 	if s.Delay != nil {
