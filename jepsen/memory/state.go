@@ -127,7 +127,7 @@ func (s *state) claim(ctx context.Context, taskType string, limit int) (*wire.An
 
 // fill makes the state.
 func (s *state) fill(ctx context.Context) error {
-	for _, part := range []func(context.Context) error{s.fillTypes, s.fillLarge, s.fillFailed, s.fillLabels, s.fillHeld, s.fillTried, s.fillSteps, s.fillResults, s.fillPlans, s.fillQueues} {
+	for _, part := range []func(context.Context) error{s.fillTypes, s.fillShares, s.fillLarge, s.fillFailed, s.fillLabels, s.fillHeld, s.fillTried, s.fillSteps, s.fillResults, s.fillPlans, s.fillQueues} {
 		if err := part(ctx); err != nil {
 			return err
 		}
@@ -144,6 +144,19 @@ func (s *state) fill(ctx context.Context) error {
 func (s *state) fillTypes(ctx context.Context) error {
 	_, err := s.submit(ctx, typesCount, func(i int) string { return fmt.Sprintf(`"task_type":%q,"params":1`, name("type", i)) })
 	return err
+}
+
+// sharesCount is the number of share keys of one type.
+const sharesCount = 10_000
+
+// fillShares makes a type with many long share keys, one of them with settings.
+func (s *state) fillShares(ctx context.Context) error {
+	if _, err := s.submit(ctx, sharesCount, func(i int) string {
+		return fmt.Sprintf(`"task_type":"shares","params":1,"share_key":%q`, name("share", i))
+	}); err != nil {
+		return err
+	}
+	return s.node.Ask(ctx, http.MethodPut, "/api/types/shares/shares/acme", json.RawMessage(`{"weight":300}`), nil)
 }
 
 // fillLarge makes tasks with large params and results, and one that waits.
