@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
+	"math/bits"
 
 	"github.com/valyala/fasthttp"
 
@@ -216,16 +216,21 @@ func (r *request) bufferFor(res *fsm.Result) []byte { return r.roomy(claimedByte
 // bufferForAll is bufferFor, but also with capacity for the tasks that the command changed.
 func (r *request) bufferForAll(res *fsm.Result) []byte { return r.roomy(resultBytes(res)) }
 
-// roomy is buffer with capacity for n bytes.
+// roomy is buffer with capacity for about n bytes, an estimate that may be half too high. For few bytes the capacity is a
+// power of two: fasthttp drops buffers above the one that most answers fit in, and so would drop one a little larger
+// than that after each answer.
 func (r *request) roomy(n int) []byte {
 	b := r.buffer()
+	if n <= keptBytes {
+		n = 1 << bits.Len(uint(n*2/3))
+	}
 	switch {
 	case cap(b) >= n:
 		return b
 	case n > keptBytes:
 		return r.core.port.Buffers.Get(n)
 	}
-	return slices.Grow(b, n)
+	return make([]byte, 0, n)
 }
 
 // claimedBytes is the approximate size of the tasks that a command claimed in the answer, and of a short summary of

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math/bits"
 	"net"
 	"runtime"
 	"strconv"
@@ -14,6 +15,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/api/conntest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
@@ -322,4 +326,27 @@ func TestServer_RoomOfAWait(t *testing.T) {
 			t.Errorf("%d bytes are taken", n)
 		}
 	})
+}
+
+// The buffer of a claim's answer is of a size that fasthttp keeps: at most the power of two above the answer.
+func TestServer_claimBuffer(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t)
+	for size := 1; size < 2_500; size += 100 {
+		for range 10 {
+			submitOne(t, s, `{"task_type":"mail","params":"`+strings.Repeat("x", size)+`"}`)
+		}
+		var ctx fasthttp.RequestCtx
+		ctx.Init2(conntest.Nop{}, nil, true)
+		ctx.Request.Header.SetMethod("POST")
+		ctx.Request.SetRequestURI("/api/tasks/claim")
+		ctx.Request.Header.SetHost("127.0.0.1:7400")
+		ctx.Request.SetBodyString(`{"worker_id":"w","task_types":["mail"],"limit":10}`)
+		ctx.Response.SwapBody(make([]byte, 0, 1)) // else it would get one that others have used
+		s.core.handle(&ctx, false)
+		b := ctx.Response.Body()
+		if most := 1 << bits.Len(uint(len(b)-1)); len(b) < 10*size || cap(b) > most {
+			t.Errorf("an answer of %d bytes has a buffer of %d", len(b), cap(b))
+		}
+	}
 }
