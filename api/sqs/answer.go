@@ -36,7 +36,8 @@ type Done struct {
 	Bad *Error // nil: it was done
 
 	// Of a message that was sent:
-	MessageID, BodyMD5, AttributesMD5, SystemMD5, Sequence string
+	MessageID, AttributesMD5, SystemMD5, Sequence string
+	BodyMD5                                       [md5.Size]byte
 }
 
 // Types of the bodies of answers.
@@ -135,15 +136,15 @@ func (a *Answer) fields(w *writer, op Op) {
 }
 
 func (m *Message) write(w *writer) {
-	w.text("MessageId", m.ID)
-	w.text("ReceiptHandle", m.Handle)
+	w.word("MessageId", m.ID)
+	w.word("ReceiptHandle", m.Handle)
 	w.sum("MD5OfBody", md5.Sum(m.Body))
 	write(w, "Body", m.Body)
 	w.pairs("Attributes", "Attribute", "Name", m.System)
 	if len(m.Attributes) == 0 {
 		return
 	}
-	w.text("MD5OfMessageAttributes", md5OfAttributes(m.Attributes))
+	w.word("MD5OfMessageAttributes", md5OfAttributes(m.Attributes))
 	if w.xml {
 		for i := range m.Attributes {
 			w.open("MessageAttribute")
@@ -172,11 +173,11 @@ func (a *Attribute) write(w *writer) {
 }
 
 func (d *Done) sent(w *writer) {
-	w.text("MD5OfMessageBody", d.BodyMD5)
-	w.text("MD5OfMessageAttributes", d.AttributesMD5)
-	w.text("MD5OfMessageSystemAttributes", d.SystemMD5)
-	w.text("MessageId", d.MessageID)
-	w.text("SequenceNumber", d.Sequence)
+	w.sum("MD5OfMessageBody", d.BodyMD5)
+	w.word("MD5OfMessageAttributes", d.AttributesMD5)
+	w.word("MD5OfMessageSystemAttributes", d.SystemMD5)
+	w.word("MessageId", d.MessageID)
+	w.word("SequenceNumber", d.Sequence)
 }
 
 // batch writes what was done and what was not. In JSON both lists are there even if they are empty.
@@ -191,14 +192,14 @@ func (a *Answer) batch(w *writer, op Op) {
 		}
 	}
 	w.list("Successful", op.String()+"ResultEntry", len(done), func(i int) {
-		w.text("Id", done[i].ID)
+		w.word("Id", done[i].ID)
 		if op == SendMessageBatch {
 			done[i].sent(w)
 		}
 	})
 	w.list("Failed", "BatchResultErrorEntry", len(failed), func(i int) {
 		d := failed[i]
-		w.text("Id", d.ID)
+		w.word("Id", d.ID)
 		w.boolean("SenderFault", d.Bad.Status < 500)
 		w.text("Code", d.Bad.code())
 		w.text("Message", d.Bad.Text)

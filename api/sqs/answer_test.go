@@ -1,6 +1,7 @@
 package sqs
 
 import (
+	"crypto/md5"
 	"encoding/json"
 	"encoding/xml"
 	"strings"
@@ -35,14 +36,14 @@ func TestAnswer(t *testing.T) {
 			`{"Messages":[{"MessageId":"i","ReceiptHandle":"h","MD5OfBody":"` + md5OfBody([]byte("a\r&\n\"")) + `","Body":"a\r&\n\"","Attributes":{"SentTimestamp":"5"},"MD5OfMessageAttributes":"` + md5OfAttributes(attributes) + `","MessageAttributes":{"b":{"BinaryValue":"AAE=","DataType":"Binary"},"s":{"StringValue":"<v>","DataType":"String.x"}}}]}`,
 			`<ReceiveMessageResult><Message><MessageId>i</MessageId><ReceiptHandle>h</ReceiptHandle><MD5OfBody>` + md5OfBody([]byte("a\r&\n\"")) + `</MD5OfBody><Body>a&#xD;&amp;` + "\n" + `&quot;</Body><Attribute><Name>SentTimestamp</Name><Value>5</Value></Attribute><MD5OfMessageAttributes>` + md5OfAttributes(attributes) + `</MD5OfMessageAttributes><MessageAttribute><Name>b</Name><Value><BinaryValue>AAE=</BinaryValue><DataType>Binary</DataType></Value></MessageAttribute><MessageAttribute><Name>s</Name><Value><StringValue>&lt;v&gt;</StringValue><DataType>String.x</DataType></Value></MessageAttribute></Message></ReceiveMessageResult>`,
 		},
-		{"sent", SendMessage, Answer{Done: []Done{{MessageID: "i", BodyMD5: "m", AttributesMD5: "n"}}}, `{"MD5OfMessageBody":"m","MD5OfMessageAttributes":"n","MessageId":"i"}`, `<SendMessageResult><MD5OfMessageBody>m</MD5OfMessageBody><MD5OfMessageAttributes>n</MD5OfMessageAttributes><MessageId>i</MessageId></SendMessageResult>`},
+		{"sent", SendMessage, Answer{Done: []Done{{MessageID: "i", BodyMD5: md5.Sum(nil), AttributesMD5: "n"}}}, `{"MD5OfMessageBody":"` + md5OfBody(nil) + `","MD5OfMessageAttributes":"n","MessageId":"i"}`, `<SendMessageResult><MD5OfMessageBody>` + md5OfBody(nil) + `</MD5OfMessageBody><MD5OfMessageAttributes>n</MD5OfMessageAttributes><MessageId>i</MessageId></SendMessageResult>`},
 		{
 			"a batch", DeleteMessageBatch,
 			Answer{Done: []Done{{ID: "1"}, {ID: "2", Bad: badHandle("x")}}},
 			`{"Successful":[{"Id":"1"}],"Failed":[{"Id":"2","SenderFault":true,"Code":"ReceiptHandleIsInvalid","Message":"The input receipt handle \"x\" is not a valid receipt handle."}]}`,
 			`<DeleteMessageBatchResult><DeleteMessageBatchResultEntry><Id>1</Id></DeleteMessageBatchResultEntry><BatchResultErrorEntry><Id>2</Id><SenderFault>true</SenderFault><Code>ReceiptHandleIsInvalid</Code><Message>The input receipt handle &quot;x&quot; is not a valid receipt handle.</Message></BatchResultErrorEntry></DeleteMessageBatchResult>`,
 		},
-		{"a batch that was done", SendMessageBatch, Answer{Done: []Done{{ID: "1", MessageID: "i", BodyMD5: "m"}}}, `{"Successful":[{"Id":"1","MD5OfMessageBody":"m","MessageId":"i"}],"Failed":[]}`, `<SendMessageBatchResult><SendMessageBatchResultEntry><Id>1</Id><MD5OfMessageBody>m</MD5OfMessageBody><MessageId>i</MessageId></SendMessageBatchResultEntry></SendMessageBatchResult>`},
+		{"a batch that was done", SendMessageBatch, Answer{Done: []Done{{ID: "1", MessageID: "i", BodyMD5: md5.Sum(nil)}}}, `{"Successful":[{"Id":"1","MD5OfMessageBody":"` + md5OfBody(nil) + `","MessageId":"i"}],"Failed":[]}`, `<SendMessageBatchResult><SendMessageBatchResultEntry><Id>1</Id><MD5OfMessageBody>` + md5OfBody(nil) + `</MD5OfMessageBody><MessageId>i</MessageId></SendMessageBatchResultEntry></SendMessageBatchResult>`},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			t.Parallel()
@@ -124,6 +125,26 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
+// A character that XML cannot carry is found wherever it is, and no other one is taken for it.
+func TestValidXML(t *testing.T) {
+	t.Parallel()
+	around := strings.Repeat("x", 9) + "é" + strings.Repeat("\n", 8)
+	for r := range rune(0x110000) {
+		if r > 0x300 && r < 0xF000 || r > 0x10010 { // others are as those below
+			continue
+		}
+		for at := range len(around) {
+			if c := around[at]; c >= 0x80 && c < 0xC0 {
+				continue // within a character
+			}
+			text := around[:at] + string(r) + around[at:]
+			if want := utf8.ValidRune(r) && inXML(r) || !utf8.ValidRune(r); validXML(text) != want || validXML([]byte(text)) != want {
+				t.Fatalf("%q: %v", text, !want)
+			}
+		}
+	}
+}
+
 // What XML would change is written as a reference, and what it cannot carry as the replacement character; the rest stays.
 func TestAppendXML(t *testing.T) {
 	t.Parallel()
@@ -157,7 +178,7 @@ func TestAnswer_Room(t *testing.T) {
 	}
 	sent := Answer{Done: make([]Done, 10)}
 	for i := range sent.Done {
-		sent.Done[i] = Done{ID: "5", MessageID: strings.Repeat("i", 36), BodyMD5: strings.Repeat("m", 32)}
+		sent.Done[i] = Done{ID: "5", MessageID: strings.Repeat("i", 36)}
 	}
 	for op, a := range map[Op]Answer{ReceiveMessage: received, SendMessageBatch: sent} {
 		for _, query := range []bool{false, true} {

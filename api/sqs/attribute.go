@@ -125,12 +125,9 @@ func validAttributeName(name string) bool {
 }
 
 // md5OfBody returns the sum that SDKs compare with what they sent or got.
-func md5OfBody(body []byte) string { return hexOf(md5.Sum(body)) }
-
-func hexOf(sum [md5.Size]byte) string {
-	var b [2 * md5.Size]byte
-	hex.Encode(b[:], sum[:])
-	return string(b[:])
+func md5OfBody(body []byte) string {
+	sum := md5.Sum(body)
+	return hex.EncodeToString(sum[:])
 }
 
 // md5OfAttributes is md5OfBody for attributes, which must be sorted byte by byte: lengths, names, types and values, with

@@ -236,9 +236,9 @@ func (d *decoder) messages(c *Call, v *shape.Value) {
 	op := &operations[c.Op]
 	switch {
 	case op.entry:
-		e := d.entry(c.Op, v)
-		d.refuse(e.Bad)
-		c.Entries = []Entry{e}
+		c.Entries = make([]Entry, 1)
+		d.entry(c.Op, v, &c.Entries[0])
+		d.refuse(c.Entries[0].Bad)
 	case op.batch:
 		d.batch(c, v)
 	}
@@ -261,12 +261,12 @@ func (d *decoder) batch(c *Call, v *shape.Value) {
 		case !validEntryID(id):
 			d.refuse(simpleQueue("InvalidBatchEntryId", "A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 letters long."))
 			return
-		case slices.ContainsFunc(c.Entries[:i], func(e Entry) bool { return e.ID == id }):
+		case c.hasEntry(id, i):
 			d.refuse(simpleQueue("BatchEntryIdsNotDistinct", "Id "+id+" repeated."))
 			return
 		}
-		c.Entries[i] = d.entry(c.Op, &items[i])
 		c.Entries[i].ID = id
+		d.entry(c.Op, &items[i], &c.Entries[i])
 	}
 	if c.Op != SendMessageBatch {
 		return
@@ -280,6 +280,24 @@ func (d *decoder) batch(c *Call, v *shape.Value) {
 	}
 }
 
+// bodyBytes is the size of the bodies of all entries.
+func (c *Call) bodyBytes() (n int) {
+	for i := range c.Entries {
+		n += len(c.Entries[i].Body)
+	}
+	return n
+}
+
+// hasEntry reports whether one of the first n entries has the id.
+func (c *Call) hasEntry(id string, n int) bool {
+	for i := range n {
+		if c.Entries[i].ID == id {
+			return true
+		}
+	}
+	return false
+}
+
 func validEntryID(id string) bool {
 	for i := range len(id) {
 		if c := id[i]; !letterOrDigit(c) && c != '-' && c != '_' {
@@ -291,15 +309,15 @@ func validEntryID(id string) bool {
 
 // entry reads what a call says of a message. What is wrong with it is kept in it, so that other entries of the batch are
 // done; only a request that cannot be read fails as a whole.
-func (d *decoder) entry(op Op, v *shape.Value) (e Entry) {
+func (d *decoder) entry(op Op, v *shape.Value, e *Entry) {
 	of := decoder{query: d.query}
 	switch op {
 	case SendMessage, SendMessageBatch:
-		of.message(&e, v)
+		of.message(e, v)
 	case DeleteMessage, DeleteMessageBatch:
-		of.handle(&e, v)
+		of.handle(e, v)
 	case ChangeMessageVisibility, ChangeMessageVisibilityBatch:
-		of.handle(&e, v)
+		of.handle(e, v)
 		if e.Visibility = of.visibility(v); !e.Visibility.Set {
 			of.refuse(missing("VisibilityTimeout"))
 		}
@@ -308,7 +326,6 @@ func (d *decoder) entry(op Op, v *shape.Value) (e Entry) {
 		d.refuse(of.bad)
 	}
 	e.Bad = of.bad
-	return e
 }
 
 func (d *decoder) handle(e *Entry, v *shape.Value) {

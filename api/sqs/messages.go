@@ -3,6 +3,7 @@ package sqs
 import (
 	"bytes"
 	"cmp"
+	"crypto/md5"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -26,13 +27,16 @@ func (o op) send() (*Answer, *Error) {
 	tasks := make([]fsm.NewTask, 0, len(done))
 	at := make([]int, 0, len(done)) // the entry of each task
 	var bare []byte                 // what is kept of a message without attributes, the same for all
+	bodies := make([]byte, 0, o.c.bodyBytes())
 	for i := range o.c.Entries {
 		e := &o.c.Entries[i]
 		done[i].ID = e.ID
 		if done[i].Bad = o.sendable(e, &q); done[i].Bad != nil {
 			continue
 		}
-		tasks, at = append(tasks, o.task(e, &q, &bare)), append(at, i)
+		from := len(bodies)
+		bodies = append(bodies, e.Body...)
+		tasks, at = append(tasks, o.task(e, bodies[from:], &q, &bare)), append(at, i)
 		if o.c.Repeat != "" && !q.fifo { // then the key of a message that is sent again is taken, by the first
 			t := &tasks[len(tasks)-1]
 			t.Key, t.KeyOfType = o.c.Repeat+"-"+strconv.Itoa(i), true
@@ -53,7 +57,7 @@ func (o op) send() (*Answer, *Error) {
 			if q.fifo {
 				d.Sequence = sequenceOf(res.Submitted[i].Task.ID)
 			}
-			d.MessageID, d.BodyMD5 = ids.of(res.Submitted[i].Task.ID), md5OfBody(tasks[i].Payload)
+			d.MessageID, d.BodyMD5 = ids.of(res.Submitted[i].Task.ID), md5.Sum(tasks[i].Payload)
 			if len(e.Attributes) > 0 {
 				d.AttributesMD5 = md5OfAttributes(e.Attributes)
 			}
@@ -118,7 +122,7 @@ func sequenceOf(id uint64) string { return fmt.Sprintf("%020d", id) }
 
 // task returns the task that a message is. Its group is the share key; what else it is sent with beyond its body is kept
 // in its attributes; bare is that of a message that has nothing beyond, once there was one.
-func (o op) task(e *Entry, q *queue, bare *[]byte) fsm.NewTask {
+func (o op) task(e *Entry, body []byte, q *queue, bare *[]byte) fsm.NewTask {
 	if q.fifo && e.Dedup == "" {
 		e.Dedup = hex.EncodeToString(sumOf(e.Body))
 	}
@@ -131,7 +135,7 @@ func (o op) task(e *Entry, q *queue, bare *[]byte) fsm.NewTask {
 	}
 	now := o.Now().UnixMilli()
 	t := fsm.NewTask{
-		Type: o.c.Queue, Payload: []byte(e.Body), MaxAttempts: fsm.DefaultAttempts,
+		Type: o.c.Queue, Payload: body, MaxAttempts: fsm.DefaultAttempts,
 		DelayMS: e.Delay.N * 1_000, AtOnce: e.Delay.Set && e.Delay.N == 0, ExpiresAt: now + q.retentionS*1_000, ExpiresAgain: true, Attributes: kept, ShareKey: e.Group,
 	}
 	if q.fifo {

@@ -47,11 +47,25 @@ func write[T ~string | ~[]byte](w *writer, name string, s T) {
 	}
 }
 
+// word writes a text that has nothing to escape, unless it is empty.
+func (w *writer) word(name, s string) {
+	switch {
+	case s == "":
+	case w.xml:
+		w.open(name)
+		w.b = append(w.b, s...)
+		w.end(name)
+	default:
+		w.name(name)
+		w.b = append(append(append(w.b, '"'), s...), '"')
+	}
+}
+
 // sum writes a sum in hexadecimal.
 func (w *writer) sum(name string, sum [md5.Size]byte) {
 	var text [2 * md5.Size]byte
 	hex.Encode(text[:], sum[:])
-	write(w, name, text[:])
+	w.word(name, string(text[:]))
 }
 
 func (w *writer) boolean(name string, v bool) { w.bare(name, strconv.FormatBool(v)) }
@@ -177,9 +191,16 @@ func inXML(r rune) bool {
 	return (r >= ' ' || r == '\t' || r == '\n' || r == '\r') && r != 0xFFFE && r != 0xFFFF
 }
 
-// validXML reports whether a text has only characters that XML can carry.
+// validXML reports whether a text has only characters that XML can carry. It looks at eight bytes at once where none of
+// them could be one of others.
 func validXML[T ~string | ~[]byte](s T) bool {
-	for i := range len(s) {
+	for i := 0; i < len(s); i++ {
+		for len(s)-i >= 8 && plainWord(word(s[i:i+8])) {
+			i += 8
+		}
+		if i == len(s) {
+			break
+		}
 		switch c := s[i]; {
 		case c < ' ' && c != '\t' && c != '\n' && c != '\r':
 			return false
@@ -188,4 +209,18 @@ func validXML[T ~string | ~[]byte](s T) bool {
 		}
 	}
 	return true
+}
+
+// word returns eight bytes as a number.
+func word[T ~string | ~[]byte](s T) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
+
+// plainWord reports whether of eight bytes none is below a space, nor the one with which U+FFFE and U+FFFF begin. Both
+// are found by a carry into the highest bit of a byte.
+func plainWord(w uint64) bool {
+	const each, highest = 0x0101010101010101, 0x8080808080808080
+	marks := w ^ 0xEF*each
+	return ((w-' '*each)&^w|(marks-each)&^marks)&highest == 0
 }

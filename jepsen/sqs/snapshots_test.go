@@ -61,7 +61,7 @@ func TestSnapshots_answers(t *testing.T) {
 	full := sqs.Answer{
 		QueueURL: "u", QueueURLs: []string{"u"}, NextToken: "n", Attributes: []sqs.Pair{{Name: "All", Value: "v"}}, Tags: []sqs.Pair{{Name: "key0", Value: "v"}},
 		TaskHandle: "h", SourceARN: "a", DestinationARN: "d",
-		Done: []sqs.Done{{ID: "i", MessageID: "m", BodyMD5: "b", AttributesMD5: "a", SystemMD5: "s", Sequence: "q"}},
+		Done: []sqs.Done{{ID: "i", MessageID: "m", AttributesMD5: "a", SystemMD5: "s", Sequence: "q"}},
 	}
 	full.Move = newLike(full.Move)
 	full.Move.Status, full.Move.Rate = 1, 1 // it runs

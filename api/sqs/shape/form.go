@@ -41,8 +41,8 @@ func ReadForm(form []byte) (Value, error) {
 			continue
 		}
 		rawName, rawText, _ := strings.Cut(part, "=")
-		name, err1 := url.QueryUnescape(rawName)
-		content, err2 := url.QueryUnescape(rawText)
+		name, err1 := unescape(rawName)
+		content, err2 := unescape(rawText)
 		if err1 != nil || err2 != nil || !utf8.ValidString(name) || !utf8.ValidString(content) {
 			return Value{}, malformed("The request's parameters are not a form of percent-encoded UTF-8.")
 		}
@@ -57,6 +57,17 @@ func ReadForm(form []byte) (Value, error) {
 	return root, root.shape()
 }
 
+// unescape is url.QueryUnescape, which takes its time where nothing is escaped.
+func unescape(s string) (string, error) {
+	if strings.IndexByte(s, '%') < 0 && strings.IndexByte(s, '+') < 0 {
+		return s, nil
+	}
+	return url.QueryUnescape(s)
+}
+
+// itemsRoom is how many members most objects of a form have at most.
+const itemsRoom = 4
+
 // put sets the member that the parts of a name lead to. ok is false if it, or a part of the way, is a text already.
 func put(v *Value, name, content string) (ok bool) {
 	for more := true; more; {
@@ -67,6 +78,9 @@ func put(v *Value, name, content string) (ok bool) {
 		step, name, more = strings.Cut(name, ".")
 		next := v.Member(step)
 		if next == &absent {
+			if v.Items == nil {
+				v.Items = make([]Value, 0, itemsRoom)
+			}
 			v.Items = append(v.Items, Value{Kind: Object, Name: step})
 			next = &v.Items[len(v.Items)-1]
 		}

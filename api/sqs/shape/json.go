@@ -44,8 +44,7 @@ func (p *jsonReader) free() {
 	if cap(p.open)+cap(p.ended) > valuesKept {
 		p.open, p.ended = nil, nil
 	}
-	clear(p.open[:cap(p.open)])
-	clear(p.ended[:cap(p.ended)])
+	clear(p.ended)
 	p.buf, p.body, p.open, p.ended, p.count, p.err = bytes.Buffer{}, "", p.open[:0], p.ended[:0], 0, nil
 	jsonReaders.Put(p)
 }
@@ -130,6 +129,7 @@ func (p *jsonReader) items(depth int, end jsontext.Kind) []Value {
 	p.skip()
 	first := len(p.ended)
 	p.ended = append(p.ended, p.open[mark:]...)
+	clear(p.open[mark:]) // a reader that is kept has no text of its last request
 	p.open = p.open[:mark]
 	return p.ended[first:]
 }
