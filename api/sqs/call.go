@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/claimq/claimq/api/sqs/shape"
 )
@@ -87,6 +88,8 @@ const (
 	delayMaxS      = 900
 	tokenMax       = 128 // of MessageGroupId, MessageDeduplicationId and ReceiveRequestAttemptId
 	tagsMax        = 50
+	tagKeyMax      = 128 // characters
+	tagValueMax    = 256 // characters
 	namesMax       = 200 // of names that are asked for, and of attributes of a queue
 )
 
@@ -161,9 +164,9 @@ func (d *decoder) call(h Head, v *shape.Value) *Call {
 	switch h.Op {
 	case CreateQueue, SetQueueAttributes:
 		c.Attributes = d.pairs(v, namesMax, "Attributes")
-		c.Tags = d.pairs(v, tagsMax, "tags", "Tags")
+		c.Tags = d.tags(v, c.Queue)
 	case TagQueue:
-		if c.Tags = d.pairs(v, tagsMax, "Tags", "tags"); len(c.Tags) == 0 {
+		if c.Tags = d.tags(v, c.Queue); len(c.Tags) == 0 {
 			d.refuse(missing("Tags"))
 		}
 	case UntagQueue:
@@ -471,6 +474,29 @@ func (d *decoder) pairs(v *shape.Value, limit int, names ...string) []Pair {
 		d.once(pairs[i-1].Name, pairs[i].Name)
 	}
 	return pairs
+}
+
+// tags reads the tags of a queue. boto3 cannot read the answer about a tag without a key.
+func (d *decoder) tags(v *shape.Value, queue string) []Pair {
+	tags := d.pairs(v, namesMax, "Tags", "tags")
+	if len(tags) > tagsMax {
+		d.refuse(tooManyTags(queue))
+	}
+	for _, t := range tags {
+		switch {
+		case t.Name == "" || utf8.RuneCountInString(t.Name) > tagKeyMax:
+			d.refuse(invalidParameter("Tag keys must be between 1 and " + strconv.Itoa(tagKeyMax) + " characters in length."))
+		case utf8.RuneCountInString(t.Value) > tagValueMax:
+			d.refuse(invalidParameter("Tag values must be between 0 and " + strconv.Itoa(tagValueMax) + " characters in length."))
+		case !validXML(t.Name) || !validXML(t.Value):
+			d.refuse(invalidParameter("The tag " + shape.Shorten(t.Name) + " has a character that XML cannot carry."))
+		}
+	}
+	return tags
+}
+
+func tooManyTags(queue string) *Error {
+	return invalidParameter("Too many tags added for queue " + shape.Shorten(queue) + ".")
 }
 
 // once refuses a name of a map that is there twice.

@@ -161,7 +161,7 @@ func (o op) tag() (*Answer, *Error) {
 			return slices.Contains(o.c.TagKeys, t.Name) || slices.ContainsFunc(o.c.Tags, func(n Pair) bool { return n.Name == t.Name })
 		})
 		if q.tags = append(kept, o.c.Tags...); len(q.tags) > tagsMax {
-			return invalidParameter("Too many tags added for queue " + o.c.Queue + ".")
+			return tooManyTags(o.c.Queue)
 		}
 		slices.SortFunc(q.tags, func(a, b Pair) int { return strings.Compare(a.Name, b.Name) })
 		return nil
