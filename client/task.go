@@ -50,6 +50,8 @@ type Task struct {
 	RunAt time.Time
 	// ExpiresAt is the deadline for the first claim; after it the task fails. Zero: none.
 	ExpiresAt time.Time
+	// ExpiresAgain lets the task fail also if it waits at ExpiresAt, or later, after a claim.
+	ExpiresAgain bool
 	// Lease sets how long a claim of this task lasts unless it asks for another length: 100 ms to 24 h. 0: the type's
 	// setting, else the server's default, 30 s.
 	Lease time.Duration
@@ -191,7 +193,7 @@ func (t *Task) encodeFields(key string) ([]byte, error) {
 	}
 	n := wire.NewTask{
 		TaskType: t.TaskType, Priority: int32(t.Priority), MaxAttempts: wireAttempts(t.MaxAttempts), IdempotencyKey: key, Unique: t.Unique, UniqueMS: milliseconds(t.UniqueFor),
-		RunAt: wireTime(t.RunAt), ExpiresAt: wireTime(t.ExpiresAt), LeaseMS: milliseconds(t.Lease),
+		RunAt: wireTime(t.RunAt), ExpiresAt: wireTime(t.ExpiresAt), ExpiresAgain: t.ExpiresAgain, LeaseMS: milliseconds(t.Lease),
 		Backoff: t.Backoff.wire(), RetentionMS: wireRetention(t.Retention), Labels: t.Labels, Group: t.Group, ShareKey: t.ShareKey, SignalMS: milliseconds(t.WaitForSignal),
 		Finalize: t.Finalize, OnStepFailure: t.OnStepFailure, Attributes: t.Attributes,
 	}
@@ -305,6 +307,7 @@ func setFromWire(t *Task, w *wire.Task) {
 	if w.ExpiresAt != nil {
 		t.ExpiresAt = *w.ExpiresAt
 	}
+	t.ExpiresAgain = w.ExpiresAgain
 	if w.SignalUntil != nil {
 		t.SignalUntil = *w.SignalUntil
 	}

@@ -16,7 +16,7 @@ func TestTask_sendsEachField(t *testing.T) {
 	t.Parallel()
 	at := time.UnixMilli(1_772_366_400_000)
 	full := Task{
-		IdempotencyKey: "k", TaskType: "mail", Payload: []byte(`{"a":1}`), Priority: 1, MaxAttempts: 2, RunAt: at, ExpiresAt: at.Add(time.Hour),
+		IdempotencyKey: "k", TaskType: "mail", Payload: []byte(`{"a":1}`), Priority: 1, MaxAttempts: 2, RunAt: at, ExpiresAt: at.Add(time.Hour), ExpiresAgain: true,
 		Lease: time.Second, Retention: time.Minute, Backoff: &Backoff{Initial: time.Second}, Labels: map[string]string{"a": "b"},
 		Group: "g", ShareKey: "k", WaitForSignal: time.Minute, Unique: UniqueWindow, UniqueFor: time.Minute, Attributes: []byte(`{"a":1}`), Steps: []Step{{Name: "s", Task: Task{Payload: []byte("1")}}}, Finalize: FinalizeClaim, OnStepFailure: ContinueOnStepFailure,
 	}

@@ -63,6 +63,10 @@ var options = []option{
 		t.ExpiresAt, _, bad = d.instant("expires_at")
 		return bad
 	}, nil},
+	{"expires_again", schedules, func(d *Decoder, t *draft) (bad *refuse.Refusal) {
+		t.ExpiresAgain, bad = d.Boolean("expires_again")
+		return bad
+	}, nil},
 	{"backoff", 0, func(d *Decoder, t *draft) (bad *refuse.Refusal) {
 		t.Backoff, bad = d.backoff()
 		return bad

@@ -208,6 +208,8 @@ func (d *Decoder) checkTask(t *draft) *refuse.Refusal {
 		return d.refuse("delay_ms", "run_at and delay_ms are both given", "Send at most one of run_at and delay_ms")
 	case t.RunAt != 0 && t.ExpiresAt != 0 && t.ExpiresAt <= t.RunAt:
 		return d.refuse("expires_at", "expires_at is not after run_at: the task could never be claimed", "Send an expires_at after run_at, or leave it out")
+	case t.ExpiresAgain && t.ExpiresAt == 0:
+		return d.refuse("expires_again", "expires_again is given without expires_at", "Send the time as expires_at, or leave expires_again out")
 	case t.window != (t.UniqueMS != 0):
 		return d.refuse("unique_ms", "unique_ms and unique: window are not given together", "Send both, or neither")
 	case t.Replace && t.Parent != nil:

@@ -75,6 +75,9 @@ func appendTaskBody(b []byte, t *fsm.Task, token uint64, leased bool, v View) []
 	}
 	if t.Options != nil && t.Options.ExpiresAt != 0 {
 		b = jsonout.TimeField(b, `,"expires_at":`, t.Options.ExpiresAt)
+		if t.Options.ExpiresAgain {
+			b = append(b, `,"expires_again":true`...)
+		}
 	}
 	if t.LeaseMS > 0 {
 		b = jsonout.IntField(b, `,"lease_ms":`, t.LeaseMS)

@@ -89,7 +89,7 @@ func wireOptions(w *wire.Task, o *fsm.Options) {
 	}
 	if o.ExpiresAt != 0 {
 		expires := time.UnixMilli(o.ExpiresAt).UTC()
-		w.ExpiresAt = &expires
+		w.ExpiresAt, w.ExpiresAgain = &expires, o.ExpiresAgain
 	}
 	if o.Backoff != nil {
 		jitter := float64(o.Backoff.Jitter) / 1e6
@@ -158,6 +158,7 @@ func drawSteps(t *rapid.T, n int) []fsm.StepView {
 func drawOptions(t *rapid.T) *fsm.Options {
 	o := fsm.Options{
 		ExpiresAt:    rapid.Int64Range(0, 1<<42).Draw(t, "expires"),
+		ExpiresAgain: rapid.Bool().Draw(t, "again"),
 		RetentionMS:  rapid.OneOf(rapid.SampledFrom([]int64{fsm.KeepForever, fsm.KeepNone, 0}), rapid.Int64Range(1, wire.RetentionMSMax)).Draw(t, "retention"),
 		Group:        rapid.String().Draw(t, "group"),
 		UniqueActive: rapid.Bool().Draw(t, "active"),

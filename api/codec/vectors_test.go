@@ -44,7 +44,8 @@ var given = map[string][]string{
 		`"2026-01-01T00:00:00Z"`, `"1969-12-31T23:59:59Z"`, `7`, `"2026-01-02T00:00:00Z","run_at":"2026-01-01T23:59:59.999Z"`,
 		`"2026-01-02T00:00:00Z","run_at":"2026-01-02T00:00:00.000Z"`,
 	},
-	"lease_ms": {number(wire.LeaseMSMin), number(wire.LeaseMSMin - 1), number(wire.LeaseMSMax), number(wire.LeaseMSMax + 1), `100.5`, `"1000"`, `true`},
+	"expires_again": {`true,"expires_at":"2026-01-01T00:00:00Z"`, `false`, `false,"expires_at":"2026-01-01T00:00:00Z"`, `true`, `1,"expires_at":"2026-01-01T00:00:00Z"`, `"true"`},
+	"lease_ms":      {number(wire.LeaseMSMin), number(wire.LeaseMSMin - 1), number(wire.LeaseMSMax), number(wire.LeaseMSMax + 1), `100.5`, `"1000"`, `true`},
 	"backoff": {
 		`{"initial_ms":0}`, `{}`, `7`, `{"initial_ms":-1}`, `{"initial_ms":0.5}`, `{"initial_ms":` + number(wire.DelayMSMax) + `}`,
 		`{"initial_ms":` + number(wire.DelayMSMax+1) + `}`, `{"initial_ms":5,"max_ms":5}`, `{"initial_ms":5,"max_ms":4}`, `{"initial_ms":0,"max_ms":0}`,

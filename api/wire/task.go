@@ -21,9 +21,10 @@ type Task struct {
 	Attributes       json.RawMessage `json:"attributes,omitempty"`
 	RunAt            *time.Time      `json:"run_at,omitempty"` // when a scheduled task becomes pending
 	ExpiresAt        *time.Time      `json:"expires_at,omitempty"`
-	Backoff          *Backoff        `json:"backoff,omitempty"`      // its own; InForce has the one that applies
-	RetentionMS      *int64          `json:"retention_ms,omitempty"` // its own; InForce has the one that applies
-	InForce          *InForce        `json:"in_force,omitempty"`     // only on GET of one task
+	ExpiresAgain     bool            `json:"expires_again,omitempty"` // also while it waits after a claim
+	Backoff          *Backoff        `json:"backoff,omitempty"`       // its own; InForce has the one that applies
+	RetentionMS      *int64          `json:"retention_ms,omitempty"`  // its own; InForce has the one that applies
+	InForce          *InForce        `json:"in_force,omitempty"`      // only on GET of one task
 	Labels           Labels          `json:"labels,omitempty"`
 	Group            string          `json:"group,omitempty"`
 	SignalMS         int64           `json:"wait_for_signal_ms,omitempty"`
@@ -115,6 +116,7 @@ type NewTask struct {
 	RunAt          *time.Time      `json:"run_at,omitempty"` // not together with DelayMS
 	DelayMS        int64           `json:"delay_ms,omitempty"`
 	ExpiresAt      *time.Time      `json:"expires_at,omitempty"`
+	ExpiresAgain   bool            `json:"expires_again,omitempty"` // also while it waits after a claim
 	SignalMS       int64           `json:"wait_for_signal_ms,omitempty"`
 	LeaseMS        int64           `json:"lease_ms,omitempty"`
 	Backoff        *Backoff        `json:"backoff,omitempty"`

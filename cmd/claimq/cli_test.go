@@ -196,7 +196,7 @@ func cliCases() []cliCase {
 		{name: "get with a key", args: []string{"get", "17", "--output", "json"}, environ: []string{"CLAIMQ_API_KEY=secret"}, answers: one("GET /api/tasks/17", `200 {"success":true,"task":`+cliTask+`}`)},
 		{
 			name: "submit with all", args: []string{
-				"submit", "mail", "--key", "k", "--unique", "active", "--delay", "1h", "--expires-at", "2026-01-03T04:04:05.75+01:00", "--label", "tier=gold",
+				"submit", "mail", "--key", "k", "--unique", "active", "--delay", "1h", "--expires-at", "2026-01-03T04:04:05.75+01:00", "--expires-again", "--label", "tier=gold",
 				"--label", "customer=7", "--label", "empty=", "--group", "g", "--backoff", "1s,10m,1.5,0.2", "--retention", "forever", "--max-attempts", "0", "--lease", "2s",
 			},
 			answers: one(submit, `201 {"success":true,"created":true,"task":`+cliLater+`}`),

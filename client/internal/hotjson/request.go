@@ -18,7 +18,7 @@ const (
 // Task is json.Marshal of a task to submit, except that the params come first and unchanged, because Marshal would
 // remove spaces from a json.RawMessage and change its escapes.
 func Task(n *wire.NewTask) ([]byte, error) {
-	if n.RunAt != nil || n.ExpiresAt != nil || n.Backoff != nil || n.RetentionMS != nil || len(n.Labels) > 0 || len(n.Steps) > 0 || n.Attributes != nil ||
+	if n.RunAt != nil || n.ExpiresAt != nil || n.ExpiresAgain || n.Backoff != nil || n.RetentionMS != nil || len(n.Labels) > 0 || len(n.Steps) > 0 || n.Attributes != nil ||
 		n.DelayMS != 0 || n.Finalize != "" || n.OnStepFailure != "" {
 		rest := *n // a value given to Marshal is allocated
 		rest.Params = nil

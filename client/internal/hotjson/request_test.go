@@ -83,7 +83,7 @@ func TestRequests(t *testing.T) {
 		}
 	}
 	rare := map[string]bool{
-		"Params": true, "RunAt": true, "DelayMS": true, "ExpiresAt": true, "Backoff": true, "RetentionMS": true, "Labels": true, "Steps": true,
+		"Params": true, "RunAt": true, "DelayMS": true, "ExpiresAt": true, "ExpiresAgain": true, "Backoff": true, "RetentionMS": true, "Labels": true, "Steps": true,
 		"Finalize": true, "OnStepFailure": true, "Result": true, "Submit": true, "Progress": true,
 	}
 	each(t, wire.NewTask{}, rare, func(v any) { got, err := Task(v.(*wire.NewTask)); same(v, got, err) })

@@ -1744,6 +1744,11 @@ export interface components {
              * @description Not claimed by then, it fails with the error `expired before it was claimed`. It may have passed already, but must be after run_at, and after the end of delay_ms. Default: never
              */
             expires_at?: string;
+            /**
+             * @description With `expires_at`, and only then: true lets it expire also while it waits after a claim, with the error `expired before it was claimed again`
+             * @default false
+             */
+            expires_again?: boolean;
             lease_ms?: components["schemas"]["LeaseMS"];
             backoff?: components["schemas"]["Backoff"];
             retention_ms?: components["schemas"]["RetentionMS"];
@@ -1809,6 +1814,11 @@ export interface components {
              * @description Not claimed by then, it fails; it counts while the step is blocked, too. Must be after the end of delay_ms
              */
             expires_at?: string;
+            /**
+             * @description With `expires_at`, and only then: true lets it expire also while it waits after a claim, with the error `expired before it was claimed again`
+             * @default false
+             */
+            expires_again?: boolean;
             lease_ms?: components["schemas"]["LeaseMS"];
             backoff?: components["schemas"]["Backoff"];
             labels?: components["schemas"]["Labels"];
@@ -1893,6 +1903,8 @@ export interface components {
              * @description Not claimed by then, it fails
              */
             expires_at?: string;
+            /** @description It fails also if it waits then, or later, after a claim. Absent: false */
+            expires_again?: boolean;
             lease_ms?: components["schemas"]["LeaseMS"];
             backoff?: components["schemas"]["WholeBackoff"];
             retention_ms?: components["schemas"]["RetentionMS"];
@@ -2361,6 +2373,11 @@ export interface components {
              * @description Not claimed by then, it fails with the error `expired before it was claimed`. It may have passed already, but must be after run_at, and after the end of delay_ms. Default: never
              */
             expires_at?: string;
+            /**
+             * @description With `expires_at`, and only then: true lets it expire also while it waits after a claim, with the error `expired before it was claimed again`
+             * @default false
+             */
+            expires_again?: boolean;
             lease_ms?: components["schemas"]["LeaseMS"];
             backoff?: components["schemas"]["Backoff"];
             retention_ms?: components["schemas"]["RetentionMS"];

@@ -62,6 +62,7 @@ const RULES: Rules = {
   delay_ms: DELAY,
   run_at: TIME,
   expires_at: TIME,
+  expires_again: { holds: (v) => typeof v === "boolean", text: "true or false" },
   priority: integer(-INT32_MAX - 1, INT32_MAX),
   max_attempts: integer(0, INT32_MAX),
   lease_ms: integer(100, DAY_MS),
@@ -115,6 +116,7 @@ export function check(task: Fields): void {
   if (has("run_at") && has("expires_at") && Date.parse(task["expires_at"] as string) <= Date.parse(task["run_at"] as string)) {
     throw refused("expires_at", "is not after run_at: the task could never be claimed");
   }
+  if (task["expires_again"] === true && !has("expires_at")) throw refused("expires_again", "is given without expires_at: give both");
   if (has("steps")) {
     for (const only of ["run_at", "delay_ms", "expires_at", "group", "share_key", "wait_for_signal_ms"]) {
       if (has(only)) throw refused(only, "is given, which a task with steps cannot have: its steps can");

@@ -99,6 +99,8 @@ export interface TaskOptions {
   runAt?: Date;
   /** If it is not claimed by then, it fails. */
   expiresAt?: Date;
+  /** It fails also if it waits at expiresAt, or later, after a claim. */
+  expiresAgain?: boolean;
   /** Higher is claimed first; 0 if it is not given. */
   priority?: number;
   /** The task fails after this many failed claims; 0: no limit. */
@@ -164,6 +166,7 @@ export function newTask<Data>(
     delay_ms: options.delayMs,
     run_at: time("run_at", options.runAt),
     expires_at: time("expires_at", options.expiresAt),
+    expires_again: options.expiresAgain,
     priority: options.priority,
     max_attempts: options.maxAttempts,
     lease_ms: options.leaseMs,

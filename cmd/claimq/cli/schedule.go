@@ -83,7 +83,7 @@ it makes up only for the last one, and only if that is at most 60 s late.`,
 	f.StringVar(&o.catchUp, "catch-up", "", "times that were missed: one task for all of them (one, the default) or skip")
 	f.BoolVar(&o.paused, "paused", false, "do not run it until it is set without this")
 	o.addTaskFlags(f)
-	for _, name := range []string{"key", "run-at", "expires-at", "delay", "unique", "unique-for"} { // these make no sense for repeated submits
+	for _, name := range []string{"key", "run-at", "expires-at", "expires-again", "delay", "unique", "unique-for"} { // these make no sense for repeated submits
 		_ = f.MarkHidden(name)
 	}
 	term.OnlyExplicit(cmd)

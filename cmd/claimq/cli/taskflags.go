@@ -22,6 +22,7 @@ type taskFlags struct {
 	delay       time.Duration
 	runAt       string
 	expiresAt   string
+	expireAgain bool
 	labels      []string
 	group       string
 	shareKey    string
@@ -43,6 +44,7 @@ func (t *taskFlags) addTaskFlags(f *pflag.FlagSet) (names []string) {
 	term.DurationVar(own, &t.delay, "delay", 0, "time before it can be claimed")
 	own.StringVar(&t.runAt, "run-at", "", "time from which it can be claimed, as 2026-01-02T15:04:05Z or with an offset")
 	own.StringVar(&t.expiresAt, "expires-at", "", "it fails if it has not been claimed by then")
+	own.BoolVar(&t.expireAgain, "expires-again", false, "with --expires-at: it fails also if it waits then, or later, after a claim")
 	own.StringArrayVar(&t.labels, "label", nil, "label, as name=value; repeatable")
 	own.StringVar(&t.group, "group", "", "tasks of a type with the same group run one at a time, in order")
 	own.StringVar(&t.shareKey, "share-key", "", "the share of its type's tasks that it belongs to, as a tenant; a type can limit each and let them take turns")
@@ -63,9 +65,12 @@ func (t *taskFlags) addTaskFlags(f *pflag.FlagSet) (names []string) {
 
 // task builds the task from the flags, without its params.
 func (t *taskFlags) task(flags *pflag.FlagSet) (*newTask, error) {
-	n := &newTask{NewTask: wire.NewTask{Priority: t.priority, IdempotencyKey: t.key, Group: t.group, ShareKey: t.shareKey, Unique: t.unique}}
+	n := &newTask{NewTask: wire.NewTask{Priority: t.priority, IdempotencyKey: t.key, Group: t.group, ShareKey: t.shareKey, Unique: t.unique, ExpiresAgain: t.expireAgain}}
 	if t.delay != 0 && t.runAt != "" {
 		return nil, term.UsageErrorf("--delay and --run-at are both given: give one of them")
+	}
+	if t.expireAgain && t.expiresAt == "" {
+		return nil, term.UsageErrorf("--expires-again is given without --expires-at: give the time, too")
 	}
 	var err error
 	if t.attributes != "" {

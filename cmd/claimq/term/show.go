@@ -228,7 +228,11 @@ func (a *App) addClaim(f *Fields, t *wire.Task) {
 func (a *App) addTimes(f *Fields, t *wire.Task) {
 	f.Add("created", a.ShowTime(t.CreatedAt))
 	if t.ExpiresAt != nil {
-		f.Add("expires", a.ShowTime(*t.ExpiresAt))
+		expires := a.ShowTime(*t.ExpiresAt)
+		if t.ExpiresAgain {
+			expires += ", also after a claim"
+		}
+		f.Add("expires", expires)
 	}
 	if t.ClaimedAt != nil {
 		f.Add("claimed", a.ShowTime(*t.ClaimedAt))

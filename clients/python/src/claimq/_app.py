@@ -41,6 +41,7 @@ class Options:
     delay: Seconds | None = None
     run_at: datetime | None = None
     expires_at: datetime | None = None
+    expires_again: bool | None = None
     priority: int | None = None
     max_attempts: int | None = None
     lease: Seconds | None = None
@@ -88,6 +89,7 @@ class Task(Generic[P, R]):
         delay: Seconds | None = None,
         run_at: datetime | None = None,
         expires_at: datetime | None = None,
+        expires_again: bool | None = None,
         priority: int | None = None,
         max_attempts: int | None = None,
         lease: Seconds | None = None,

@@ -125,6 +125,7 @@ _RULES: Mapping[str, _Rule] = {
     "delay_ms": _DELAY,
     "run_at": _TIME,
     "expires_at": _TIME,
+    "expires_again": _Rule(lambda value: isinstance(value, bool), "True or False"),
     "priority": _integer(-_INT32_MAX - 1, _INT32_MAX),
     "max_attempts": _integer(0, _INT32_MAX),
     "lease_ms": _integer(100, _DAY_MS),
@@ -178,6 +179,8 @@ def check(task: Mapping[str, Any]) -> None:
     if "run_at" in task and "expires_at" in task:
         if _time_of(task["expires_at"]) <= _time_of(task["run_at"]):
             raise refused("expires_at", "is not after run_at: the task could never be claimed")
+    if task.get("expires_again") and "expires_at" not in task:
+        raise refused("expires_again", "is given without expires_at: give both")
     if "steps" in task:
         for only in (
             *("run_at", "delay_ms", "expires_at", "group", "share_key"),

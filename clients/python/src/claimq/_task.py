@@ -88,6 +88,7 @@ def new_task(
     delay: Seconds | None = None,
     run_at: datetime | None = None,
     expires_at: datetime | None = None,
+    expires_again: bool | None = None,
     priority: int | None = None,
     max_attempts: int | None = None,
     lease: Seconds | None = None,
@@ -122,6 +123,7 @@ def new_task(
         delay: How long the task cannot be claimed, in seconds.
         run_at: The time before which it cannot be claimed.
         expires_at: If it is not claimed by then, it fails.
+        expires_again: It fails also if it waits at expires_at, or later, after a claim.
         priority: Higher is claimed first; 0 if it is not given.
         max_attempts: The task fails after this many failed claims; 0: no limit.
         lease: The time until others get the task of a dead worker, in seconds.
@@ -169,6 +171,7 @@ def new_task(
         "delay_ms": None if delay is None else _length("delay_ms", delay),
         "run_at": None if run_at is None else timestamp(run_at),
         "expires_at": None if expires_at is None else timestamp(expires_at),
+        "expires_again": expires_again,
         "priority": priority,
         "max_attempts": max_attempts,
         "lease_ms": None if lease is None else _length("lease_ms", lease),

@@ -123,6 +123,9 @@ class NewTask(TypedDict):
     """Not claimed by then, it fails with the error `expired before it was claimed`. It may
     have passed already, but must be after run_at, and after the end of delay_ms. Default:
     never"""
+    expires_again: NotRequired[bool]
+    """With `expires_at`, and only then: true lets it expire also while it waits after a
+    claim, with the error `expired before it was claimed again`"""
     lease_ms: NotRequired[int]
     """The lease of its claims, unless extended. Default: the type's, else the server's:
     30000"""
@@ -190,6 +193,9 @@ class NewStep(TypedDict):
     expires_at: NotRequired[str]
     """Not claimed by then, it fails; it counts while the step is blocked, too. Must be
     after the end of delay_ms"""
+    expires_again: NotRequired[bool]
+    """With `expires_at`, and only then: true lets it expire also while it waits after a
+    claim, with the error `expired before it was claimed again`"""
     lease_ms: NotRequired[int]
     """The lease of its claims, unless extended. Default: the type's, else the server's:
     30000"""
@@ -259,6 +265,8 @@ class Task(TypedDict):
     """The time that it waits for, or last waited for"""
     expires_at: NotRequired[str]
     """Not claimed by then, it fails"""
+    expires_again: NotRequired[bool]
+    """It fails also if it waits then, or later, after a claim. Absent: false"""
     lease_ms: NotRequired[int]
     """The lease of its claims, unless extended. Default: the type's, else the server's:
     30000"""
@@ -604,6 +612,9 @@ class SubmitOp(TypedDict):
     """Not claimed by then, it fails with the error `expired before it was claimed`. It may
     have passed already, but must be after run_at, and after the end of delay_ms. Default:
     never"""
+    expires_again: NotRequired[bool]
+    """With `expires_at`, and only then: true lets it expire also while it waits after a
+    claim, with the error `expired before it was claimed again`"""
     lease_ms: NotRequired[int]
     """The lease of its claims, unless extended. Default: the type's, else the server's:
     30000"""
