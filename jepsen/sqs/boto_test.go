@@ -8,6 +8,7 @@ import (
 
 // What a program with Debian's boto3 does, by the Query protocol, through a follower.
 func TestBoto(t *testing.T) {
+	t.Parallel()
 	ctx, cluster := start(t, 3)
 	leader, err := cluster.WaitLeader(ctx)
 	if err != nil {

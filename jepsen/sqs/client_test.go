@@ -219,24 +219,30 @@ func environ(more ...string) []string {
 // python is Debian's, which sees Debian's boto3 and Celery.
 const python = "/usr/bin/python3"
 
-var installed = sync.OnceValue(func() error {
-	if out, err := exec.Command("testdata/js/install").CombinedOutput(); err != nil {
-		return fmt.Errorf("testdata/js/install: %w\n%s", err, out)
+// node22 installs the clients in JavaScript and what the tests of the TypeScript client need, and returns the path of
+// Node 22, which is part of that.
+var node22 = sync.OnceValues(func() (path string, err error) {
+	const tools = "../../clients/typescript/tests/tools/"
+	for _, install := range []string{"testdata/js/install", tools + "install"} {
+		if out, err := exec.Command(install).CombinedOutput(); err != nil {
+			return "", fmt.Errorf("%s: %w\n%s", install, err, out)
+		}
 	}
-	return nil
+	found, err := filepath.Glob(tools + "node_modules/node22*/bin/node")
+	if err != nil || len(found) != 1 {
+		return "", fmt.Errorf("one Node 22 should be there: %v, %w", found, err)
+	}
+	return found[0], nil
 })
 
-// javascript returns the command of a client for Node 22, which the tests of the TypeScript client install.
+// javascript returns the command of a client for Node 22.
 func javascript(t *testing.T, arguments ...string) []string {
 	t.Helper()
-	if err := installed(); err != nil {
+	node, err := node22()
+	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := filepath.Glob("../../clients/typescript/tests/tools/node_modules/node22*/bin/node")
-	if err != nil || len(found) != 1 {
-		t.Fatalf("Node 22 is not there (%v, %v): run clients/typescript/tests/tools/install", found, err)
-	}
-	return append([]string{found[0], "testdata/js/client.mjs"}, arguments...)
+	return append([]string{node, "testdata/js/client.mjs"}, arguments...)
 }
 
 // cli sends and does messages by the AWS CLI, a process for each call.

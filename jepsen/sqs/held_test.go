@@ -20,6 +20,7 @@ import (
 // A worker that was stopped past the visibility timeout of its message deletes it once it goes on. By then another has
 // the message, and keeps it.
 func TestClients_stopped(t *testing.T) {
+	t.Parallel()
 	ctx, cluster := start(t, 1)
 	url := cluster.Nodes[0].URL()
 	sdk := newSDK(url, secret)
@@ -88,6 +89,7 @@ func TestClients_stopped(t *testing.T) {
 
 // Clients whose clock is wrong correct it by the answer that refuses their signature, but for boto3, which never does.
 func TestClients_clock(t *testing.T) {
+	t.Parallel()
 	ctx, cluster := start(t, 1)
 	url := cluster.Nodes[0].URL()
 	made, err := newSDK(url, secret).CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String("mail")})

@@ -22,6 +22,7 @@ import (
 // Each client sends messages to three nodes and does them, while the leader is killed: none is lost, and none is done
 // twice but after its visibility timeout.
 func TestClients_leaderKilled(t *testing.T) {
+	t.Parallel()
 	ctx, cluster := start(t, 3)
 	url := front(t, cluster)
 	node := func(name string) func(context.Context, *client) error { return counted(javascript(t, name, url)...) }

@@ -16,6 +16,7 @@ import (
 
 // A move goes on when its leader dies: each message is moved once, and none is lost.
 func TestMoves_leaderKilled(t *testing.T) {
+	t.Parallel()
 	ctx, cluster := start(t, 3)
 	sdk := newSDK(front(t, cluster), secret)
 	rate := int32(proof.Count(50, 500))

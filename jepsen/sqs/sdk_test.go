@@ -60,6 +60,7 @@ func newSDK(endpoint, signer string, options ...func(*sqs.Options)) *sqs.Client 
 
 // Every call that is there, as the Go SDK makes it and reads its answer, sums included.
 func TestSDK(t *testing.T) {
+	t.Parallel()
 	ctx, cluster := start(t, 1)
 	c := newSDK(cluster.Nodes[0].URL(), secret)
 	made, err := c.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String("mail"), Attributes: map[string]string{"VisibilityTimeout": "30"}, Tags: map[string]string{"team": "a"}})
