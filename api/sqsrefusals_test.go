@@ -322,6 +322,7 @@ func queueRefusals(string) []refusal {
 		{op: "ListQueues", why: "1,001 results", params: `"MaxResults":1001`},
 		{op: "ListQueues", why: "a token without a number of results", params: `"NextToken":"bWFpbA"`},
 		{op: "ListQueues", why: "a forged token", params: `"NextToken":"!","MaxResults":1`},
+		{op: "ListQueues", why: "a token that names no queue", params: `"NextToken":"aaaa","MaxResults":1`},
 		{op: "SetQueueAttributes", why: "an unknown attribute", params: attributes("Colour", "red")},
 		{op: "SetQueueAttributes", why: "a long visibility timeout", params: attributes("VisibilityTimeout", "43201")},
 		{op: "SetQueueAttributes", why: "no number", params: attributes("VisibilityTimeout", "long")},

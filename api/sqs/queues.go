@@ -250,7 +250,7 @@ func (o op) listQueues() (*Answer, *Error) {
 	after := ""
 	if o.c.NextToken != "" {
 		name, err := base64.RawURLEncoding.DecodeString(o.c.NextToken)
-		if err != nil || !o.c.MaxResults.Set {
+		if err != nil || !o.c.MaxResults.Set || !validQueueName(string(name)) {
 			return nil, invalidParameter("Invalid NextToken.")
 		}
 		after = string(name)
