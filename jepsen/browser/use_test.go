@@ -31,6 +31,65 @@ func failedTask(t testing.TB, n *procs.Node, taskType, why string) uint64 {
 	return made.Task.ID
 }
 
+// A type's view lists its share keys, those with most pending tasks first. An operator pauses one, which keeps its other
+// settings, and gives another settings, also before it has tasks; a reader may not.
+func TestShares(t *testing.T) {
+	n := cluster(t).Nodes[0]
+	for _, key := range []string{"small", "large", "large", "large"} {
+		call(t, n, "POST", "/api/tasks", fmt.Sprintf(`{"task_type":"shared","params":1,"share_key":%q}`, key))
+	}
+	call(t, n, "PUT", "/api/types/shared/shares/large", `{"weight":300}`)
+	b := open(t)
+	b.enter(n.URL(), "ops")
+	b.goTo("/types/shared")
+	const rows = `[...document.querySelectorAll("main tr")].filter((e) => e.innerText.includes("Pause") || e.innerText.includes("Resume")).map((e) => e.innerText.split(/\s+/).slice(0, 2).join(" ")).join(", ")`
+	b.until(rows + ` === "large 3, small 1"`)
+	shares := func(want string) {
+		t.Helper()
+		if got := string(call(t, n, "GET", "/api/types/shared/shares?settings=true", "")); !strings.Contains(got, want) {
+			t.Errorf("the shares are %s, want %s", got, want)
+		}
+	}
+	const button = `[...document.querySelectorAll("main button")].find((e) => !e.disabled && e.textContent === `
+	has := func(text string) {
+		t.Helper()
+		b.until(button + quote(text) + ") !== undefined")
+	}
+	click := func(text string) {
+		t.Helper()
+		has(text)
+		eval[bool](b, button+quote(text)+").click() === undefined")
+	}
+	click("Pause large")
+	has("Resume large")
+	shares(`"paused":true,"max_claimed":null,"weight":300,"rate_limit":null`)
+	click("Resume large")
+	has("Pause large")
+	shares(`"paused":false,"max_claimed":null,"weight":300,"rate_limit":null`)
+	click("Change one…")
+	b.until(`document.activeElement.name === "share_key"`)
+	b.press("new one", kb.Tab, "2", kb.Tab, "0.5", kb.Enter)
+	b.until(`document.querySelector("dialog[open]") === null`)
+	b.says("at most 2, 0.5/s")
+	shares(`"share_key":"new one","pending":0,"claimed":0,"oldest_wait_ms":0,"state":"open","opens_at":null,"paused":false,"max_claimed":2,"weight":100,"rate_limit":0.5`)
+	click("Change new one")
+	b.until(`document.activeElement.name === "max_claimed"`)
+	b.press(kb.Tab, kb.Tab, "20000", kb.Enter)
+	b.says("an integer from 1 to 10000")
+	b.press(kb.Escape)
+	b.size(390, "light")
+	b.shot("/shares", 390, "light")
+	b.clean("shares")
+
+	b = open(t)
+	b.enter(n.URL(), "reads")
+	b.goTo("/types/shared")
+	b.until(rows + ` === "large 3, small 1, new one"`)
+	if got := eval[string](b, enabledActs); got != "" {
+		t.Errorf("a reader is offered %s", got)
+	}
+}
+
 // Using only the keyboard from the first load: log in, find the failed tasks of an error, read
 // the reason, see how many a retry would affect, retry them, and find out why one of them does
 // not run.

@@ -44,11 +44,18 @@ func fill(t testing.TB, n *procs.Node) []place {
 	call(t, n, "POST", fmt.Sprintf("/api/tasks/%d/fail", failed), `{"worker_id":"w1","error":`+text(hostile+strings.Repeat("x", 16_000))+`}`)
 	held := submit(`{"task_type":"mail","params":1,"priority":9}`)
 	call(t, n, "POST", fmt.Sprintf("/api/tasks/%d/claim", held), `{"worker_id":"w1","lease_ms":3600000}`)
+	tenant := hostile[:60]
+	for _, key := range []string{"acme", "acme", "initech", tenant, tenant, tenant, strings.Repeat("k", 128)} {
+		submit(`{"task_type":"tenants","params":1,"share_key":` + text(key) + `}`)
+	}
+	call(t, n, "PUT", "/api/types/tenants/shares/acme", `{"max_claimed":1,"weight":300,"rate_limit":0.5}`)
+	call(t, n, "PUT", "/api/types/tenants/shares/initech", `{"paused":true}`)
+	call(t, n, "POST", "/api/tasks/claim", `{"worker_id":"w1","task_types":["tenants"],"lease_ms":3600000}`)
 	parent := submit(`{"task_type":"report","params":1,"steps":[{"step":"a","params":1},{"step":"b","params":2,"depends_on":["a"]}]}`)
 	call(t, n, "PUT", "/api/schedules/nightly", `{"cron":"0 3 * * *","task":{"task_type":"report","params":1}}`)
 	var places []place
 	for _, path := range []string{
-		"/", "/types", "/types/mail", "/tasks", "/tasks?status=failed", fmt.Sprintf("/tasks/%d", failed), fmt.Sprintf("/tasks/%d", held), fmt.Sprintf("/tasks/%d", parent),
+		"/", "/types", "/types/mail", "/types/tenants", "/tasks", "/tasks?status=failed", fmt.Sprintf("/tasks/%d", failed), fmt.Sprintf("/tasks/%d", held), fmt.Sprintf("/tasks/%d", parent),
 		"/failures", "/failures?type=scan", "/tasks?type=mail&status=pending", "/workers", "/workers/w1", "/schedules", "/schedules/nightly", "/trail", "/cluster",
 	} {
 		places = append(places, place{path: path})

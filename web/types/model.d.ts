@@ -9,6 +9,7 @@ export type Attempt = Schemas["Attempt"];
 export type FinalizationAttempt = Schemas["FinalizationAttempt"];
 export type Backoff = NonNullable<Schemas["Type"]["backoff"]>;
 export type Type = Schemas["Type"];
+export type Share = Schemas["Share"];
 export type Event = Schemas["Event"];
 export type Reason = Schemas["Reason"];
 export type Schedule = Schemas["Schedule"];
@@ -34,7 +35,7 @@ export type TaskData =
 	| { task: Task; why: Reasons | null; tries: FinalizationAttempt[] | null; events: Event[]; at: number; params?: string; result?: string; progress?: string; missing?: undefined }
 	| { missing: true; events: Event[] };
 /** What the view of a type shows. */
-export type TypeData = { type?: Type; held: Task[]; head?: Task; why: Reasons | null; failed: { failures: Group[]; groups: number }; seen: History; last?: Event };
+export type TypeData = { type?: Type; held: Task[]; head?: Task; why: Reasons | null; failed: { failures: Group[]; groups: number }; seen: History; shares: Share[]; last?: Event };
 /** What the overview shows: of the types those that wait longest, and those that want to be looked at. */
 export type OverviewData = { types: Types; wanting: Types; cluster: Members | null; schedules: Schedule[]; seen: History | null; lately: Failures | null; whys: Record<string, any> };
 /** What the view of the cluster shows. */

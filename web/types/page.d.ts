@@ -196,7 +196,7 @@ export interface ChartProps {
 
 /** A setting of a type: how it is shown, how it is typed and read. */
 export interface Setting {
-	name: "max_claimed" | "max_claimed_per_key" | "fair" | "rate_limit" | "delay_ms" | "dead_letter" | "lease_ms" | "max_attempts" | "retention_ms" | "backoff";
+	name: "max_claimed" | "max_claimed_per_key" | "rate_limit_per_key" | "fair" | "rate_limit" | "delay_ms" | "dead_letter" | "lease_ms" | "max_attempts" | "retention_ms" | "backoff";
 	label: string;
 	hint: string;
 	show: (value: any) => any;

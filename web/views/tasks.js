@@ -20,6 +20,7 @@ const words = [
 	{ word: "status", hint: "one status", values: statuses },
 	{ word: "type", hint: "task type" },
 	{ word: "label", hint: "name:value", many: true },
+	{ word: "share", hint: "share key" },
 	{ word: "worker", hint: "who holds or ended it" },
 	{ word: "key", hint: "idempotency key" },
 	{ word: "contains", hint: "text in the params" },
@@ -38,8 +39,8 @@ function time(text) {
 }
 
 /** The filters of the address as those of GET /api/tasks. @param {Words} query */
-const listed = ({ status, type, label, worker, key, contains, param, parent, after, before, error }) => ({
-	status, task_type: type, label: label?.split("\n"), worker_id: worker, idempotency_key: key, contains, param: param?.split("\n"), parent_id: parent, created_after: time(after), created_before: time(before), error_group: error,
+const listed = ({ status, type, label, share, worker, key, contains, param, parent, after, before, error }) => ({
+	status, task_type: type, label: label?.split("\n"), share_key: share, worker_id: worker, idempotency_key: key, contains, param: param?.split("\n"), parent_id: parent, created_after: time(after), created_before: time(before), error_group: error,
 });
 
 /** The same for POST /api/tasks/actions. @param {Words} query */

@@ -9,6 +9,7 @@ import { state } from "../store.js";
 import { unfit } from "../submitbody.js";
 import { backoffWords, byClaim, dur, num, parseDur, rate, statuses, typedDur } from "../text.js";
 import { Groups } from "./failures.js";
+import { Shares, sharesShown } from "./shares.js";
 import { Why } from "./task.js";
 
 /** @import { Column, Event, Setting, Task, Type, TypeData, View } from "../types/model" */
@@ -24,6 +25,7 @@ const deadLetterWords = (/** @type {{task_type: string, max_attempts?: number}} 
 const settings = [
 	{ name: "max_claimed", label: "At most claimed", hint: "At one time; empty: no limit.", show: num, typed: plain, read: Number },
 	{ name: "max_claimed_per_key", label: "At most claimed per share key", hint: "At one time; empty: no limit.", show: num, typed: plain, read: Number },
+	{ name: "rate_limit_per_key", label: "Claims a second per share key", hint: "Empty: no limit.", show: rate, typed: plain, read: Number },
 	{ name: "fair", label: "Share keys take turns", hint: "yes, or empty: the oldest task first.", show: () => "yes", typed: (fair) => (fair ? "yes" : ""), read: (text) => text.trim() === "yes" },
 	{ name: "rate_limit", label: "Claims a second", hint: "Empty: no limit.", show: rate, typed: plain, read: Number },
 	{ name: "delay_ms", label: "Delay", hint: "As 30 s, 5 min. Empty: none.", show: dur, typed: typedDur, read: parseDur },
@@ -83,7 +85,7 @@ const claimColumns = [
 
 /** @param {{data: TypeData, params: Words}} props */
 function Body({ data, params }) {
-	const { type, held, head, why, failed, seen, last } = data, { name } = params;
+	const { type, held, head, why, failed, seen, last, shares } = data, { name } = params;
 	if (!type) return html`<${Card}><${Empty} title="There is no such type"><p>It has no tasks and no settings.</p><//><//>`;
 	const shown = settings.filter((setting) => isSet(type, setting)), total = Object.values(type.counts).reduce((sum, n) => sum + Number(n), 0);
 	return html`
@@ -102,6 +104,7 @@ function Body({ data, params }) {
 			<${Facts} of=${[["Claims", type.paused ? html`<${Tone} tone="warn">paused<//>` : "go on"], ...shown.map(({ name: setting, label, show }) => [label, show(type[setting])])]} />
 			${last && html`<p class="small soft">Changed <${Time} at=${last.time} />${last.message.includes(" by ") && last.message.slice(last.message.lastIndexOf(" by "))}</p>`}
 		<//>
+		${(shares.length > 0 || type.fair || type.max_claimed_per_key !== null || type.rate_limit_per_key !== null) && html`<${Shares} type=${name} shares=${shares} />`}
 		${held.length > 0 && html`<${Card} title="Held now, longest first" tools=${type.counts.claimed > held.length && html`<${Link} to="/tasks" query=${{ status: "claimed", type: name }}>All ${num(type.counts.claimed)}<//>`}><${Table} caption="Claims" rows=${held} id="id" to="/tasks" cols=${claimColumns} /><//>`}`;
 }
 
@@ -123,16 +126,17 @@ export default {
 	async load({ ask, get, params: { name }, data, fresh }) {
 		const { body } = await get("/types" + path(name)), type = isKnown(body.type) ? body.type : undefined;
 		if (fresh) return { ...data, type };
-		const [held, first, failed, seen, changes] = await Promise.all([
+		const [held, first, failed, seen, shares, changes] = await Promise.all([
 			ask("/tasks", { task_type: name, status: "claimed", limit: claims }).then(({ tasks }) => tasks),
 			ask("/tasks", { task_type: name, status: "pending", limit: 1 }).then((body) => body.tasks[0]),
 			ask("/failures", { task_type: name, limit: errors }),
 			ask("/history", { task_type: name }),
+			ask("/types" + path(name) + "/shares", { order: "pending", limit: sharesShown }).then((body) => body.shares),
 			state.me?.task_types ? [] : newest(get, { event: "type_changed" }, 1000).then(({ events }) => events),
 		]);
 		const why = first ? await ask("/tasks" + path(first.id) + "/why") : null;
 		return {
-			type, seen, head: first, why, failed,
+			type, seen, head: first, why, failed, shares,
 			held: held.sort(byClaim),
 			last: changes.findLast((/** @type {Event} */ event) => event.message === name || event.message.startsWith(name + " ")),
 		};

@@ -17,7 +17,7 @@ const counted = (key) => ({ key, title: title(key), num: true, sort: true, cell:
 const rated = (key, head) => ({ key, title: head, num: true, sort: true, hint: "a second, over the last minute", cell: (type) => (type[key] ? rate(type[key]).slice(0, -2) : html`<${Num} n=${0} />`) });
 
 /** The settings of a type that change who gets its tasks, in words. @param {Type} type */
-const limits = (type) => [type.paused && "paused", type.max_claimed !== null && `at most ${num(type.max_claimed)}`, type.max_claimed_per_key !== null && `at most ${num(type.max_claimed_per_key)} per key`, type.fair && "fair", type.rate_limit !== null && `${short(type.rate_limit)}/s`].filter(Boolean).join(", ");
+const limits = (type) => [type.paused && "paused", type.max_claimed !== null && `at most ${num(type.max_claimed)}`, type.max_claimed_per_key !== null && `at most ${num(type.max_claimed_per_key)} per key`, type.rate_limit_per_key !== null && `${short(type.rate_limit_per_key)}/s per key`, type.fair && "fair", type.rate_limit !== null && `${short(type.rate_limit)}/s`].filter(Boolean).join(", ");
 
 /** Each that can be sorted by has the name of that order as its key. @type {Column<Type>[]} */
 export const columns = [
