@@ -43,6 +43,7 @@ type task struct {
 	acts        []int // actions on many tasks that may have changed it
 	key         string
 	kind, group string // its type, "" if no answer shows it, and its group
+	share       string // its share key
 	priority    int32
 	submit      *submit // nil if no known call submitted the task
 	claims      []claim // in call order
@@ -205,7 +206,7 @@ func (x *index) addOp(i int, op *history.Op) {
 func (x *index) show(t *task, seen *history.Task, op int) {
 	x.noteKey(t, seen.Key, op)
 	if seen.Type != "" {
-		t.kind, t.group, t.priority = seen.Type, seen.Group, seen.Priority
+		t.kind, t.group, t.share, t.priority = seen.Type, seen.Group, seen.ShareKey, seen.Priority
 	}
 	t.shownOf = cmp.Or(seen.ParentID, t.shownOf)
 }
@@ -246,7 +247,7 @@ func (x *index) addSubmit(i int, op *history.Op) {
 	if op.Outcome == history.OK {
 		t := x.task(op.TaskID)
 		x.noteKey(t, op.Key, i)
-		t.kind, t.group, t.priority = op.TaskType, op.Group, op.Priority
+		t.kind, t.group, t.share, t.priority = op.TaskType, op.Group, op.ShareKey, op.Priority
 	}
 }
 

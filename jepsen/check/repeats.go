@@ -42,7 +42,7 @@ func (c *checker) checkKeys() {
 func (c *checker) checkSent() {
 	look := func(seen *history.Task, op int) {
 		sent := cmp.Or(c.keys[seen.Key], &key{}).sent
-		if sent.TaskType != "" && seen.Type != "" && (seen.Type != sent.TaskType || seen.Group != sent.Group || seen.Priority != sent.Priority) ||
+		if sent.TaskType != "" && seen.Type != "" && (seen.Type != sent.TaskType || seen.Group != sent.Group || seen.ShareKey != sent.ShareKey || seen.Priority != sent.Priority) ||
 			sent.Params != "" && seen.Params != "" && seen.Params != sent.Params {
 			c.Violate(RuleSent, seen.ID, []int{op}, "task %d is another one than was submitted: %s and %s", seen.ID, asJSON(seen), asJSON(sent))
 		}

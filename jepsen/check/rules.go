@@ -43,7 +43,8 @@ const (
 	RuleTrailUnasked Rule = "trail-unasked" // every event has a call that asked for it
 	RuleTrailWhole   Rule = "trail-whole"   // an atomic call is applied in one entry, or has no effect
 	RuleGroup        Rule = "group"         // claims of one group do not overlap
-	RuleLimit        Rule = "max-claimed"   // a type never has more live claims than its limit
+	RuleLimit        Rule = "max-claimed"   // a type or a share never has more live claims than its limit
+	RuleFair         Rule = "fair"          // shares of a fair type take turns
 	RuleTrailPaused  Rule = "trail-paused"  // only a claim by id takes a task of a paused type
 	RuleTrailActs    Rule = "trail-acts"    // an action on many tasks changed as many as it says
 	RuleTrailSteps   Rule = "trail-steps"   // steps wait for each other, and their parent for all of them

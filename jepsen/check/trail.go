@@ -28,11 +28,15 @@ type trailChecker struct {
 	changes map[uint64]*history.Op // by entry: its change of a type, nil if not certain
 	types   map[string]settings    // their certain settings
 	crowds  map[crowd]int          // their live claims
-	delays  map[uint64]int64       // by the token of the claim that a release ends: the smallest delay, in ms
-	ticking bool                   // the schedule with a slot each second exists
-	idle    int64                  // ms in which the log went on without a slot of that schedule
+	fair    map[string]*fairType   // types whose shares take turns
+	hidden  bool                   // a task of unknown type was claimed
+	// claimedBy are the ops that tell how a claim was made, by its token.
+	claimedBy map[uint64]*history.Op
+	delays    map[uint64]int64 // by the token of the claim that a release ends: the smallest delay, in ms
+	ticking   bool             // the schedule with a slot each second exists
+	idle      int64            // ms in which the log went on without a slot of that schedule
 
-	answers, actions, chosen, shown int // how many of each were checked
+	answers, actions, chosen, turns, shown int // how many of each were checked
 }
 
 // settings holds what is certain of a type: the event that paused it, and the bound on its live
@@ -42,9 +46,9 @@ type settings struct {
 	most   int32
 }
 
-// crowd names tasks of which only some may be claimed at a time: those of a group or, with group
-// "", all of the type.
-type crowd struct{ kind, group string }
+// crowd names tasks of which only some may be claimed at a time: those of a group, or of a share, or
+// without either all of the type.
+type crowd struct{ kind, group, share string }
 
 // end names an event that the trail has at most once: of a claim or, with token 0, of a task.
 type end struct {
@@ -63,6 +67,7 @@ type life struct {
 	attempts   int32
 	live, last uint64 // tokens of the live and of the latest claim
 	lapsed     bool   // its last event ended a lease
+	stands     bool   // it counts in its lane
 	cancelling bool   // its cancellation was requested
 
 	// Of a parent: the number of retries, and its events.
@@ -81,7 +86,7 @@ func checkTrail(x *index) *trailChecker {
 	c := &trailChecker{
 		index: x, lives: map[uint64]*life{}, told: map[end]*history.Told{}, pending: map[uint64]*life{},
 		claims: map[end]int{}, limited: map[string]bool{}, changes: map[uint64]*history.Op{}, types: map[string]settings{}, crowds: map[crowd]int{},
-		delays: map[uint64]int64{}, shows: map[end]int{}, done: -1,
+		delays: map[uint64]int64{}, shows: map[end]int{}, done: -1, fair: map[string]*fairType{}, claimedBy: map[uint64]*history.Op{},
 	}
 	c.Name = "trail"
 	c.findSights()
@@ -104,8 +109,8 @@ func checkTrail(x *index) *trailChecker {
 	c.checkUnasked()
 	c.checkWhole()
 	c.checkActs()
-	c.Summary = fmt.Sprintf("%d events, %d actions on many, %d answers, %d claims' choices, %d reads and lists",
-		len(c.trail), c.actions, c.answers, c.chosen, c.shown)
+	c.Summary = fmt.Sprintf("%d events, %d actions on many, %d answers, %d claims' choices, %d turns, %d reads and lists",
+		len(c.trail), c.actions, c.answers, c.chosen, c.turns, c.shown)
 	return c
 }
 
@@ -177,6 +182,7 @@ func (c *trailChecker) take(e *history.Told) {
 		c.grow(&c.token, e.Token, "token", e)
 		c.checkPaused(t, e)
 		c.checkChoice(t, e)
+		c.checkTurn(t, e)
 	case "finalization_claimed":
 		c.grow(&c.token, e.Token, "token", e)
 	case "retried":
@@ -199,6 +205,7 @@ func (c *trailChecker) take(e *history.Told) {
 		t.status, t.since, t.waits = status, e.Index, e.Kind == "scheduled"
 		c.follow(t)
 	}
+	c.followShare(t)
 	for _, k := range [...]end{{e.Kind, e.TaskID, e.Token}, {e.Kind + " at", e.TaskID, e.Index}} {
 		if i, ok := c.shows[k]; ok && !t.parent {
 			c.done = i
@@ -233,8 +240,11 @@ func (c *trailChecker) takeCrowd(t *life, e *history.Told) {
 	if t.live == 0 {
 		begun = -1
 	}
-	all, group := crowd{kind: t.kind}, crowd{t.kind, t.group}
+	all, group, share := crowd{kind: t.kind}, crowd{kind: t.kind, group: t.group}, crowd{kind: t.kind, share: t.share}
 	c.crowds[all] += begun
+	if t.share != "" {
+		c.crowds[share] += begun
+	}
 	if t.group != "" {
 		c.crowds[group] += begun
 	}
@@ -245,6 +255,10 @@ func (c *trailChecker) takeCrowd(t *life, e *history.Told) {
 		c.fails(RuleGroup, e, "%d claims of group %q of type %s live", c.crowds[group], t.group, t.kind)
 	case most > 0 && c.crowds[all] > most:
 		c.fails(RuleLimit, e, "%d claims of type %s live, %d may", c.crowds[all], t.kind, most)
+	case t.share != "" && c.fair[t.kind] != nil:
+		if most := c.fair[t.kind].share(t.share).most; most > 0 && c.crowds[share] > most {
+			c.fails(RuleLimit, e, "%d claims of share key %q of type %s live, %d may", c.crowds[share], t.share, t.kind, most)
+		}
 	}
 }
 

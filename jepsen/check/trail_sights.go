@@ -17,6 +17,10 @@ func (c *trailChecker) findSights() {
 			c.limited[op.TaskType] = true
 			c.noteChange(op)
 		}
+		c.noteFair(op)
+		if saysHow(op) {
+			c.claimedBy[op.Token] = op
+		}
 		if was, ok := c.delays[op.Token]; op.Kind == history.Release && op.Outcome != history.Failed && (!ok || op.DelayMS < was) {
 			c.delays[op.Token] = op.DelayMS
 		}
@@ -229,7 +233,8 @@ func (c *trailChecker) checkChoice(t *life, e *history.Told) {
 	if !wants(op, t) {
 		c.Violate(RuleChoice, t.id, []int{i}, "the claim asked for types %v and got task %d of type %s", op.Types, t.id, t.kind)
 	}
-	if best := c.best(op, never); best != nil && comesFirst(op, best, t) {
+	best := c.best(op, never)
+	if best != nil && comesFirst(op, best, t) && (c.fair[t.kind] == nil || op.SortBy != "" || best.priority > t.priority) { // a fair type's oldest task won, another share had its turn
 		c.Violate(RuleChoice, t.id, []int{i}, "the claim took task %d (priority %d) at index %d, although task %d (priority %d) was pending from index %d on",
 			t.id, t.priority, e.Index, best.id, best.priority, best.since)
 	}
@@ -265,7 +270,7 @@ func comesFirst(op *history.Op, a, b *life) bool {
 // not known before an answer shows it.
 func (c *trailChecker) follow(t *life) {
 	delete(c.pending, t.id)
-	if t.status == statusPending && !t.waits && !t.parent && !t.isStep() && t.kind != "" && t.group == "" && !c.limited[t.kind] {
+	if c.isOpen(t) && !c.limited[t.kind] {
 		c.pending[t.id] = t
 	}
 }

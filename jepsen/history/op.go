@@ -25,7 +25,9 @@ const (
 	Act     Kind = "act"
 	Get     Kind = "get"
 	List    Kind = "list"
-	SetType Kind = "set_type" // a type's max_claimed, or its pause
+	SetType Kind = "set_type" // a type's max_claimed, its pause, or that it is fair
+	// SetShare sets the weight and max_claimed of the share ShareKey of TaskType.
+	SetShare Kind = "set_share"
 
 	ClaimFinalization   Kind = "claim_finalization"
 	ExtendFinalization  Kind = "extend_finalization"
@@ -87,12 +89,15 @@ type Op struct {
 	// Group is the group of a submit's task. WaitMS bounds the wait of a claim for a task, or of a
 	// read for the end of its task. DelayMS is the time for which the task of a submit or a release
 	// cannot be claimed (it is shown as pending). MaxClaimed is the value that a set_type sets,
-	// unless it sets Paused.
+	// unless it sets Paused or Fair.
 	Group      string `json:"group,omitempty"`
 	WaitMS     int64  `json:"wait,omitempty"`
 	DelayMS    int64  `json:"delay,omitempty"`
 	MaxClaimed int32  `json:"max_claimed,omitempty"`
 	Paused     *bool  `json:"paused,omitempty"`
+	Fair       bool   `json:"fair,omitempty"`
+	ShareKey   string `json:"share,omitempty"`  // of a submit's task, or of a set_share
+	Weight     int32  `json:"weight,omitempty"` // that a set_share sets; 0 = the default
 
 	// Count is the number of tasks that an act has changed according to its answer. More says that
 	// it has not done them all.
@@ -148,6 +153,7 @@ type Task struct {
 	Type     string `json:"type,omitempty"`
 	Priority int32  `json:"prio,omitempty"`
 	Group    string `json:"group,omitempty"`
+	ShareKey string `json:"share,omitempty"`
 	// Cancelling says that its cancel was requested.
 	Cancelling bool `json:"cancelling,omitempty"`
 

@@ -61,7 +61,7 @@ func (c *Caller) By(rt http.RoundTripper) { c.http = &http.Client{Transport: rt}
 func seen(t *wire.Task) *history.Task {
 	s := &history.Task{
 		ID: t.ID, Key: t.IdempotencyKey, Status: t.Status, Attempts: t.Attempts, Params: string(t.Params), Result: string(t.Result),
-		Type: t.TaskType, Priority: t.Priority, Group: t.Group, ParentID: t.ParentID,
+		Type: t.TaskType, Priority: t.Priority, Group: t.Group, ShareKey: t.ShareKey, ParentID: t.ParentID,
 		Cancelling: t.CancelRequested, Token: value(t.ClaimToken), Worker: value(t.WorkerID),
 	}
 	if s.Status == "scheduled" {

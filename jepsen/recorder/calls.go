@@ -34,6 +34,13 @@ var routes = map[history.Kind]route{
 	history.Get:     {http.MethodGet, "/api/tasks/%d", nil, answered(takeSeen)},
 	history.List:    {http.MethodGet, "/api/tasks", nil, answered(takeList)},
 	history.SetType: {http.MethodPatch, "/api/types/%s", settingOf, answered(func(*history.Op, *wire.Answer) bool { return true })},
+	history.SetShare: {http.MethodPut, "/api/types/%s/shares/%s", func(op *history.Op) any {
+		s := wire.ShareSettings{Weight: op.Weight}
+		if op.MaxClaimed > 0 {
+			s.MaxClaimed = &op.MaxClaimed
+		}
+		return s
+	}, answered(func(*history.Op, *wire.Answer) bool { return true })},
 	history.Act: {http.MethodPost, "/api/tasks/actions", func(op *history.Op) any {
 		return wire.Action{Action: op.Action, Filter: wire.Filter{TaskType: op.TaskType, Status: op.Status}}
 	}, as(takeActed)},
@@ -51,8 +58,11 @@ var routes = map[history.Kind]route{
 
 // settingOf returns the body of a set_type.
 func settingOf(op *history.Op) any {
-	if op.Paused != nil {
+	switch {
+	case op.Paused != nil:
 		return map[string]bool{"paused": *op.Paused}
+	case op.Fair:
+		return map[string]bool{"fair": true}
 	}
 	return map[string]int32{"max_claimed": op.MaxClaimed}
 }
@@ -114,6 +124,8 @@ func (c *Caller) Call(ctx context.Context, op history.Op) history.Op {
 	switch {
 	case strings.Contains(path, "%d"):
 		path = fmt.Sprintf(path, op.TaskID)
+	case op.Kind == history.SetShare:
+		path = fmt.Sprintf(path, url.PathEscape(op.TaskType), url.PathEscape(op.ShareKey))
 	case strings.Contains(path, "%s"):
 		path = fmt.Sprintf(path, url.PathEscape(op.TaskType))
 	}
@@ -129,7 +141,7 @@ func (c *Caller) Call(ctx context.Context, op history.Op) history.Op {
 // submitOf returns the op of a submit, in a call whose ops share the contents of whole.
 func submitOf(whole history.Op, task *wire.NewTask) history.Op {
 	op := whole
-	op.Kind, op.Key, op.TaskType, op.Priority, op.Group = history.Submit, task.IdempotencyKey, task.TaskType, task.Priority, task.Group
+	op.Kind, op.Key, op.TaskType, op.Priority, op.Group, op.ShareKey = history.Submit, task.IdempotencyKey, task.TaskType, task.Priority, task.Group, task.ShareKey
 	op.Params, op.DelayMS, op.MaxAttempts, op.Plan = string(task.Params), task.DelayMS, value(task.MaxAttempts), planOf(task)
 	return op
 }

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/claimq/claimq/internal/pause"
@@ -67,6 +68,7 @@ func (c *client) meddle(ctx context.Context) {
 	// While the limit is not set, no tasks are submitted that it must hold back.
 	limit := c.callAgain(ctx, history.Op{Kind: history.SetType, TaskType: limitedType, MaxClaimed: claimedAtOnce})
 	c.w.limited.Store(limit.Outcome == history.OK)
+	c.setShares(ctx)
 	tasks := &c.w.tasks
 	for c.breathe(ctx) {
 		from, cancels := ended, c.percent(20)
@@ -89,6 +91,22 @@ func (c *client) meddle(ctx context.Context) {
 		}
 	}
 }
+
+// setShares makes sharedType fair and sets its shares. Unless all is acknowledged, no tasks of it are submitted.
+func (c *client) setShares(ctx context.Context) {
+	for _, op := range []history.Op{
+		{Kind: history.SetType, TaskType: sharedType, Fair: true},
+		{Kind: history.SetShare, TaskType: sharedType, ShareKey: shareName(0), Weight: shareWeight},
+		{Kind: history.SetShare, TaskType: sharedType, ShareKey: shareName(shareCount - 1), MaxClaimed: claimedAtOnce},
+	} {
+		if c.callAgain(ctx, op).Outcome != history.OK {
+			return
+		}
+	}
+	c.w.fair.Store(true)
+}
+
+func shareName(n int) string { return fmt.Sprintf("share-%d", n) }
 
 // direct pauses a type for a while, repeatedly. Drain ends the last pause.
 func (c *client) direct(ctx context.Context) {

@@ -91,12 +91,14 @@ func (c *client) newTask() wire.NewTask {
 		limit = 1 + int32(c.rng.Intn(4))
 	}
 	key := c.w.name("k")
-	kind, group, delayMS := typeName(c.rng.Intn(typeCount)), "", int64(0)
+	kind, group, share, delayMS, priority := typeName(c.rng.Intn(typeCount)), "", "", int64(0), int32(c.rng.Intn(4))-1
 	switch n := c.rng.Intn(100); {
 	case n < 12:
 		kind, group = groupedType, fmt.Sprintf("g%d", c.rng.Intn(groupCount))
 	case n < 24 && c.w.limited.Load():
 		kind = limitedType
+	case n < 40 && c.w.fair.Load():
+		kind, share, priority = sharedType, shareName(c.rng.Intn(shareCount)), 0
 	case n >= 90:
 		kind = pausedType
 	case n >= 70 && n < 80:
@@ -108,8 +110,9 @@ func (c *client) newTask() wire.NewTask {
 		DelayMS:        delayMS,
 		TaskType:       kind,
 		Group:          group,
+		ShareKey:       share,
 		Params:         json.RawMessage(fmt.Sprintf(`{"key":%q}`, key)),
-		Priority:       int32(c.rng.Intn(4)) - 1,
+		Priority:       priority,
 		MaxAttempts:    &limit,
 		IdempotencyKey: key,
 		Backoff:        noWait,

@@ -18,7 +18,7 @@ func (c *client) worker() string { return fmt.Sprintf("w%d", c.number) }
 
 // heldTypes are the types whose tasks cannot be claimed at once, or not all at the same
 // time.
-var heldTypes = []string{groupedType, limitedType, pausedType, delayedType, actedType}
+var heldTypes = []string{groupedType, limitedType, sharedType, pausedType, delayedType, actedType}
 
 func (c *client) newClaim() wire.Claim {
 	req := wire.Claim{
@@ -30,7 +30,7 @@ func (c *client) newClaim() wire.Claim {
 	if c.w.drain.Load() {
 		return req // of any type
 	}
-	if held := c.rng.Intn(10); held < len(heldTypes) {
+	if held := c.rng.Intn(12); held < len(heldTypes) {
 		req.TaskTypes = heldTypes[held : held+1]
 	} else {
 		for _, n := range c.rng.Perm(typeCount)[:c.rng.Intn(typeCount)] { // none = any

@@ -56,6 +56,11 @@ const (
 	groupCount    = 3
 	limitedType   = "limited"
 	claimedAtOnce = 2
+	// The share keys of sharedType take turns: the first has more weight, and the last a limit of live
+	// claims.
+	sharedType  = "shared"
+	shareCount  = 3
+	shareWeight = 300
 	// Tasks of delayedType are submitted with a delay of at most delayMSMax.
 	delayedType = "delayed"
 	delayMSMax  = 2500
@@ -88,6 +93,7 @@ type Workload struct {
 	asking  sync.WaitGroup // callers that end with the ctx of Start
 	working sync.WaitGroup // callers that end by Drain
 	limited atomic.Bool    // the limit of limitedType is set
+	fair    atomic.Bool    // sharedType is fair, and its shares are set
 	drain   atomic.Bool    // workers complete all claims, and do nothing else
 	early   atomic.Int64   // workers' actions from before the drain, which may still submit a task
 	drained chan struct{}  // closed: workers end
