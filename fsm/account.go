@@ -472,7 +472,7 @@ func attachPlan(m *Machine, t *record.Task, p *record.Plan) (problem string) {
 	}
 	for place := range p.Steps {
 		s := m.Get(t.ID + 1 + uint64(place))
-		if !p.Suits(place, s.Status, completed, s.LacksSignal()) {
+		if !p.Suits(place, s.Status, completed, s.Opts().SignalUntil != 0) {
 			return "a step waits for others, or does not, as it should not"
 		}
 	}

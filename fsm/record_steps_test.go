@@ -42,6 +42,9 @@ func TestReadSnapshot_RefusesWrongSteps(t *testing.T) {
 	t.Parallel()
 	finalization := func(p *record.Task) *record.Finalization { return p.Options.Parent.Finalization }
 	steps := func(p *record.Task) []record.PlannedStep { return p.Options.Parent.Plan.Steps }
+	awaits := func(b *record.Task, ms, until int64) {
+		b.Status, b.Options = record.StatusBlocked, &record.Options{Step: b.Options.Step, SignalMS: ms, SignalUntil: until}
+	}
 	tests := []struct {
 		name   string
 		change func(p, a, b *record.Task)
@@ -71,6 +74,12 @@ func TestReadSnapshot_RefusesWrongSteps(t *testing.T) {
 		{"a step that has no place", func(_, _, b *record.Task) { b.ID = 4 }, ErrCorrupt, "task 1"},
 		{"ended before a step", func(p, _, _ *record.Task) { p.Status, *finalization(p) = record.StatusCompleted, record.Finalization{} }, ErrCorrupt, "task 1"},
 		{"blocked, and waits for none", func(_, _, b *record.Task) { b.Status = record.StatusBlocked }, ErrCorrupt, "task 1"},
+		{"blocked by a signal alone", func(_, _, b *record.Task) { awaits(b, 100, 500) }, nil, ""},
+		{"blocked by a signal alone, without an end", func(_, _, b *record.Task) { awaits(b, 100, 0) }, ErrCorrupt, "task 1"},
+		{"blocked by others, and a signal has an end", func(_, a, b *record.Task) {
+			a.Status = record.StatusPending
+			awaits(b, 100, 500)
+		}, ErrCorrupt, "task 1"},
 		{"pending, and waits", func(_, a, _ *record.Task) { a.Status = record.StatusPending }, ErrCorrupt, "task 1"},
 		{"no steps", func(p, _, _ *record.Task) { p.Options.Parent.Plan.Steps = nil }, ErrCorrupt, "without steps"},
 		{"too many steps", func(p, _, _ *record.Task) {

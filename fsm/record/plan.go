@@ -124,15 +124,16 @@ func FindCycle(n int, dependsOn func(place uint16) []uint16) []uint16 {
 	return nil
 }
 
-// Suits reports whether the step can have the status, given which steps have completed and whether it lacks a signal.
-func (p *Plan) Suits(place int, status Status, completed []bool, lacksSignal bool) bool {
-	waits := lacksSignal
+// Suits reports whether the step can have the status, given which steps have completed, and whether it waits for a
+// signal, until a time: a step that others block does not yet, and one that nothing else blocks does.
+func (p *Plan) Suits(place int, status Status, completed []bool, awaitsSignal bool) bool {
+	waits := false
 	for _, on := range p.Steps[place].DependsOn {
 		waits = waits || !completed[on]
 	}
 	switch status {
 	case StatusBlocked:
-		return waits
+		return waits != awaitsSignal
 	case StatusFailed, StatusCancelled: // possible before it could begin, and after
 		return true
 	}
