@@ -24,6 +24,14 @@ func (r *request) narrowed() bool { return len(r.who.types) > 0 }
 // maySee reports whether the request may see tasks of that type.
 func (r *request) maySee(taskType string) bool { return r.sight().seesType(taskType) }
 
+// maySeeSchedule reports whether the request may see the schedule: the key has the type of its task and those of all
+// steps of it.
+func (r *request) maySeeSchedule(v *fsm.ScheduleView) bool {
+	t := touched{}
+	r.touchTasks(&t, []fsm.NewTask{v.Task})
+	return t.foreign == ""
+}
+
 // refuseType refuses a task type that the key does not have.
 func (r *request) refuseType(taskType string) *refuse.Refusal {
 	return r.core.metrics.AuthFailures.Refuse(door.FailType, refuse.New(wire.CodeForbidden, "This key is not for tasks of the type "+taskType,
@@ -292,7 +300,7 @@ func (r *request) resolve(t *touched, m *fsm.Machine) {
 		}
 	}
 	for _, name := range t.names {
-		if s := m.Schedule(name); s != nil && !r.maySee(s.Task.Type) {
+		if s := m.Schedule(name); s != nil && !r.maySeeSchedule(s) {
 			t.parts = "The name is that of a schedule"
 			t.hidden = true
 		}

@@ -68,6 +68,7 @@ func TestTypes_Refused(t *testing.T) {
 		{"PATCH /api/types/secret", `{"paused":true}`, "operator"},
 		{"PATCH /api/types/a", `{"dead_letter":{"task_type":"secret"}}`, "operator"},
 		{"PUT /api/schedules/new", `{"task":{"task_type":"secret","params":1},"every_ms":60000}`, "operator"},
+		{"PUT /api/schedules/new", `{"task":` + steps + `,"every_ms":60000}`, "operator"},
 		{"PUT /api/schedules/of-secret", `{"task":{"task_type":"a","params":1},"every_ms":60000}`, "operator"},
 		{"GET /api/cluster", ``, "operator"},
 		{"POST /api/restore", ``, "operator"},
@@ -116,6 +117,7 @@ func TestTypes_Allowed(t *testing.T) {
 		{"GET /api/schedules/of-a", ``, "reader"},
 		{"PATCH /api/types/a", `{"paused":true,"dead_letter":{"task_type":"b"}}`, "operator"},
 		{"PUT /api/schedules/of-a", `{"task":{"task_type":"b","params":1},"every_ms":60000}`, "operator"},
+		{"PUT /api/schedules/of-a", `{"task":{"task_type":"b","steps":[{"step":"x","task_type":"a","params":1}]},"every_ms":60000}`, "operator"},
 		{"DELETE /api/schedules/of-a", ``, "operator"},
 	} {
 		leader, follower, node := setupKeys(t, typed()...)

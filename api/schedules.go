@@ -40,7 +40,7 @@ func listSchedules(r *request) {
 	}
 	page, size, next := all[:0], 0, ""
 	for _, v := range all {
-		if v.Name <= after || !r.maySee(v.Task.Type) {
+		if v.Name <= after || !r.maySeeSchedule(v) {
 			continue
 		}
 		n := sizeOfSchedule(v)
@@ -55,10 +55,26 @@ func listSchedules(r *request) {
 	}
 }
 
+// plannedBytes is the approximate size of a step of a schedule's task in an answer, without its users' own data.
+const plannedBytes = 256
+
 // sizeOfSchedule returns the approximate size of a schedule in an answer.
 func sizeOfSchedule(v *fsm.ScheduleView) int {
-	n := scheduleBytes + len(v.Task.Params) + len(v.Task.Payload)/3*4 + len(v.Task.Group)
-	for _, l := range v.Task.Labels {
+	n := scheduleBytes + sizeOfNew(&v.Task)
+	if p := v.Task.Parent; p != nil {
+		for i := range p.Steps {
+			n += plannedBytes + sizeOfNew(&p.Steps[i].Task)
+			for _, on := range p.Steps[i].DependsOn {
+				n += len(`"",`) + len(p.Steps[on].Name)
+			}
+		}
+	}
+	return n
+}
+
+func sizeOfNew(t *fsm.NewTask) int {
+	n := len(t.Params) + len(t.Payload)/3*4 + len(t.Group) + len(t.ShareKey)
+	for _, l := range t.Labels {
 		n += len(l.Name) + len(l.Value)
 	}
 	return n
@@ -76,7 +92,7 @@ func getSchedule(r *request) {
 	var view *fsm.ScheduleView
 	switch ok := r.read(func(m *fsm.Machine, _ fsm.Stamp) { view = m.Schedule(name) }); {
 	case !ok:
-	case view == nil, !r.maySee(view.Task.Type):
+	case view == nil, !r.maySeeSchedule(view):
 		r.refuse(refuse.Because(wire.CodeScheduleNotFound))
 	default:
 		r.send(fasthttp.StatusOK, codec.AppendSchedule(r.buffer(), view))

@@ -41,7 +41,14 @@ func TestSchedule_BadInput(t *testing.T) {
 	add(it, "task.traceparent", "a schedule's task cannot have it", task(`"params":1,"traceparent":"x"`))
 	add(it, "task.run_at", "a schedule's task cannot have it", task(`"run_at":"2026-11-21T12:00:00Z","params":1`))
 	add(it, "task.expires_at", "a schedule's task cannot have it", task(`"params":1,"expires_at":"2026-11-21T12:00:00Z"`))
-	add(it, "task.steps", "Unknown field: task.steps", task(`"params":1,"steps":[]`))
+	add(it, "task.steps", "an array of 1 to 1000 steps", task(`"params":1,"steps":[]`))
+	add(it, "task.steps[1].depends_on[0]", "no step is named c", task(`"steps":[{"step":"a","params":1},{"step":"b","params":1,"depends_on":["c"]}]`))
+	add(it, "task.steps[0].run_at", "a schedule's task cannot have it", task(`"steps":[{"step":"a","params":1,"run_at":"2026-11-21T12:00:00Z"}]`))
+	add(it, "task.steps[0].expires_at", "a schedule's task cannot have it", task(`"steps":[{"step":"a","params":1,"expires_at":"2026-11-21T12:00:00Z"}]`))
+	add(it, "task.steps[0].retention_ms", "a step cannot have retention_ms", task(`"steps":[{"step":"a","params":1,"retention_ms":1}]`))
+	add(it, "task.steps[0].prio", "Unknown field: task.steps[0].prio", task(`"steps":[{"step":"a","params":1,"prio":1}]`))
+	add(it, "task.delay_ms", "a task with steps cannot have it", task(`"delay_ms":5,"steps":[{"step":"a","params":1}]`))
+	add(it, "task.finalize", "only for a task with steps", task(`"params":1,"finalize":"claim"`))
 	add(it, "task.prio", "Unknown field: task.prio", task(`"params":1,"prio":1`))
 	add(ir, "cron", "cron or every_ms", `{"task":{"params":1}}`, with(`"cron":null`), with(`"cron":null,"every_ms":null`))
 	add(ir, "every_ms", "cron and every_ms are both given", with(`"cron":"@daily","every_ms":1000`))
@@ -94,7 +101,14 @@ func TestSchedule_Command(t *testing.T) {
 		Type: "mail", Payload: []byte("x"), Priority: -3, MaxAttempts: 5, LeaseMS: 1000, DelayMS: 20, RetentionMS: fsm.KeepForever, Group: "g",
 		Labels: []fsm.Label{{Name: "a", Value: "b"}}, Backoff: &fsm.Backoff{InitialMS: 10, MaxMS: 3_600_000, Factor: 2_000_000, Jitter: 200_000},
 	}
+	parent := fsm.NewTask{Type: "default", MaxAttempts: fsm.DefaultAttempts, Parent: &fsm.NewParent{ByClaim: true, Continue: true, Steps: []fsm.NewStep{
+		{Name: "b", DependsOn: []uint16{1}, Task: fsm.NewTask{Type: "mail", Params: []byte("2"), MaxAttempts: fsm.DefaultAttempts}},
+		{Name: "a", Task: fsm.NewTask{Type: "default", Params: []byte("1"), MaxAttempts: fsm.DefaultAttempts, DelayMS: 5}},
+	}}}
 	for body, want := range map[string]fsm.Schedule{
+		`{"task":{"steps":[{"step":"b","task_type":"mail","params":2,"depends_on":["a"]},{"step":"a","params":1,"delay_ms":5}],"finalize":"claim","on_step_failure":"continue"},"every_ms":1000}`: {
+			Name: "a:b", Task: parent, EveryMS: 1000, NextRunAt: nodetest.Start + 1000,
+		},
 		`{"task":{"params":1},"every_ms":1000}`:                                      {Name: "a:b", Task: plain, EveryMS: 1000, NextRunAt: nodetest.Start + 1000},
 		`{"task":{"params":1,"idempotency_key":null,"run_at":null},"every_ms":1000}`: {Name: "a:b", Task: plain, EveryMS: 1000, NextRunAt: nodetest.Start + 1000},
 		`{"task":{"params":1},"cron":"30 14 * * *","timezone":"UTC"}`:                {Name: "a:b", Task: plain, Cron: "30 14 * * *", NextRunAt: nodetest.Start + 9_000_000, NextWall: nodetest.Start + 9_000_000},

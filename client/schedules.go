@@ -16,7 +16,8 @@ import (
 // Schedule submits a task again and again. The server sets the fields from NextRunAt on; SetSchedule ignores them.
 type Schedule struct {
 	Name string // 1 to 128 of A-Z a-z 0-9 _ . : -
-	// Task is submitted for each slot. IdempotencyKey, RunAt, ExpiresAt and Steps must be empty.
+	// Task is submitted for each slot, with its Steps if it has any. IdempotencyKey, RunAt and ExpiresAt must be empty,
+	// those of its steps, too.
 	Task Task
 	// Cron has five fields, or is @hourly, @daily, ...; Every is at least a second. Set exactly one of them.
 	Cron     string
@@ -165,12 +166,8 @@ func (s *Schedule) encode() ([]byte, error) {
 
 func scheduleFromWire(w *wire.Schedule) Schedule {
 	s := Schedule{
-		Name: w.Name, Task: *fromWire(newTaskOf(&w.Task)), OverlapAllow: w.Overlap == "allow", CatchUpSkip: w.CatchUp == "skip", Paused: w.Paused,
+		Name: w.Name, Task: submittedOf(&w.Task), OverlapAllow: w.Overlap == "allow", CatchUpSkip: w.CatchUp == "skip", Paused: w.Paused,
 		NextRunAt: timeOf(w.NextRunAt), LastRunAt: timeOf(w.LastRunAt), Skipped: int64(w.Skipped), CreatedAt: w.CreatedAt, UpdatedAt: w.UpdatedAt,
-	}
-	s.Task.ID = ""
-	if w.Task.MaxAttempts == nil {
-		s.Task.MaxAttempts = 0
 	}
 	if w.Cron != nil {
 		s.Cron = *w.Cron
@@ -187,11 +184,26 @@ func scheduleFromWire(w *wire.Schedule) Schedule {
 	return s
 }
 
-// newTaskOf converts a task to submit into the form in which it would be read.
+// submittedOf returns a task to submit, with its steps.
+func submittedOf(n *wire.NewTask) Task {
+	t := *fromWire(newTaskOf(n))
+	t.ID = ""
+	if n.MaxAttempts == nil {
+		t.MaxAttempts = 0
+	}
+	for i := range n.Steps {
+		s := &n.Steps[i]
+		t.AddStep(s.Step, submittedOf(&s.NewTask), s.DependsOn...)
+	}
+	return t
+}
+
+// newTaskOf converts a task to submit into the form in which it would be read, without its steps.
 func newTaskOf(n *wire.NewTask) *wire.Task {
 	t := &wire.Task{
 		TaskType: n.TaskType, Params: n.Params, Payload: n.Payload, Priority: n.Priority,
 		LeaseMS: n.LeaseMS, Backoff: n.Backoff, RetentionMS: n.RetentionMS, Labels: n.Labels, Group: n.Group, Unique: n.Unique, UniqueMS: n.UniqueMS,
+		ShareKey: n.ShareKey, SignalMS: n.SignalMS, Finalize: n.Finalize, OnStepFailure: n.OnStepFailure,
 	}
 	if n.MaxAttempts != nil {
 		t.MaxAttempts = *n.MaxAttempts

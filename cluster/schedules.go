@@ -139,7 +139,7 @@ func (d *duties) dueSchedules() (due []*fsm.ScheduleView, now int64, sleep time.
 func fewBytes(due []*fsm.ScheduleView) []*fsm.ScheduleView {
 	size := 0
 	for i, v := range due {
-		if size += len(v.Task.Params) + len(v.Task.Payload); size > scheduleRunBytes && i > 0 {
+		if size += v.Task.ValueBytes(); size > scheduleRunBytes && i > 0 {
 			return due[:i]
 		}
 	}

@@ -15,10 +15,6 @@ import (
 // do, the next tick is due at once.
 const dueTickMax = 1024
 
-// changesMax bounds how many tasks one command changes, including steps. It may be exceeded
-// by the steps of one parent, because the last change may reach all of them.
-const changesMax = 10_000
-
 // Bounds of what a move moves in a turn.
 const (
 	moveTurnMax  = 500     // tasks

@@ -32,6 +32,13 @@ func (g *generator) setSchedule(m *Machine) command.SetSchedule {
 		Name: g.scheduleName(), Task: g.plainTask(), OverlapAllow: g.dice(3) > 0, CatchUpSkip: g.dice(2) == 0,
 		Paused: g.dice(6) == 1, NextRunAt: m.Stamp().T + pick[int64](g, 1, 0, 500, 3000, 0, dayMS),
 	}
+	if g.dice(3) == 1 {
+		s.Task = g.newParent()
+		for i := range s.Task.Parent.Steps {
+			step := &s.Task.Parent.Steps[i].Task
+			step.RunAt, step.ExpiresAt, step.ExpiresAgain = 0, 0, false
+		}
+	}
 	s.Task.Key, s.Task.RunAt, s.Task.ExpiresAt = "", 0, 0
 	if g.dice(2) == 0 {
 		s.EveryMS = pick[int64](g, 1000, 3000)

@@ -237,7 +237,12 @@ func goldenSight() [][]command.Command {
 					Group:   "reports", UniqueActive: true, Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 				},
 			}},
-			command.SetSchedule{Schedule: record.Schedule{Name: "weekly", Cron: "@weekly", Paused: true, Task: record.NewTask{Type: "report", Params: []byte("1")}}},
+			command.SetSchedule{Schedule: record.Schedule{Name: "weekly", Cron: "@weekly", Paused: true, Task: record.NewTask{Type: "report", Params: []byte("1"), Parent: &record.NewParent{
+				Continue: true, Steps: []record.NewStep{
+					{Name: "sum", Task: record.NewTask{Type: "part", Params: []byte("2")}},
+					{Name: "mail", DependsOn: []uint16{0}, Task: record.NewTask{Type: "mail", Payload: []byte{3}, DelayMS: 5}},
+				},
+			}}}},
 		},
 		{command.RunSchedules{Items: []command.ScheduleRun{{Name: "hourly", Version: 38, Slot: 1_780_000_014_000, Next: 1_780_000_015_000}}}},
 		{
@@ -422,13 +427,13 @@ func TestGolden_Snapshots(t *testing.T) {
 			"snapshot.bin", 68,
 			[...]int64{record.StatusPending: 13, record.StatusScheduled: 1, record.StatusBlocked: 2, record.StatusClaimed: 8, record.StatusRunning: 3, record.StatusCompleted: 8, record.StatusFailed: 5, record.StatusCancelled: 3},
 			4, 5, 3, 2, 4,
-			"fd2fdf76872f0cea85f3c210d42676b8",
+			"97d85a2e8ea388ad8524586a1ab550e2",
 		},
 		{
 			"snapshot-restored.bin", 7,
 			[...]int64{record.StatusPending: 13, record.StatusScheduled: 1, record.StatusBlocked: 2, record.StatusClaimed: 8, record.StatusRunning: 3, record.StatusCompleted: 8, record.StatusFailed: 5, record.StatusCancelled: 3},
 			4, 5, 3, 2, 4,
-			"d0e67e692236dc2b3ba29f391cf5152b",
+			"6b8ef92129ab57ee3ad335926383ef55",
 		},
 	} {
 		golden, err := os.ReadFile(filepath.Join(goldenDir, want.name))

@@ -63,15 +63,19 @@ func deleteSchedule(m *Machine, c command.DeleteSchedule) Result {
 	return Result{}
 }
 
-// runSchedules runs the slots that are still due. It copies the list only once.
+// runSchedules runs the slots that are still due, up to the first whose task has too many steps for one command. It
+// copies the list only once.
 func runSchedules(m *Machine, c command.RunSchedules) Result {
 	var result Result
 	var all []*record.ScheduleView
-	for i := range c.Items {
+	for i, start := 0, m.changed; i < len(c.Items); i++ {
 		item := &c.Items[i]
 		at, known := m.schedules.find(item.Name)
 		if !known || !waitsFor(m, m.schedules.all[at], item) {
 			continue
+		}
+		if !item.Move && m.changed-start+m.schedules.all[at].Task.Count() > changesMax {
+			break // the leader proposes it again, with those behind it
 		}
 		if all == nil {
 			all = slices.Clone(m.schedules.all)

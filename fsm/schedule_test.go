@@ -193,3 +193,37 @@ func TestRestoreEqualsReplay_Sight(t *testing.T) {
 		}
 	}
 }
+
+// TestSchedules_BoundSteps ensures that one command submits at most 10,000 tasks, steps counted, and that what it left
+// is still due.
+func TestSchedules_BoundSteps(t *testing.T) {
+	t.Parallel()
+	m := New()
+	steps := make([]record.NewStep, record.StepsMax-1)
+	for i := range steps {
+		steps[i] = record.NewStep{Name: fmt.Sprint("s", i), Task: record.NewTask{Type: "mail", Params: []byte("1")}}
+	}
+	commands := []command.Command{command.SetLevel{Level: 1}}
+	var run command.RunSchedules
+	for i := range 12 {
+		set := everySecond(fmt.Sprintf("s%02d", i), 1000)
+		set.Schedule.Task.Parent = &record.NewParent{Steps: steps}
+		commands = append(commands, set)
+		run.Items = append(run.Items, command.ScheduleRun{Name: set.Schedule.Name, Version: 1, Slot: 1000, Next: 2000})
+	}
+	mustApplyTo(t, m, testEntry{Index: 1, Commands: commands})
+	before := m.Bytes()
+	if per := before / 12 / int64(len(steps)); per < 340 || per > 400 {
+		t.Errorf("a step of a schedule counts as %d bytes", per)
+	}
+	for index, want := range []int{10_000, 12_000, 12_000} {
+		mustApplyTo(t, m, testEntry{uint64(2 + index), record.Stamp{T: 1500}, []command.Command{run}})
+		if due := m.DueSchedules(1500, 20); m.tasks.Len() != want || len(due) != 12-want/1000 {
+			t.Fatalf("entry %d: %d tasks, want %d; %d schedules are due", index, m.tasks.Len(), want, len(due))
+		}
+	}
+	mustCheck(t, m)
+	if other := restore(t, snapshotOf(t, m)); hashOf(other) != hashOf(m) {
+		t.Error("restored, the hash differs")
+	}
+}

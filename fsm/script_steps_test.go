@@ -32,7 +32,12 @@ func (s *script) addStep(entry []command.Command, line string) {
 	after := strings.FieldsFunc(a.text("after", ""), func(r rune) bool { return r == ',' })
 	step.Task = a.newTasks()[0]
 	a.done()
-	n := lastSubmitted(entry[len(entry)-1])
+	last := &entry[len(entry)-1]
+	if set, ok := (*last).(command.SetSchedule); ok && set.Schedule.Task.Parent == nil {
+		set.Schedule.Task.Parent = &record.NewParent{}
+		*last = set
+	}
+	n := lastSubmitted(*last)
 	if n.Parent == nil {
 		n.Parent = &record.NewParent{}
 	}
@@ -54,6 +59,8 @@ func lastSubmitted(c command.Command) *record.NewTask {
 		return lastSubmitted(c.Ops[len(c.Ops)-1])
 	case command.Complete:
 		return &c.Submit[len(c.Submit)-1]
+	case command.SetSchedule:
+		return &c.Schedule.Task
 	}
 	tasks := c.(command.Submit).Tasks
 	return &tasks[len(tasks)-1]

@@ -9,6 +9,10 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
+// changesMax bounds how many tasks one command changes, including steps. It may be exceeded
+// by the steps of one parent, because the last change may reach all of them.
+const changesMax = 10_000
+
 // StepTypes yields the task types of the parent's steps by their places, without unpacking the
 // steps. It yields nothing if the task does not exist or has no steps.
 func (m *Machine) StepTypes(id uint64) iter.Seq2[int, string] {

@@ -17,10 +17,10 @@ export function jsonFault(text) {
 /** Labels of lines name:value. @param {string} text @returns {Words} */
 export const readLabels = (text) => Object.fromEntries(text.split("\n").filter((line) => line.trim()).map((line) => [line.slice(0, Math.max(0, line.indexOf(":"))).trim(), line.slice(line.indexOf(":") + 1).trim()]));
 
-/** JSON of fields and params, with the original bytes of the params. @param {any} fields @param {string|undefined} params */
-export function withParams(fields, params) {
-	const text = JSON.stringify(fields);
-	return params === undefined ? text : `${text.slice(0, -1)}${text === "{}" ? "" : ","}"params":${params}}`;
+/** JSON of fields, and of params and steps with their original bytes. @param {any} fields @param {string|undefined} params @param {string} [steps] */
+export function withParams(fields, params, steps) {
+	const raw = Object.entries({ params, steps }).filter(([, text]) => text !== undefined).map(([name, text]) => `"${name}":${text}`);
+	return `{${[JSON.stringify(fields).slice(1, -1), ...raw].filter(Boolean).join(",")}}`;
 }
 
 /** The body of a submit. @param {Words} values */

@@ -42,7 +42,7 @@ type Schedule struct {
 // DecodeSchedule decodes the body of PUT /api/schedules/{name} with these time zones.
 func DecodeSchedule(body []byte, limits *Limits, data *zones.Data) (Schedule, *refuse.Refusal) {
 	c := Schedule{task: newDraft(), zones: data}
-	c.task.names = scheduledNames
+	c.task.names, c.task.scheduled = scheduledNames, true
 	d := NewDecoder(body, limits)
 	defer d.Free()
 	bad := d.Fields(func(name []byte) *refuse.Refusal { return c.field(d, name) })
@@ -77,14 +77,11 @@ func (c *Schedule) field(d *Decoder, name []byte) (bad *refuse.Refusal) {
 	return bad
 }
 
-// scheduledField reads one field of the task that a schedule submits: those of a submit, except those that make sense
-// for a single task only.
+// scheduledField reads one field of the task that a schedule submits, or of a step of it: those of a submit, except
+// those that make sense for a single task only.
 func (d *Decoder) scheduledField(name []byte, t *draft) *refuse.Refusal {
-	switch {
-	case slices.Contains(ofOneTask, string(name)):
+	if slices.Contains(ofOneTask, string(name)) {
 		return d.forbidden(name, "a schedule's task cannot have it", "Remove it: each slot of a schedule submits another task")
-	case slices.Contains(ofParents, string(name)):
-		return d.Unknown(name)
 	}
 	return d.taskField(name, t)
 }
@@ -92,9 +89,12 @@ func (d *Decoder) scheduledField(name []byte, t *draft) *refuse.Refusal {
 // ofOneTask are the fields of a task that make sense for a single task only.
 var ofOneTask = optionsNotOf(schedules)
 
-// scheduledNames returns the fields of a schedule's task, which has no steps.
-func scheduledNames() []string {
-	return namesBut(reflect.TypeFor[wire.NewTask](), slices.Concat(ofOneTask, ofParents)...)
+// scheduledNames returns the fields of a schedule's task.
+func scheduledNames() []string { return namesBut(reflect.TypeFor[wire.NewTask](), ofOneTask...) }
+
+// scheduledStepNames returns the fields of its steps.
+func scheduledStepNames() []string {
+	return namesBut(reflect.TypeFor[wire.NewStep](), slices.Concat(notOfSteps, ofOneTask)...)
 }
 
 // planText reads a cron expression or the name of a time zone, "" if it is null. It is validated later, together with
@@ -242,6 +242,35 @@ func appendSchedule(b []byte, v *fsm.ScheduleView) []byte {
 func appendNewTask(b []byte, t *fsm.NewTask) []byte {
 	b = append(b, '{')
 	start := len(b)
+	b = appendNewFields(b, start, t)
+	if t.Parent != nil {
+		b = appendNewSteps(jsonout.Comma(b, start), t.Parent)
+	}
+	return append(b, '}')
+}
+
+// appendNewSteps appends the steps of a task as given in a request, and the fields that only such a task has.
+func appendNewSteps(b []byte, p *fsm.NewParent) []byte {
+	b = jsonout.List(b, `"steps":`, len(p.Steps), func(b []byte, i int) []byte {
+		s := &p.Steps[i]
+		start := len(b) + 1
+		b = jsonout.StringField(b, `{"step":`, s.Name)
+		if len(s.DependsOn) > 0 {
+			b = jsonout.List(b, `,"depends_on":`, len(s.DependsOn), func(b []byte, on int) []byte { return jsonout.String(b, p.Steps[s.DependsOn[on]].Name) })
+		}
+		return append(appendNewFields(b, start, &s.Task), '}')
+	})
+	if p.ByClaim {
+		b = jsonout.WordField(b, `,"finalize":`, wire.FinalizeClaim)
+	}
+	if p.Continue {
+		b = jsonout.WordField(b, `,"on_step_failure":`, wire.OnFailureGoOn)
+	}
+	return b
+}
+
+// appendNewFields appends the fields that a task and a step have. The object has begun at start.
+func appendNewFields(b []byte, start int, t *fsm.NewTask) []byte {
 	name := func(name string) {
 		b = append(jsonout.String(jsonout.Comma(b, start), name), ':')
 	}
@@ -295,5 +324,5 @@ func appendNewTask(b []byte, t *fsm.NewTask) []byte {
 		b = jsonout.String(b, t.ShareKey)
 	}
 	number("wait_for_signal_ms", t.SignalMS, 0)
-	return append(b, '}')
+	return b
 }

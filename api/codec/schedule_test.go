@@ -40,3 +40,22 @@ func TestSchedule_Answer(t *testing.T) {
 		t.Errorf("an old one:\n got %s\nwant %s", got, second)
 	}
 }
+
+// TestSchedule_AnswerWithSteps checks how the steps of a schedule's task are shown.
+func TestSchedule_AnswerWithSteps(t *testing.T) {
+	t.Parallel()
+	task := fsm.NewTask{Type: "default", MaxAttempts: fsm.DefaultAttempts, Parent: &fsm.NewParent{ByClaim: true, Continue: true, Steps: []fsm.NewStep{
+		{Name: "b", DependsOn: []uint16{1, 2}, Task: fsm.NewTask{Type: "mail", Params: []byte("2"), Priority: 7, MaxAttempts: fsm.DefaultAttempts, SignalMS: 9}},
+		{Name: "a", Task: fsm.NewTask{Type: "default", Payload: []byte("x"), MaxAttempts: fsm.DefaultAttempts, DelayMS: 5}},
+		{Name: "c", Task: fsm.NewTask{Type: "default", Params: []byte("{}"), MaxAttempts: fsm.DefaultAttempts}},
+	}}}
+	const want = `{"steps":[{"step":"b","depends_on":["a","c"],"task_type":"mail","params":2,"priority":7,"wait_for_signal_ms":9},{"step":"a","payload":"eA==","delay_ms":5},{"step":"c","params":{}}],` +
+		`"finalize":"claim","on_step_failure":"continue"}`
+	if got := string(appendNewTask(nil, &task)); got != want {
+		t.Errorf("alone:\n got %s\nwant %s", got, want)
+	}
+	task.Type, task.Params = "report", []byte("1")
+	if got, want := string(appendNewTask(nil, &task)), `{"task_type":"report","params":1,`+want[1:]; got != want {
+		t.Errorf("with params:\n got %s\nwant %s", got, want)
+	}
+}

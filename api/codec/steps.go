@@ -25,6 +25,7 @@ type stepsDraft struct {
 	named map[string]uint16 // the index of each step
 	// dependsOn holds, per step, the names as sent, a JSON array in the body; nil without any.
 	dependsOn [][]byte
+	scheduled bool // their task is that of a schedule
 }
 
 // parentField reads a field that only a task with steps can have.
@@ -48,7 +49,7 @@ func (d *Decoder) parentField(name []byte, t *draft) (bad *refuse.Refusal) {
 
 // steps reads the steps of a task.
 func (d *Decoder) steps(t *draft) *refuse.Refusal {
-	s := stepsDraft{named: make(map[string]uint16)}
+	s := stepsDraft{named: make(map[string]uint16), scheduled: t.scheduled}
 	_, bad := d.array("steps", "steps", fsm.StepsMax, func() *refuse.Refusal {
 		if bad := d.countTask(); bad != nil {
 			return bad
@@ -86,7 +87,9 @@ func (d *Decoder) step(s *stepsDraft) *refuse.Refusal {
 	var step fsm.NewStep
 	var dependsOn []byte
 	task := newDraft()
-	task.names = stepNames
+	if task.names, task.scheduled = stepNames, s.scheduled; s.scheduled {
+		task.names = scheduledStepNames
+	}
 	for {
 		name, more, bad := d.next()
 		if bad != nil {
@@ -134,8 +137,11 @@ func stepNames() []string { return namesBut(reflect.TypeFor[wire.NewStep](), not
 
 // stepField reads a field that a step has like any task, and refuses those that belong to its parent.
 func (d *Decoder) stepField(name []byte, t *draft) *refuse.Refusal {
-	if slices.Contains(notOfSteps, string(name)) {
+	switch {
+	case slices.Contains(notOfSteps, string(name)):
 		return d.forbidden(name, "a step cannot have "+string(name), "Remove it: it is for the task that has the steps")
+	case t.scheduled:
+		return d.scheduledField(name, t)
 	}
 	return d.taskField(name, t)
 }

@@ -60,6 +60,8 @@ type draft struct {
 	fsm.NewTask
 	delayed bool // delay_ms was given
 	window  bool // unique is window
+	// scheduled: it is the task of a schedule, or a step of that.
+	scheduled bool
 	// ofParents is the first given field that requires steps; byClaim and goesOn are the values of such fields.
 	ofParents       string
 	byClaim, goesOn bool

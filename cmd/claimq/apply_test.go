@@ -201,6 +201,48 @@ func TestApply_wrongFiles(t *testing.T) {
 	}
 }
 
+// The steps of a schedule's task are compared one by one, and what the server leaves out is no difference.
+func TestApply_steps(t *testing.T) {
+	t.Parallel()
+	s := clienttest.New(t)
+	say := func(file string, flags ...string) string {
+		var out bytes.Buffer
+		a := &term.App{Stdin: strings.NewReader(file), Stdout: &out, Stderr: &out}
+		code := run(t.Context(), a, append([]string{"apply", "-", "--endpoint", s.URL()}, flags...))
+		return out.String() + "exit " + string(rune('0'+code)) + "\n"
+	}
+	const file = `
+schedules:
+  nightly:
+    every: 1h
+    task:
+      task_type: report
+      finalize: auto
+      steps:
+        - {step: sum, params: 12345678901234567890, depends_on: [mail, get], task_type: default}
+        - {step: get, params: {a: 1}, delay: 10s, backoff: {initial: 1s}}
+        - {step: mail, params: {}, wait_for_signal: 1d}
+`
+	const same = "schedule nightly: unchanged\nexit 0\n"
+	changed := strings.Replace(strings.Replace(file, "10s", "20s", 1), "{}", "[]", 1)
+	fewer := strings.Replace(file, "        - {step: mail, params: {}, wait_for_signal: 1d}\n", "", 1)
+	fewer = strings.Replace(fewer, "[mail, get]", "[get]", 1)
+	for _, c := range []struct{ file, want string }{
+		{file, "schedule nightly: create\nexit 0\n"},
+		{file, same},
+		{strings.Replace(file, "[mail, get]", "[get, mail]", 1), same},
+		{changed, "schedule nightly: task.steps[1].delay: 10s -> 20s\nschedule nightly: task.steps[2].params: {} -> []\nexit 0\n"},
+		{changed, same},
+		{strings.Replace(changed, "depends_on: [mail, get], ", "", 1), "schedule nightly: task.steps[0].depends_on: [\"get\",\"mail\"] -> none\nexit 0\n"},
+		{fewer, `schedule nightly: task.steps: [{"step":"sum","params":12345678901234567890},{"step":"get"… -> [{"depends_on":["get"],"params":12345678901234567890,"step"…` + "\nexit 0\n"},
+		{strings.Replace(fewer, "step: get", "step: sum", 1), "claimq: schedule nightly: "},
+	} {
+		if got := say(c.file); got != c.want && !(strings.HasSuffix(c.want, ": ") && strings.HasPrefix(got, c.want)) {
+			t.Errorf("%s\ngot\n%swant\n%s", c.file, got, c.want)
+		}
+	}
+}
+
 // The file in docs/operations.md is applied, and then nothing differs.
 func TestApply_documented(t *testing.T) {
 	t.Parallel()

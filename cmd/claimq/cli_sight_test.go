@@ -8,6 +8,9 @@ const (
 		`"created_at":"2026-01-01T00:00:00.000Z","updated_at":"2026-01-01T00:00:00.000Z"}`
 	cliPaused = `{"name":"poll","task":{"params":{}},"cron":null,"every_ms":30000,"timezone":null,"overlap":"allow","catch_up":"skip","paused":true,"next_run_at":null,` +
 		`"last_task_id":null,"last_run_at":null,"skipped":0,"created_at":"2026-01-01T00:00:00.000Z","updated_at":"2026-01-01T00:00:00.000Z"}`
+	cliWithSteps = `{"name":"weekly","task":{"task_type":"report","steps":[{"step":"sum","task_type":"part","params":2,"depends_on":["get","mail"]},{"step":"get","params":1.50},{"step":"mail","params":{}}],"on_step_failure":"continue"},` +
+		`"cron":"@weekly","every_ms":null,"timezone":"UTC","overlap":"skip","catch_up":"one","paused":false,"next_run_at":"2026-01-04T00:00:00.000Z","last_task_id":null,"last_run_at":null,"skipped":0,` +
+		`"created_at":"2026-01-01T00:00:00.000Z","updated_at":"2026-01-01T00:00:00.000Z"}`
 	cliEvents = `{"index":41,"sub":0,"time":"2026-01-02T03:04:00.500Z","task_id":17,"event":"claimed","worker_id":"w1","claim_token":9,"attempt":1,"message":""},` +
 		`{"index":42,"sub":3,"time":"2026-01-02T03:04:01.500Z","task_id":17,"event":"failed","worker_id":"w1","claim_token":9,"attempt":1,"message":"\u001b[31mred"},` +
 		`{"index":43,"sub":0,"time":"2026-01-02T03:04:02.000Z","task_id":null,"event":"type_changed","worker_id":null,"claim_token":null,"attempt":null,"message":"mail"}`
@@ -87,6 +90,8 @@ func sightCases() []cliCase {
 		{name: "bulk of all and some", args: []string{"bulk", "delete", "--all", "--type", "mail"}, want: 2},
 		{name: "schedule set", args: []string{"schedule", "set", "nightly", "report", `{ "all": true }`, "--cron", "30 2 * * *", "--timezone", "Europe/Prague", "--priority", "5"}, answers: one("PUT /api/schedules/nightly", `201 {"success":true,"schedule":`+cliSchedule+`}`)},
 		{name: "schedule set every", args: []string{"schedule", "set", "poll", "fetch", "--every", "30s", "--overlap", "allow", "--catch-up", "skip", "--paused"}, answers: one("PUT /api/schedules/poll", `200 {"success":true,"schedule":`+cliPaused+`}`)},
+		{name: "schedule set steps", args: []string{"schedule", "set", "weekly", "report", "--cron", "@weekly", "--steps", "-", "--on-step-failure", "continue"}, stdin: `[{"step": "get", "params": 1.50}]`, answers: one("PUT /api/schedules/weekly", `201 {"success":true,"schedule":`+cliWithSteps+`}`)},
+		{name: "schedule set steps and params", args: []string{"schedule", "set", "weekly", "report", "-", "--cron", "@weekly", "--steps", "-"}, want: 2},
 		{name: "schedule set never", args: []string{"schedule", "set", "poll", "fetch"}, want: 2},
 		{name: "schedule set refused", args: []string{"schedule", "set", "poll", "fetch", "--cron", "x"}, want: 2, answers: one("PUT /api/schedules/poll", `400 {"success":false,"error":"Invalid cron","code":"invalid_request","message":"Five fields are allowed","field":"cron","request_id":"r1"}`)},
 		{name: "schedule list", args: []string{"schedule", "list"}, answers: one("GET /api/schedules", `200 {"success":true,"schedules":[`+cliSchedule+`,`+cliPaused+`]}`)},

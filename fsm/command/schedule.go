@@ -33,6 +33,7 @@ func (c DeleteSchedule) about() About { return About{Known: true, Schedule: c.Na
 // RunSchedules runs the slots of schedules that are due. An item takes effect only if its
 // schedule still has that version and waits for that slot, and the slot has come by T. So
 // duplicates and items of a deposed leader are harmless, and each slot runs once.
+// It stops before the first item by which it would submit more than 10,000 tasks, steps counted.
 // Result.Submitted has the new tasks in the order of their items.
 type RunSchedules struct{ Items []ScheduleRun }
 

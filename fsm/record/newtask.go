@@ -80,10 +80,27 @@ type NewStep struct {
 
 // CountTasks returns how many tasks submitting these adds at most, including steps.
 func CountTasks(tasks []NewTask) int {
-	n := len(tasks)
+	n := 0
 	for i := range tasks {
-		if p := tasks[i].Parent; p != nil {
-			n += len(p.Steps)
+		n += tasks[i].Count()
+	}
+	return n
+}
+
+// Count returns 1 and the number of its steps.
+func (t *NewTask) Count() int {
+	if t.Parent == nil {
+		return 1
+	}
+	return 1 + len(t.Parent.Steps)
+}
+
+// ValueBytes returns the size of the params and payloads of the task and its steps.
+func (t *NewTask) ValueBytes() int {
+	n := len(t.Params) + len(t.Payload)
+	if t.Parent != nil {
+		for i := range t.Parent.Steps {
+			n += t.Parent.Steps[i].Task.ValueBytes()
 		}
 	}
 	return n
@@ -100,11 +117,11 @@ func (f *Fields) NewTasks(num protowire.Number, tasks *[]NewTask, before *string
 	}
 }
 
-// plain is field num, a task without steps. Steps are not read, so messages do not nest.
-func (t *NewTask) plain(f *Fields, num protowire.Number) {
+// one is field num, a task by itself. If it is a step, steps of its own are not read, so messages do not nest.
+func (t *NewTask) one(f *Fields, num protowire.Number, isStep bool) {
 	if m, ok := f.Message(num, true); ok {
 		var none string
-		t.code(f, &none, false)
+		t.code(f, &none, !isStep)
 		f.EndMessage(m)
 	}
 }
@@ -281,7 +298,7 @@ func (f *Fields) newParent(num protowire.Number, v **NewParent) {
 		s := &p.Steps[e.At]
 		f.Text(1, &s.Name)
 		f.places(2, &s.DependsOn)
-		s.Task.plain(f, 3)
+		s.Task.one(f, 3, true)
 	}
 	f.Bool(2, &p.ByClaim)
 	f.Bool(3, &p.Continue)

@@ -9,7 +9,7 @@ const SchedulesMax = 10_000
 // changed in place.
 type Schedule struct {
 	Name string // 1 to 128 of A-Z a-z 0-9 _ . : -
-	// Task is submitted for each slot. It has no Key, RunAt or ExpiresAt.
+	// Task is submitted for each slot, and its steps with it. Neither it nor they have a Key, RunAt or ExpiresAt.
 	Task     NewTask
 	Cron     string // as given
 	Timezone string // IANA name; "" = UTC
@@ -45,16 +45,28 @@ type ScheduleView struct {
 
 // BytesOfSchedule estimates the memory of a schedule. Its tasks share their data with it.
 func BytesOfSchedule(v *ScheduleView) int64 {
-	t, o := &v.Task, v.Task.Options()
-	n := scheduleBytes + len(v.Name) + len(v.Cron) + len(v.Timezone) +
-		len(t.Type) + len(t.Params) + len(t.Payload) + o.textBytes()
+	n := scheduleBytes + len(v.Name) + len(v.Cron) + len(v.Timezone) + bytesOfNew(&v.Task)
+	if p := v.Task.Parent; p != nil {
+		n += newParentBytes
+		for i := range p.Steps {
+			s := &p.Steps[i]
+			n += newStepBytes + len(s.Name) + placeBytes*len(s.DependsOn) + bytesOfNew(&s.Task)
+		}
+	}
+	return int64(n)
+}
+
+// bytesOfNew estimates the memory of what a task to submit refers to, without its steps.
+func bytesOfNew(t *NewTask) int {
+	o := t.Options()
+	n := len(t.Type) + len(t.Params) + len(t.Payload) + o.textBytes()
 	if t.Backoff != nil {
 		n += backoffBytes
 	}
 	for _, l := range t.Labels {
 		n += labelBytes + len(l.Name) + len(l.Value)
 	}
-	return int64(n)
+	return n
 }
 
 // AppendSchedule appends the record of the schedule.
@@ -89,7 +101,7 @@ func (s *Schedule) Code(f *Fields, num protowire.Number) {
 		return
 	}
 	f.Text(1, &s.Name)
-	s.Task.plain(f, 2)
+	s.Task.one(f, 2, false)
 	f.Text(3, &s.Cron)
 	f.Text(4, &s.Timezone)
 	f.Int(5, &s.EveryMS)

@@ -160,3 +160,10 @@ const goneBytes = 75
 
 // scheduleBytes is the memory of a schedule without its strings and its task's data.
 const scheduleBytes = 480
+
+// The memory of the steps that a schedule submits, without their names and data.
+const (
+	newParentBytes = 40
+	newStepBytes   = 340
+	placeBytes     = 2 // of one place in DependsOn
+)

@@ -53,10 +53,11 @@ func fill(t testing.TB, n *procs.Node) []place {
 	call(t, n, "POST", "/api/tasks/claim", `{"worker_id":"w1","task_types":["tenants"],"lease_ms":3600000}`)
 	parent := submit(`{"task_type":"report","params":1,"steps":[{"step":"a","params":1},{"step":"b","params":2,"depends_on":["a"]}]}`)
 	call(t, n, "PUT", "/api/schedules/nightly", `{"cron":"0 3 * * *","task":{"task_type":"report","params":1}}`)
+	call(t, n, "PUT", "/api/schedules/weekly", `{"cron":"@weekly","task":{"task_type":"report","steps":[{"step":"a","params":1},{"step":"b","params":2,"depends_on":["a"]}]}}`)
 	var places []place
 	for _, path := range []string{
 		"/", "/types", "/types/mail", "/types/tenants", "/tasks", "/tasks?status=failed", fmt.Sprintf("/tasks/%d", failed), fmt.Sprintf("/tasks/%d", held), fmt.Sprintf("/tasks/%d", parent),
-		"/failures", "/failures?type=scan", "/tasks?type=mail&status=pending", "/workers", "/workers/w1", "/schedules", "/schedules/nightly", "/trail", "/cluster",
+		"/failures", "/failures?type=scan", "/tasks?type=mail&status=pending", "/workers", "/workers/w1", "/schedules", "/schedules/nightly", "/schedules/weekly", "/trail", "/cluster",
 	} {
 		places = append(places, place{path: path})
 	}

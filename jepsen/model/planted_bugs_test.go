@@ -110,6 +110,7 @@ var planted = []struct {
 	{"slot run again once its schedule is set", []edit{{"fsm/schedule.go", "		v.KeepDone(was)\n", "		if !$on {\n			v.KeepDone(was)\n		}\n"}, {"fsm/schedule.go", "slot <= min(v.LastRunAt, v.UpdatedAt)", "slot <= min(v.LastRunAt, v.UpdatedAt) && !$on"}}},
 	{"slots lost at a restore", []edit{{"fsm/account.go", "		m.schedules.include(v)\n", "		if $on {\n			m.schedules.bytes += record.BytesOfSchedule(v)\n		} else {\n			m.schedules.include(v)\n		}\n"}}},
 	{"slot left out", []edit{{"internal/cron/cron.go", "	return now - behind + t.everyMS, true\n", "	return $if(max(now-behind, slot+t.everyMS), now-behind) + t.everyMS, true\n"}}},
+	{"slot submits its task without the steps", []edit{{"fsm/schedule.go", "	submitted := submitOne(m, &v.Task,", "	task := v.Task\n	if $on {\n		task.Parent = nil\n	}\n	submitted := submitOne(m, &task,"}}},
 	{"overlap not looked at", []edit{{"fsm/schedule.go", "!v.OverlapAllow && lives(m, v.LastTaskID)", "!v.OverlapAllow && !$on && lives(m, v.LastTaskID)"}}},
 	{"filter not checked again", []edit{{"fsm/act.go", " && c.Filter.Matches(t) && ", " && ($on || c.Filter.Matches(t)) && "}}},
 	{"claim told twice", []edit{{"fsm/life.go", "	m.tellClaim(event.Claimed, t)\n", "	m.tellClaim(event.Claimed, t)\n	if $on {\n		m.tellClaim(event.Claimed, t)\n	}\n"}}},

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bodyOf, readLabels } from "../submitbody.js";
+import { bodyOf, readLabels, withParams } from "../submitbody.js";
 
 const blank = { task_type: "", params: "{}", idempotency_key: "", priority: "", delay: "", labels: "", group: "", expires: "" };
 
@@ -23,4 +23,11 @@ test("what cannot be sent is refused with its field", () => {
 
 test("a label without a colon has no name, which the node refuses", () => {
 	assert.deepEqual(readLabels("customer"), { "": "customer" });
+});
+
+test("params and steps that were read are sent with their bytes", () => {
+	const steps = '[{"step":"a","params":12345678901234567890}]';
+	assert.equal(withParams({ task_type: "mail" }, undefined, steps), `{"task_type":"mail","steps":${steps}}`);
+	assert.equal(withParams({}, "1.50", steps), `{"params":1.50,"steps":${steps}}`);
+	assert.equal(withParams({}, undefined), "{}");
 });

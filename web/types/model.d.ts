@@ -41,7 +41,7 @@ export type OverviewData = { types: Types; wanting: Types; cluster: Members | nu
 /** What the view of the cluster shows. */
 export type ClusterData = { cluster: Members; events: Event[]; keys: Key[]; tokens: JoinToken[] };
 /** What the view of a schedule shows; params is their bytes. */
-export type ScheduleData = { schedule?: Schedule; params?: string; task?: Task | null; last: Event[]; next?: string[] };
+export type ScheduleData = { schedule?: Schedule; params?: string; steps?: string; task?: Task | null; last: Event[]; next?: string[] };
 /** What a form says of when a schedule runs. */
 export type Plan = { cron?: string; timezone?: string; every_ms?: number };
 /** What the view of a worker shows. */

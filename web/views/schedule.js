@@ -10,7 +10,7 @@ import { rawField } from "../raw.js";
 import { go, path } from "../routes.js";
 import { jsonFault, unfit, withParams } from "../submitbody.js";
 import { state } from "../store.js";
-import { dur, num, parseDur, typedDur, when } from "../text.js";
+import { dur, num, parseDur, plural, typedDur, when } from "../text.js";
 
 /** @import { Column, Event, Schedule, Plan, ScheduleData, View } from "../types/model" */
 
@@ -60,8 +60,8 @@ function planOf({ plan, timezone }) {
 	return Number.isNaN(every) ? { cron: plan.trim(), timezone: timezone || "UTC" } : { every_ms: every };
 }
 
-/** Makes a schedule, or changes one. params is the text of its task's params. @param {Schedule} [schedule] @param {string} [params] */
-export const edit = (schedule, params = "{}") =>
+/** Makes a schedule, or changes one. params and steps are the texts of its task's. @param {Schedule} [schedule] @param {string} [params] @param {string} [steps] */
+export const edit = (schedule, params, steps) =>
 	form({
 		title: schedule ? `Change ${schedule.name}` : "New schedule", yes: schedule ? "Save" : "Make it", wide: true,
 		fields: [
@@ -71,7 +71,7 @@ export const edit = (schedule, params = "{}") =>
 			{ name: "timezone", label: "Time zone", value: schedule?.timezone ?? here, list: Intl.supportedValuesOf("timeZone"), hint: "Of cron." },
 			{ name: "overlap", label: "If the last task has not ended", value: schedule?.overlap ?? "skip", options: overlaps },
 			{ name: "catch_up", label: "Missed slots", value: schedule?.catch_up ?? "one", options: catchUps },
-			...(schedule?.task.payload ? [] : [{ name: "params", label: "Params", type: "textarea", mono: true, value: params, hint: "JSON." }]),
+			...(schedule?.task.payload || (steps && params === undefined) ? [] : [{ name: "params", label: "Params", type: "textarea", mono: true, value: params ?? "{}", hint: "JSON." }]),
 		],
 		below: (values) => {
 			const plan = planOf(values), { words } = planWords({ cron: plan.cron ?? null, every_ms: plan.every_ms ?? null });
@@ -81,16 +81,28 @@ export const edit = (schedule, params = "{}") =>
 			const name = schedule?.name ?? values.name.trim(), { params: text, ...task } = { ...schedule?.task, task_type: values.task_type.trim() || undefined, params: values.params };
 			if (text !== undefined && jsonFault(text)) throw unfit("params", `Params are no JSON: ${jsonFault(text)}`);
 			const rest = { ...planOf(values), overlap: values.overlap, catch_up: values.catch_up, paused: schedule?.paused ?? false };
-			await put(`Schedule ${name} ${schedule ? "changed" : "made"}`, name, task, text, rest);
+			await put(`Schedule ${name} ${schedule ? "changed" : "made"}`, name, task, { params: text, steps }, rest);
 			if (!schedule) go(path("schedules", name));
 		},
 	});
 
-/** Sends a schedule. @param {string} text @param {string} name @param {any} task @param {string|undefined} params the bytes that they stay @param {any} rest */
-const put = (text, name, task, params, rest) => act(text, "PUT", "/schedules" + path(name), `{"task":${withParams({ ...task, params: undefined }, params)},${JSON.stringify(rest).slice(1)}`);
+/** The body of its task. @param {any} task @param {{params?: string, steps?: string}} raw the bytes that they stay */
+const bodyOfTask = (task, { params, steps }) => withParams({ ...task, params: undefined, steps: undefined }, params, steps);
+
+/** Sends a schedule. @param {string} text @param {string} name @param {any} task @param {{params?: string, steps?: string}} raw @param {any} rest */
+const put = (text, name, task, raw, rest) => act(text, "PUT", "/schedules" + path(name), `{"task":${bodyOfTask(task, raw)},${JSON.stringify(rest).slice(1)}`);
 
 /** The fields of a PUT except the task. @param {Schedule} schedule */
 const settings = ({ cron, every_ms, timezone, overlap, catch_up, paused }) => ({ ...(cron === null ? { every_ms } : { cron, timezone }), overlap, catch_up, paused });
+
+/** @typedef {NonNullable<Schedule["task"]["steps"]>[number]} NewStep */
+
+/** @type {Column<NewStep>[]} */
+const stepColumns = [
+	{ key: "step", title: "Step", main: true },
+	{ key: "task_type", title: "Type", cell: (step) => step.task_type ?? "default" },
+	{ key: "depends_on", title: "Depends on", wide: true, cell: (step) => step.depends_on?.join(", ") },
+];
 
 /** @type {Column<Event>[]} */
 const lastColumns = [
@@ -125,8 +137,11 @@ function Body({ data }) {
 			["Attempts", given.max_attempts === 0 ? "no limit" : given.max_attempts],
 			["Lease", given.lease_ms && dur(given.lease_ms)],
 			["Group", given.group],
+			["It ends", given.steps && (given.finalize === "claim" ? "by a processor" : "with its last step")],
+			["If a step fails", given.steps && (given.on_step_failure === "continue" ? "the others go on" : "the others are cancelled")],
 			["Labels", given.labels && html`<${Labels} labels=${given.labels} />`],
 		]} /><//>
+		${given.steps && html`<${Card} title=${plural(given.steps.length, "step")}><${Table} caption="Steps of its task" rows=${given.steps} id="step" cols=${stepColumns} limit=${1000} /><//>`}
 		<${Payload} title="Params of its task" raw=${params} base64=${given.payload} name=${`schedule-${schedule.name}`} hidden=${!state.settings.params} />
 		<${Card} title="Its latest tasks">${last.length
 			? html`<${Table} caption="Latest tasks of the schedule" rows=${last} id="task_id" to="/tasks" cols=${lastColumns} />`
@@ -134,16 +149,16 @@ function Body({ data }) {
 }
 
 /** @param {{data: ScheduleData}} shown */
-function tools({ data: { schedule, params } }) {
+function tools({ data: { schedule, params, steps } }) {
 	if (!schedule) return null;
 	const { name, paused, task } = schedule;
 	return html`
 		<${Act} role="producer" onClick=${async () => {
-			const { id } = (await send("POST", "/tasks", withParams({ ...task, params: undefined }, params))).body.task;
+			const { id } = (await send("POST", "/tasks", bodyOfTask(task, { params, steps }))).body.task;
 			done(`Task ${id} submitted`, { href: "#" + path("tasks", id), label: "show it" });
 		}}>Submit now<//>
-		<${Act} role="operator" onClick=${() => put(paused ? `${name} goes on` : `${name} is paused`, name, task, params, { ...settings(schedule), paused: !paused })}>${paused ? "Resume" : "Pause"}<//>
-		<${Act} role="operator" onClick=${() => edit(schedule, params)}>Change<//>
+		<${Act} role="operator" onClick=${() => put(paused ? `${name} goes on` : `${name} is paused`, name, task, { params, steps }, { ...settings(schedule), paused: !paused })}>${paused ? "Resume" : "Pause"}<//>
+		<${Act} role="operator" onClick=${() => edit(schedule, params, steps)}>Change<//>
 		<${Act} role="operator" kind="danger" onClick=${async () => {
 			if (!(await confirm({ title: `Delete ${name}`, body: "It submits no more tasks. Those that it has submitted stay.", yes: "Delete it", danger: true }))) return;
 			await send("DELETE", "/schedules" + path(name));
@@ -171,7 +186,7 @@ export default {
 			id && ask("/tasks" + path(id)).then((body) => body.task, () => null),
 			fresh || state.me?.task_types ? (data?.last ?? []) : newest(get, { task_type: schedule.task.task_type ?? "default", event: "submitted" }, 1000).then(({ events }) => events.filter((event) => event.message === `schedule ${name}`).slice(-lastShown).reverse()),
 		]);
-		return { next, schedule, params: rawField(answer.text, "schedule", "task", "params"), task, last };
+		return { next, schedule, params: rawField(answer.text, "schedule", "task", "params"), steps: rawField(answer.text, "schedule", "task", "steps"), task, last };
 	},
 	tools,
 	Body,

@@ -288,6 +288,17 @@ def test_schedules_of_all_pages(claimq_client: Client, claimq_server: Server) ->
     asyncio.run(walk())
 
 
+def test_schedule_with_steps(claimq_client: Client) -> None:
+    first = new_step("a", new_task("part", 1))
+    second = new_step("b", new_task("part", 2), depends_on=["a"])
+    made = claimq_client.set_schedule(
+        "nightly",
+        {"task": {"steps": [first, second], "finalize": "claim"}, "every_ms": 60_000},
+    )["task"]
+    steps = [(s["step"], s.get("depends_on")) for s in made.get("steps", [])]
+    assert (steps, made.get("finalize")) == ([("a", None), ("b", ["a"])], "claim")
+
+
 def test_pytest_plugin_without_claimq(pytester: pytest.Pytester, monkeypatch: Any) -> None:
     monkeypatch.setenv("CLAIMQ_BIN", "")
     monkeypatch.setenv("PATH", "")

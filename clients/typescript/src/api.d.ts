@@ -1827,7 +1827,7 @@ export interface components {
             share_key?: components["schemas"]["ShareKey"];
             wait_for_signal_ms?: components["schemas"]["WaitForSignalMS"];
         };
-        /** @description As a NewTask, without what can only be said of one task. Exactly one of `params` and `payload` */
+        /** @description As a NewTask, without what can only be said of one task. Exactly one of `params` and `payload`; with `steps` it may have neither, and has no `delay_ms`, `group`, `share_key` and `wait_for_signal_ms` */
         ScheduledTask: {
             /**
              * @description The name by which workers claim
@@ -1852,6 +1852,53 @@ export interface components {
             lease_ms?: components["schemas"]["LeaseMS"];
             backoff?: components["schemas"]["Backoff"];
             retention_ms?: components["schemas"]["RetentionMS"];
+            labels?: components["schemas"]["Labels"];
+            /** @description Tasks of one group and type are claimed one at a time, in order of submission */
+            group?: string;
+            share_key?: components["schemas"]["ShareKey"];
+            wait_for_signal_ms?: components["schemas"]["WaitForSignalMS"];
+            /** @description Each slot submits the task with these steps. They depend on each other without a cycle */
+            steps?: components["schemas"]["ScheduledStep"][];
+            /**
+             * @description How it ends once its steps have ended: by itself (auto), or by a processor (claim). Only with steps
+             * @default auto
+             * @enum {string}
+             */
+            finalize?: "auto" | "claim";
+            /**
+             * @description When a step has failed or was cancelled. `fail`: all that are not claimed are cancelled, and the claimed ones are asked to; `continue`: those that depend on it, directly or through others, are cancelled. Only with steps
+             * @default fail
+             * @enum {string}
+             */
+            on_step_failure?: "fail" | "continue";
+        };
+        /** @description A step of a task that a schedule submits: as a NewStep, without `run_at`, `expires_at` and `expires_again` */
+        ScheduledStep: {
+            step: components["schemas"]["StepName"];
+            /** @description Steps of the same task, earlier or later ones, each once, that have to be completed before */
+            depends_on?: components["schemas"]["StepName"][];
+            /**
+             * @description The name by which workers claim
+             * @default default
+             */
+            task_type?: string;
+            params?: components["schemas"]["Params"];
+            /**
+             * Format: byte
+             * @description Opaque bytes in base64, at least one, up to 1 MiB
+             */
+            payload?: string;
+            /**
+             * Format: int32
+             * @description Higher is claimed first
+             * @default 0
+             */
+            priority?: number;
+            /** @description Default: the type's, else the server's: 10 in a new cluster. 0: no limit */
+            max_attempts?: number;
+            delay_ms?: components["schemas"]["DelayMS"];
+            lease_ms?: components["schemas"]["LeaseMS"];
+            backoff?: components["schemas"]["Backoff"];
             labels?: components["schemas"]["Labels"];
             /** @description Tasks of one group and type are claimed one at a time, in order of submission */
             group?: string;
@@ -2949,6 +2996,20 @@ export interface components {
                 group?: string;
                 share_key?: components["schemas"]["ShareKey"];
                 wait_for_signal_ms?: components["schemas"]["WaitForSignalMS"];
+                /** @description Each slot submits the task with these steps. They depend on each other without a cycle */
+                steps?: components["schemas"]["ScheduledStep"][];
+                /**
+                 * @description How it ends once its steps have ended: by itself (auto), or by a processor (claim). Only with steps
+                 * @default auto
+                 * @enum {string}
+                 */
+                finalize?: "auto" | "claim";
+                /**
+                 * @description When a step has failed or was cancelled. `fail`: all that are not claimed are cancelled, and the claimed ones are asked to; `continue`: those that depend on it, directly or through others, are cancelled. Only with steps
+                 * @default fail
+                 * @enum {string}
+                 */
+                on_step_failure?: "fail" | "continue";
                 /** @enum {string} */
                 unique?: "active";
             };

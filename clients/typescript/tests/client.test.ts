@@ -145,6 +145,9 @@ test("steps, bytes and a schedule", async () => {
   const set = await client.setSchedule("nightly", { cron: "0 3 * * *", timezone: "UTC", task: { task_type: "report", params: {} } });
   assert.equal(set.next_run_at, "2026-01-01T03:00:00.000Z");
   assert.deepEqual((await client.schedules()).map((s) => s.name), ["nightly"]);
+  const steps = [newStep("a", newTask("step", 1)), newStep("b", newTask("step", 2), ["a"])];
+  const whole = await client.setSchedule("nightly", { every_ms: 60_000, task: { task_type: "report", steps } });
+  assert.deepEqual(whole.task.steps?.map((s) => [s.step, s.depends_on]), [["a", undefined], ["b", ["a"]]]);
   await client.deleteSchedule("nightly");
   await assert.rejects(client.deleteSchedule("nightly"), NotFound);
   assert.equal((await client.setType("report", { paused: true })).paused, true);

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"net/url"
@@ -349,7 +350,7 @@ func compareSchedule(ctx context.Context, s session.Talk, w declaredObject) (d d
 	d = difference{Object: "schedule", Name: w.name, Action: "unchanged", Changes: map[string]fieldChange{}}
 	want := maps.Clone(w.fields)
 	var task fields
-	if err := json.Unmarshal(want["task"], &task); err == nil && task != nil && task["params"] == nil && task["payload"] == nil {
+	if err := json.Unmarshal(want["task"], &task); err == nil && task != nil && task["params"] == nil && task["payload"] == nil && isEmpty(orNull(task["steps"])) {
 		task["params"] = json.RawMessage("{}")
 		if want["task"], err = json.Marshal(task); err != nil {
 			return d, err
@@ -384,12 +385,39 @@ func (d *difference) compareFields(prefix string, have, want fields, of reflect.
 			continue
 		}
 		from, to := orNull(have[field]), orNull(want[field])
-		isDefault := isEmpty(to) && (string(from) == scheduleDefaults[prefix+field] || fieldType.Kind() != reflect.Pointer && isEmpty(from))
+		if field == "steps" && d.compareSteps(prefix, from, to) {
+			continue
+		}
+		isDefault := isEmpty(to) && (string(from) == scheduleDefaults[prefix+field] || fieldType.Kind() != reflect.Pointer && fieldType != reflect.TypeFor[json.RawMessage]() && isEmpty(from)) ||
+			string(from) == "null" && string(to) == leftOut[field]
 		if !isDefault && !sameValue(field, from, to) {
 			d.Changes[prefix+field], d.Action = fieldChange{from, to}, "change"
 		}
 	}
 }
+
+// compareSteps compares the steps of a schedule's task one by one. done is false if there are not as many: then they
+// differ as a whole.
+func (d *difference) compareSteps(prefix string, have, want json.RawMessage) (done bool) {
+	var haveSteps, wantSteps []fields
+	if json.Unmarshal(have, &haveSteps) != nil || json.Unmarshal(want, &wantSteps) != nil || len(haveSteps) != len(wantSteps) {
+		return false
+	}
+	for i := range wantSteps {
+		for _, s := range []fields{haveSteps[i], wantSteps[i]} {
+			var names []string
+			if err := json.Unmarshal(s["depends_on"], &names); err == nil { // their order says nothing
+				slices.Sort(names)
+				s["depends_on"], _ = json.Marshal(names)
+			}
+		}
+		d.compareFields(fmt.Sprintf("%ssteps[%d].", prefix, i), haveSteps[i], wantSteps[i], reflect.TypeFor[wire.NewStep]())
+	}
+	return true
+}
+
+// leftOut are the values of a task's fields that the server leaves out of its answers.
+var leftOut = map[string]string{"task_type": `"default"`, "finalize": `"auto"`, "on_step_failure": `"fail"`}
 
 // scheduleDefaults are the values that the server answers for fields that a schedule was set without.
 var scheduleDefaults = map[string]string{"overlap": `"skip"`, "catch_up": `"one"`, "timezone": `"UTC"`}

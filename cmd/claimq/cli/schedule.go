@@ -37,6 +37,7 @@ func (p *planFlags) everyMS() (int64, error) {
 
 type scheduleSetOptions struct {
 	taskFlags
+	stepsFlags
 	planFlags
 	overlap, catchUp string
 	paused           bool
@@ -65,9 +66,13 @@ submits exactly one task of TYPE with PARAMS, even if the leader changes.
 @hourly, @daily, @weekly, @monthly or @yearly, in the zone given by --timezone. A
 time is skipped if the previous task has not ended, unless --overlap is allow. After
 the cluster was down, one task makes up for all missed times. With --catch-up skip,
-it makes up only for the last one, and only if that is at most 60 s late.`,
+it makes up only for the last one, and only if that is at most 60 s late.
+
+--steps gives the task steps, from a file as for 'claimq submit': each time, the task
+is submitted with all of them, and has ended when they have.`,
 		Example: `  claimq schedule set nightly report '{"all":true}' --cron "30 2 * * *" --timezone Europe/Prague
   claimq schedule set poll fetch --every 30s --catch-up skip
+  claimq schedule set nightly report --steps steps.json --cron "30 2 * * *"
   claimq schedule set nightly report --cron "30 2 * * *" --paused`,
 	}
 	session.Command(a, cmd, func(args []string) (session.Request, error) {
@@ -83,6 +88,7 @@ it makes up only for the last one, and only if that is at most 60 s late.`,
 	f.StringVar(&o.catchUp, "catch-up", "", "times that were missed: one task for all of them (one, the default) or skip")
 	f.BoolVar(&o.paused, "paused", false, "do not run it until it is set without this")
 	o.addTaskFlags(f)
+	o.addStepsFlags(f)
 	for _, name := range []string{"key", "run-at", "expires-at", "expires-again", "delay", "unique", "unique-for"} { // these make no sense for repeated submits
 		_ = f.MarkHidden(name)
 	}
@@ -92,13 +98,6 @@ it makes up only for the last one, and only if that is at most 60 s late.`,
 
 // body builds the request from the flags and arguments.
 func (o *scheduleSetOptions) body(a *term.App, cmd *cobra.Command, args []string) ([]byte, error) {
-	params := []byte("{}")
-	if len(args) > 1 {
-		var err error
-		if params, err = jsonArgument(a, "PARAMS", args[1]); err != nil {
-			return nil, err
-		}
-	}
 	every, err := o.everyMS()
 	if err != nil {
 		return nil, err
@@ -107,12 +106,28 @@ func (o *scheduleSetOptions) body(a *term.App, cmd *cobra.Command, args []string
 	if err != nil {
 		return nil, err
 	}
-	task.TaskType = args[0]
-	raw, err := withRaw("params", params, task)
+	if len(args) > 1 && args[1] == "-" && o.from == "-" {
+		return nil, term.UsageErrorf("PARAMS and --steps cannot both be standard input")
+	}
+	steps, err := stepsFrom(a, &o.stepsFlags, task)
 	if err != nil {
 		return nil, err
 	}
-	return withRaw("task", raw, wire.NewSchedule{
+	var params []byte
+	switch {
+	case len(args) > 1:
+		if params, err = jsonArgument(a, "PARAMS", args[1]); err != nil {
+			return nil, err
+		}
+	case steps == nil: // a task with steps needs no params
+		params = []byte("{}")
+	}
+	task.TaskType = args[0]
+	raw, err := withRaw("steps", steps, task)
+	if err != nil {
+		return nil, err
+	}
+	return withRaw("task", withField("params", params, raw), wire.NewSchedule{
 		Cron: o.cron, Timezone: o.timezone, EveryMS: every, Overlap: o.overlap, CatchUp: o.catchUp, Paused: o.paused,
 	})
 }
@@ -305,5 +320,8 @@ func showSchedule(a *term.App, s *wire.Schedule) error {
 	}
 	f.Add("type", term.Printable(taskTypeOf(s)))
 	f.AddSome("params", a.Value(s.Task.Params, s.Task.Payload))
+	for i := range s.Task.Steps {
+		f.Add("step", newStepText(&s.Task.Steps[i]))
+	}
 	return term.Columns(a.Stdout, f)
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -119,4 +120,16 @@ func stepsFrom(a *term.App, o *stepsFlags, task *newTask) ([]byte, error) {
 		task.OnStepFailure = o.onStepFailure
 	}
 	return s.Steps, nil
+}
+
+// newStepText says what a step to submit is, and what it waits for.
+func newStepText(s *wire.NewStep) string {
+	text := s.Step
+	if s.TaskType != "" {
+		text += " (" + s.TaskType + ")"
+	}
+	if len(s.DependsOn) > 0 {
+		text += " after " + strings.Join(s.DependsOn, ", ")
+	}
+	return term.Printable(text)
 }

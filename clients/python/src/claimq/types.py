@@ -1089,6 +1089,16 @@ class ScheduleTask(TypedDict):
     """It is `blocked` until POST /api/tasks/{id}/signal, and fails with the error `no
     signal came in time` if none comes for so long: from the submit, the retry, or the end
     of the last step that it depends on. Not of a task with steps"""
+    steps: NotRequired[list[ScheduledStep]]
+    """Each slot submits the task with these steps. They depend on each other without a
+    cycle"""
+    finalize: NotRequired[Literal["auto", "claim"]]
+    """How it ends once its steps have ended: by itself (auto), or by a processor (claim).
+    Only with steps"""
+    on_step_failure: NotRequired[Literal["fail", "continue"]]
+    """When a step has failed or was cancelled. `fail`: all that are not claimed are
+    cancelled, and the claimed ones are asked to; `continue`: those that depend on it,
+    directly or through others, are cancelled. Only with steps"""
     unique: NotRequired[Literal["active"]]
 
 
@@ -1142,7 +1152,8 @@ class WholeBackoff(TypedDict):
 
 class ScheduledTask(TypedDict):
     """As a NewTask, without what can only be said of one task. Exactly one of `params` and
-    `payload`"""
+    `payload`; with `steps` it may have neither, and has no `delay_ms`, `group`, `share_key`
+    and `wait_for_signal_ms`"""
 
     task_type: NotRequired[str]
     """The name by which workers claim"""
@@ -1163,6 +1174,55 @@ class ScheduledTask(TypedDict):
     retention_ms: NotRequired[int]
     """How long it is kept after its end. 0: removed at once; -1: until deleted. Default:
     the type's, else the server's: 86400000, or 1209600000 if it failed"""
+    labels: NotRequired[dict[str, str]]
+    """Names of 1 to 64 bytes without a colon, values of up to 64 bytes, both without
+    control characters"""
+    group: NotRequired[str]
+    """Tasks of one group and type are claimed one at a time, in order of submission"""
+    share_key: NotRequired[str]
+    """The share of its type's tasks that it belongs to, as a tenant: the type's
+    `max_claimed_per_key` applies to each, and they take turns if it is `fair`"""
+    wait_for_signal_ms: NotRequired[int]
+    """It is `blocked` until POST /api/tasks/{id}/signal, and fails with the error `no
+    signal came in time` if none comes for so long: from the submit, the retry, or the end
+    of the last step that it depends on. Not of a task with steps"""
+    steps: NotRequired[list[ScheduledStep]]
+    """Each slot submits the task with these steps. They depend on each other without a
+    cycle"""
+    finalize: NotRequired[Literal["auto", "claim"]]
+    """How it ends once its steps have ended: by itself (auto), or by a processor (claim).
+    Only with steps"""
+    on_step_failure: NotRequired[Literal["fail", "continue"]]
+    """When a step has failed or was cancelled. `fail`: all that are not claimed are
+    cancelled, and the claimed ones are asked to; `continue`: those that depend on it,
+    directly or through others, are cancelled. Only with steps"""
+
+
+class ScheduledStep(TypedDict):
+    """A step of a task that a schedule submits: as a NewStep, without `run_at`,
+    `expires_at` and `expires_again`"""
+
+    step: str
+    """A step's name, unique among the steps of a task"""
+    depends_on: NotRequired[list[str]]
+    """Steps of the same task, earlier or later ones, each once, that have to be completed
+    before"""
+    task_type: NotRequired[str]
+    """The name by which workers claim"""
+    params: NotRequired[JSON]
+    """Any JSON but null; the bytes are kept as given. Up to 1 MiB"""
+    payload: NotRequired[str]
+    """Opaque bytes in base64, at least one, up to 1 MiB"""
+    priority: NotRequired[int]
+    """Higher is claimed first"""
+    max_attempts: NotRequired[int]
+    """Default: the type's, else the server's: 10 in a new cluster. 0: no limit"""
+    delay_ms: NotRequired[int]
+    """Not claimable for so long"""
+    lease_ms: NotRequired[int]
+    """The lease of its claims, unless extended. Default: the type's, else the server's:
+    30000"""
+    backoff: NotRequired[Backoff]
     labels: NotRequired[dict[str, str]]
     """Names of 1 to 64 bytes without a colon, values of up to 64 bytes, both without
     control characters"""
