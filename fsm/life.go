@@ -413,6 +413,9 @@ func copyTo(m *Machine, t *record.Task, to string, origin *record.Source, messag
 	c := newTask(m, &n)
 	kept := n.Options()
 	kept.Origin = origin
+	if o.Signalled { // the copy need not wait for another one
+		kept.SignalMS, kept.Signalled, kept.Signal = o.SignalMS, true, o.Signal
+	}
 	c.SetOptions(kept)
 	addNew(m, c, message+strconv.FormatUint(t.ID, 10))
 	then := &record.Then{Submitted: []record.FollowUp{{ID: c.ID, Created: true}}}

@@ -235,7 +235,13 @@ func (s *model) copyOf(t *record.Task, to, message string) *record.Task {
 	}).Task.ID
 	s.submitter = ""
 	t.Then = &record.Then{Submitted: []record.FollowUp{{ID: id, Created: true}}}
-	return s.find(id)
+	c := s.find(id)
+	if o.Signalled {
+		kept := *c.Opts()
+		kept.SignalMS, kept.Signalled, kept.Signal = o.SignalMS, true, o.Signal
+		setPlainly(c, kept)
+	}
+	return c
 }
 
 func (s *model) release(c command.Release) Result {
