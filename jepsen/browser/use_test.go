@@ -238,3 +238,37 @@ func TestSchedule(t *testing.T) {
 	b.until(`document.querySelector("h1").innerText === "leap" && ` + times + `.startsWith("2028-02-29,2032-02-29") && ` + times + `.split(",").length === 10`)
 	b.clean("a schedule")
 }
+
+// A task that waits for a signal says until when and how to send it, and who may send it can do so.
+func TestSignal(t *testing.T) {
+	n := cluster(t).Nodes[0]
+	var got struct {
+		Task struct {
+			ID     uint64
+			Status string
+			Signal json.RawMessage
+		}
+	}
+	read := func(method, target, body string) {
+		t.Helper()
+		if err := json.Unmarshal(call(t, n, method, target, body), &got); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read("POST", "/api/tasks", `{"task_type":"approve","params":1,"wait_for_signal_ms":86400000}`)
+	b, target := open(t), fmt.Sprintf("/tasks/%d", got.Task.ID)
+	b.enter(n.URL(), "ops")
+	b.goTo(target)
+	b.says("Without one it fails")
+	b.says(fmt.Sprintf("claimq signal %d", got.Task.ID))
+	b.tabTo("Send a signal")
+	b.press(kb.Enter)
+	b.until(`document.querySelector("dialog[open] textarea") !== null`)
+	b.tabTo("Send it")
+	b.press(kb.Enter)
+	b.until(`document.querySelector("dialog[open]") === null && document.querySelector(".lead").innerText.includes("pending")`)
+	b.clean("a task that had its signal")
+	if read("GET", "/api"+target, ""); got.Task.Status != "pending" || string(got.Task.Signal) != `{"approved": true}` {
+		t.Errorf("it is %s, with the signal %s", got.Task.Status, got.Task.Signal)
+	}
+}

@@ -54,9 +54,10 @@ func fill(t testing.TB, n *procs.Node) []place {
 	parent := submit(`{"task_type":"report","params":1,"steps":[{"step":"a","params":1},{"step":"b","params":2,"depends_on":["a"]}]}`)
 	call(t, n, "PUT", "/api/schedules/nightly", `{"cron":"0 3 * * *","task":{"task_type":"report","params":1}}`)
 	call(t, n, "PUT", "/api/schedules/weekly", `{"cron":"@weekly","task":{"task_type":"report","steps":[{"step":"a","params":1},{"step":"b","params":2,"depends_on":["a"]}]}}`)
+	waiting := submit(`{"task_type":"release","params":1,"wait_for_signal_ms":86400000}`)
 	var places []place
 	for _, path := range []string{
-		"/", "/types", "/types/mail", "/types/tenants", "/tasks", "/tasks?status=failed", fmt.Sprintf("/tasks/%d", failed), fmt.Sprintf("/tasks/%d", held), fmt.Sprintf("/tasks/%d", parent),
+		"/", "/types", "/types/mail", "/types/tenants", "/tasks", "/tasks?status=failed", fmt.Sprintf("/tasks/%d", failed), fmt.Sprintf("/tasks/%d", held), fmt.Sprintf("/tasks/%d", parent), fmt.Sprintf("/tasks/%d", waiting),
 		"/failures", "/failures?type=scan", "/tasks?type=mail&status=pending", "/workers", "/workers/w1", "/schedules", "/schedules/nightly", "/schedules/weekly", "/trail", "/cluster",
 	} {
 		places = append(places, place{path: path})

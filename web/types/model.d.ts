@@ -32,7 +32,7 @@ export type Members = { leader: string; term: number; feature_level: number; nod
 export type * from "./page";
 /** What the view of a task shows; the texts are its bytes. */
 export type TaskData =
-	| { task: Task; why: Reasons | null; tries: FinalizationAttempt[] | null; events: Event[]; at: number; params?: string; result?: string; progress?: string; missing?: undefined }
+	| { task: Task; why: Reasons | null; tries: FinalizationAttempt[] | null; events: Event[]; at: number; params?: string; result?: string; progress?: string; signal?: string; missing?: undefined }
 	| { missing: true; events: Event[] };
 /** What the view of a type shows. */
 export type TypeData = { type?: Type; held: Task[]; head?: Task; why: Reasons | null; failed: { failures: Group[]; groups: number }; seen: History; shares: Share[]; last?: Event };

@@ -9,7 +9,7 @@ import { Refusal, send } from "../api.js";
 import { go, path } from "../routes.js";
 import { rawField } from "../raw.js";
 import { state } from "../store.js";
-import { readLabels } from "../submitbody.js";
+import { jsonFault, readLabels, unfit } from "../submitbody.js";
 import { submit } from "./submit.js";
 import { backoffWords, dur, ended, labelLines, num, plural } from "../text.js";
 
@@ -30,6 +30,18 @@ export function Why({ why, task, heading = "Why it is not running" }) {
 	return html`<${Card} title=${heading}>
 		<ul class="list">${why.reasons.map((reason) => html`<${Reason} key=${reason.code} reason=${reason} />`)}</ul>
 		${why.ahead !== null && !queued && html`<p class="soft">${why.ahead === 0 ? "It is the next of its type." : `${plural(why.ahead, "task")} of its type ${why.ahead === 1 ? "comes" : "come"} first.`}</p>`}
+	<//>`;
+}
+
+/** What a task waits for that needs a signal, and how to send it. @param {{task: Task}} props */
+function Signal({ task }) {
+	if (!task.wait_for_signal_ms || task.signalled || ended.includes(task.status)) return null;
+	const command = `claimq signal ${task.id} '{"approved": true}'`;
+	return html`<${Card} title="It waits for a signal" tools=${html`<${Act} role="producer" kind="primary" onClick=${() => signal(task)}>Send a signal<//>`}>
+		<p>${task.signal_until
+			? html`Without one it fails at <${Time} at=${task.signal_until} />.`
+			: `Once the steps that it depends on have completed it waits for ${dur(task.wait_for_signal_ms)}. A signal that comes before is kept.`}</p>
+		<p class="soft">By a program or a person: POST /api/tasks/${task.id}/signal, or <code>${command}</code> <${Copy} text=${command} /></p>
 	<//>`;
 }
 
@@ -61,7 +73,7 @@ function Body({ data }) {
 		return html`<${Card}><${Empty} title="There is no such task, or it was removed"><p>Ended tasks are removed when their retention is over.</p><//><//>
 			${data.events?.length > 0 && html`<${Events} events=${data.events} />`}`;
 	}
-	const { task, why, events, tries, params, result, progress, at } = data;
+	const { task, why, events, tries, params, result, progress, signal: handed, at } = data;
 	const slug = `task-${task.id}`;
 	return html`
 		<p class="row lead"><${Status} status=${task.status} cancel=${task.cancel_requested} /><${Link} to=${path("types", task.task_type)}>${task.task_type}<//>
@@ -69,9 +81,11 @@ function Body({ data }) {
 			${task.completed_at && html`<span class="soft">ended <${Time} at=${task.completed_at} /></span>`}
 			${task.parent_id && html`<span>step <b>${task.step}</b> of <${TaskLink} id=${task.parent_id} /></span>`}</p>
 		<${Why} why=${why} task=${task} />
+		<${Signal} task=${task} />
 		<${Held} task=${task} at=${at} />
 		${task.error && html`<${Card} title=${task.status === "failed" ? "Why it failed" : "Its last error"} tools=${html`<${Copy} text=${task.error} />`}><pre class="error" tabindex="0">${task.error}</pre><//>`}
 		${progress !== undefined && html`<${Payload} title="Progress" raw=${progress} name=${slug + "-progress"} />`}
+		${handed !== undefined && html`<${Payload} title="Signal" raw=${handed} name=${slug + "-signal"} hidden=${!state.settings.params} />`}
 		${task.steps && html`<${Steps} steps=${task.steps} />`}
 		<div class="grid">
 			${(params !== undefined || task.payload) && html`<${Payload} title="Params" raw=${params} base64=${task.payload} name=${slug + "-params"} hidden=${!state.settings.params} />`}
@@ -126,6 +140,17 @@ const change = (task) =>
 				if (error instanceof Refusal && error.status === 409) error.message += `: it is ${error.body.status} now`;
 				throw error;
 			}
+		},
+	});
+
+/** Hands the task its signal. @param {Task} task */
+const signal = (task) =>
+	form({
+		title: `Send task ${task.id} its signal`, yes: "Send it",
+		fields: [{ name: "signal", label: "Signal", type: "textarea", mono: true, value: '{"approved": true}', hint: "JSON, which its worker gets; or nothing. The first signal counts." }],
+		async submit({ signal }) {
+			if (signal.trim() && jsonFault(signal)) throw unfit("signal", `The signal is no JSON: ${jsonFault(signal)}`);
+			await act(`Task ${task.id} has its signal`, "POST", "/tasks" + path(task.id) + "/signal", signal.trim() ? `{"signal":${signal}}` : {});
 		},
 	});
 
@@ -192,7 +217,7 @@ export default {
 			task.finalize === "claim" ? ask(at + "/finalization").then(({ attempts }) => attempts) : null,
 		]);
 		const raw = (/** @type {string} */ name) => rawField(answer.text, "task", name);
-		return { task, why, tries, events: told, at: at0, params: raw("params"), result: raw("result"), progress: raw("progress") };
+		return { task, why, tries, events: told, at: at0, params: raw("params"), result: raw("result"), progress: raw("progress"), signal: raw("signal") };
 	},
 	tools,
 	Body,
