@@ -173,6 +173,7 @@ def test_signal(claimq_client: Client, run_worker: RunWorker) -> None:
         return current().signal
 
     id = approve.options(wait_for_signal=60).submit(n=1).id
+    assert claimq_client.get(id).get("wait_for_signal_ms") == 60_000
     assert run_worker(own) == []
     assert not claimq_client.signal(id, {"ok": True}).differs
     again = claimq_client.signal(id, {"ok": False})
@@ -191,6 +192,8 @@ def test_unique_replace(claimq_client: Client) -> None:
     assert third.replaced
     task = claimq_client.get(first.id)
     assert (task["params"], task["status"]) == (3, "pending")
+    other = claimq_client.submit("u", 4, key="k", unique="replace")
+    assert (other.id, other.replaced, other.differs) == (first.id, False, True)
 
 
 def test_each_test_has_an_empty_server(claimq_client: Client, claimq_server: Server) -> None:

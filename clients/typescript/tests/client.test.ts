@@ -66,12 +66,15 @@ test("unique replace gives the task that waits the new params", async () => {
   assert.deepEqual({ ...(await client.submit(mail, { to: "eve" }, { key: "replaced", unique: "replace" })) }, { id: first.id, created: false, differs: false, replaced: true });
   const { params, status } = await client.get(first);
   assert.deepEqual([params, status], [{ to: "eve" }, "pending"]);
+  const other = await client.submit("letter", 1, { key: "replaced", unique: "replace" });
+  assert.deepEqual({ ...other }, { id: first.id, created: false, differs: true, replaced: false });
   await client.cancel(first);
 });
 
 test("a task waits for its signal", async () => {
   const waits = await client.submit("approve", 1, { waitForSignalMs: 60_000 });
-  assert.equal((await client.get(waits)).status, "blocked");
+  const { status, wait_for_signal_ms: length } = await client.get(waits);
+  assert.deepEqual([status, length], ["blocked", 60_000]);
   assert.equal((await client.signal(waits, { ok: true })).differs, false);
   const { task, differs } = await client.signal(waits, { ok: false });
   assert.deepEqual([task.signal, task.status, differs], [{ ok: true }, "pending", true]);
