@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/internal/repeat"
+	"github.com/claimq/claimq/internal/testwait"
 )
 
 // wires is a network with one server in a bubble. When it freezes, its connections stay open but carry nothing, as
@@ -269,27 +271,30 @@ func TestConfig_Dial_keepsEachConnection(t *testing.T) {
 	}
 }
 
+// nameServers resolves names for all tests of the package.
+var nameServers = names{asked: map[question]bool{}}
+
+func TestMain(m *testing.M) {
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: nameServers.dial}
+	testwait.Together(8) // most wait for timers and connections
+	os.Exit(m.Run())
+}
+
 // A name server that does not answer leaves enough time to connect.
 func TestClient_nameServerThatIsDead(t *testing.T) {
+	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(says(201, pendingTask)))
 	defer server.Close()
 	_, port, _ := net.SplitHostPort(server.Listener.Addr().String())
-	of := names{asked: map[question]bool{}}
-	defer func(before *net.Resolver) { net.DefaultResolver = before }(net.DefaultResolver)
-	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		here, there := net.Pipe()
-		go of.answer(there, httptrace.ContextClientTrace(ctx))
-		return here, nil
-	}}
 	c, err := New(Config{Endpoints: []string{"http://node.claimq.test.:" + port}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	submit(t, c)
-	of.mu.Lock()
-	defer of.mu.Unlock()
-	if len(of.asked) == 0 {
+	nameServers.mu.Lock()
+	defer nameServers.mu.Unlock()
+	if len(nameServers.asked) == 0 {
 		t.Error("no name server was asked")
 	}
 }
@@ -304,6 +309,12 @@ type names struct {
 type question struct {
 	of   *httptrace.ClientTrace
 	kind uint16
+}
+
+func (n *names) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	here, there := net.Pipe()
+	go n.answer(there, httptrace.ContextClientTrace(ctx))
+	return here, nil
 }
 
 func (n *names) answer(c net.Conn, of *httptrace.ClientTrace) {
