@@ -38,7 +38,7 @@ func newProcesses(t *testing.T, nodes, joining int) *processCluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := procs.New(procs.Config{Binary: binary, Dir: t.TempDir(), Nodes: nodes, Joining: joining, Env: []string{beClaimq + "=1"}})
+	c, err := procs.New(procs.Config{Binary: binary, Dir: t.TempDir(), Nodes: nodes, Joining: joining, Env: asClaimq})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,19 +30,23 @@ import (
 // code.
 const beClaimq = "CLAIMQ_TEST_IS_CLAIMQ"
 
+// asClaimq is the environment of processes that run claimq. Servers that stop do not first wait for their clients to
+// go elsewhere, unless a test says so by a flag, because most tests have no such clients.
+var asClaimq = []string{beClaimq + "=1", "CLAIMQ_DRAIN_TIME=0s"}
+
 func TestMain(m *testing.M) {
 	if os.Getenv(beClaimq) != "" {
 		main()
 		return
 	}
-	testwait.Together(4) // most wait for processes
+	testwait.Together(8) // most wait for processes
 	os.Exit(m.Run())
 }
 
 // claimq returns a command that runs claimq with args.
 func claimq(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)
-	cmd.Env = append(os.Environ(), beClaimq+"=1")
+	cmd.Env = append(os.Environ(), asClaimq...)
 	return cmd
 }
 

@@ -19,7 +19,6 @@ func startZoned(t *testing.T) (c *processCluster, n *procs.Node, zones string) {
 	zonestest.Write(t, zones, "2027a", zonestest.Always(0))
 	c = newProcesses(t, 1, 0)
 	n = c.Nodes[0]
-	n.SetFlag("--drain-time", "0")
 	n.SetFlag("--zone-data-file", zones)
 	c.start(n)
 	return c, n, zones

@@ -367,6 +367,7 @@ func TestTLS_Commands(t *testing.T) {
 		"plain HTTP":     {[]string{"--endpoint", strings.Replace(url, "https", "http", 1)}, nil, term.ExitRefused, "This port speaks HTTPS"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			var code int
 			var said string
 			for _, timeout := range []string{"1s", "15s"} { // a handshake may take more than 1s on a busy machine

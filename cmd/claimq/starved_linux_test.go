@@ -364,7 +364,7 @@ func TestServer_probesWhileItWaits(t *testing.T) {
 	list := "n1=" + at(2) + ",n2=" + at(3)
 	server := func(id string, flags ...string) *loneNode {
 		n := &loneNode{cmd: claimq(t.Context(), append([]string{
-			"server", "--node-id", id, "--data-dir", filepath.Join(dir, id), "--join-key-file", key, "--initial-cluster", list, "--drain-time", "0s",
+			"server", "--node-id", id, "--data-dir", filepath.Join(dir, id), "--join-key-file", key, "--initial-cluster", list,
 		}, flags...)...)}
 		if err := n.cmd.Start(); err != nil {
 			t.Fatal(err)
