@@ -6,9 +6,15 @@ import (
 	"testing"
 
 	"github.com/claimq/claimq/api/nodetest"
+	"github.com/claimq/claimq/internal/testwait"
 )
 
 var _ Node = (*nodetest.Node)(nil)
+
+func TestMain(m *testing.M) {
+	testwait.Together(4) // some wait for timeouts of connections
+	os.Exit(m.Run())
+}
 
 // setup returns a server over a fake node.
 func setup(t testing.TB, options ...func(*Config)) (*Server, *nodetest.Node) {

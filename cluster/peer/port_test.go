@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -17,7 +18,13 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/claimq/claimq/cluster/peer/peertest"
+	"github.com/claimq/claimq/internal/testwait"
 )
+
+func TestMain(m *testing.M) {
+	testwait.Together(8) // most wait for connections and their timeouts
+	os.Exit(m.Run())
+}
 
 // testWait bounds every wait in the tests of this file, none of which takes long.
 const testWait = 60 * time.Second
