@@ -95,7 +95,7 @@ const listLook = 500
 func (req *listRequest) find(r *request) (tasks []fsm.Task, next fsm.End, now fsm.Stamp, ok bool) {
 	q, full, index := req.query, false, uint64(0)
 	sight := r.sight()
-	q.Look = listLook
+	q.Look, r.timing.searches = listLook, q.Data != nil
 	look := func(m *fsm.Machine, stamp fsm.Stamp) {
 		page := m.List(q)
 		tasks = slices.Grow(tasks, len(page.Tasks))

@@ -59,10 +59,11 @@ type request struct {
 
 // timing holds when a request began, and its turn among the reads.
 type timing struct {
-	start  time.Time
-	asks   time.Time  // since when the node is asked; later than start if the request has waited
-	turn   *door.Turn // nil: it has none now
-	turned bool       // it has had a turn
+	start    time.Time
+	asks     time.Time  // since when the node is asked; later than start if the request has waited
+	searches bool       // it searches params, and takes its turn with others that do
+	turn     *door.Turn // nil: it has none now
+	turned   bool       // it has had a turn
 }
 
 // outcome says how a request ended, for the metrics.
@@ -373,7 +374,10 @@ func (r *request) takeTurn() (ok bool) {
 		return true
 	}
 	line := r.core.short
-	if r.target.call.has(readsMuch) {
+	switch {
+	case r.timing.searches:
+		line = r.core.searches
+	case r.target.call.has(readsMuch):
 		line = r.core.long
 	}
 	turn, err := line.Take(r.ctx(), r.who.name)

@@ -49,7 +49,8 @@ func TestReads_LookInTurns(t *testing.T) {
 	}
 }
 
-// TestReads_AtATime checks that long reads look at the state one for each two cores, while the others wait for their turn.
+// TestReads_AtATime checks that long reads look at the state one for each two cores, and one that searches params, while
+// the others wait for their turn.
 func TestReads_AtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -65,16 +66,23 @@ func TestReads_AtATime(t *testing.T) {
 		}
 		most, more := max(runtime.GOMAXPROCS(0)/2, 1), 3
 		var reads sync.WaitGroup
-		for range most + more {
-			reads.Go(func() {
-				if got := s.call(t, "GET /api/tasks", ""); got.status != 200 {
-					t.Errorf("%d %s", got.status, got.body)
-				}
-			})
+		begin := func(count int, path string) {
+			for range count {
+				reads.Go(func() {
+					if got := s.call(t, "GET "+path, ""); got.status != 200 {
+						t.Errorf("%d %s", got.status, got.body)
+					}
+				})
+			}
+			synctest.Wait()
 		}
-		synctest.Wait()
+		begin(most+more, "/api/tasks")
 		if n, waiting := len(looking), s.core.long.Waiting(); n != most || waiting != more {
 			t.Errorf("%d reads look and %d wait, want %d and %d", n, waiting, most, more)
+		}
+		begin(2, "/api/tasks?contains=ann")
+		if n, waiting := len(looking), s.core.searches.Waiting(); n != most+1 || waiting != 1 {
+			t.Errorf("%d reads look and %d searches wait, want %d and 1", n, waiting, most+1)
 		}
 		close(look)
 		reads.Wait()

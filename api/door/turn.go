@@ -18,14 +18,16 @@ type LineConfig struct {
 	Wait    time.Duration // how long a read waits
 	// Cost is the cost of a read in addition to its turn: reading its request and writing its answer.
 	Cost time.Duration
+	// Rests is how many times as long as its reads work the line rests; 0 is once.
+	Rests int
 	// Rest bounds one rest, because a read that had to wait for a core seems to have worked for long.
 	Rest  time.Duration
 	Bound nodes.Bound // the name of both bounds
 	Text  string      // for the refusal
 }
 
-// Line gives reads their turns: it bounds how many run and how many wait, and serves keys in turn. It rests for as long
-// as its reads work, because Raft and mutations need the same cores. It is safe for concurrent use.
+// Line gives reads their turns: it bounds how many run and how many wait, and serves keys in turn. It rests for at least
+// as long as its reads work, because Raft and mutations need the same cores. It is safe for concurrent use.
 type Line struct {
 	cfg LineConfig
 
@@ -54,7 +56,15 @@ type Turn struct {
 }
 
 // NewLine returns an empty line.
-func NewLine(cfg LineConfig) *Line { return &Line{cfg: cfg, keys: make(map[string]*keyTurns)} }
+func NewLine(cfg LineConfig) *Line {
+	cfg.Rests = max(cfg.Rests, 1)
+	return &Line{cfg: cfg, keys: make(map[string]*keyTurns)}
+}
+
+// restAfter returns how long the line rests after so much work.
+func (l *Line) restAfter(worked time.Duration) time.Duration {
+	return time.Duration(l.cfg.Rests) * worked
+}
 
 // Take returns once the read with that key may run. The caller must end the turn. Errors: a *nodes.Overload if too
 // many wait, or it has waited for too long; ctx's cause.
@@ -172,20 +182,20 @@ func (l *Line) passLocked() {
 	close(t.ready)
 }
 
-// Rest pauses for as long as the read has worked since its last rest.
+// Rest pauses for the work of the read since its last rest.
 func (t *Turn) Rest() {
 	began := time.Now()
 	since := t.since
 	if t.until.After(since) {
 		since = t.until
 	}
-	<-time.After(min(began.Sub(since), t.line.cfg.Rest))
+	<-time.After(min(t.line.restAfter(began.Sub(since)), t.line.cfg.Rest))
 	t.until = time.Now()
 	t.rests += t.until.Sub(began)
 }
 
-// End ends the turn. Its place rests for as long as the read has worked, less its own rests, plus its Cost; then the
-// next read runs. Rests that are too short for a timer add up.
+// End ends the turn. Its place rests for the work of the read, less its own rests, plus its Cost; then the next read
+// runs. Rests that are too short for a timer add up.
 func (t *Turn) End() {
 	l, now := t.line, time.Now()
 	worked := now.Sub(t.since) - t.rests
@@ -194,7 +204,7 @@ func (t *Turn) End() {
 	if begun := now.Add(-worked); l.paid.Before(begun) {
 		l.paid = begun
 	}
-	l.paid = l.paid.Add((worked + max(worked-t.rests, 0) + l.cfg.Cost) / time.Duration(l.cfg.AtATime))
+	l.paid = l.paid.Add((worked + max(l.restAfter(worked)-t.rests, 0) + l.cfg.Cost) / time.Duration(l.cfg.AtATime))
 	rest := l.paid.Sub(now)
 	if rest < turnRestEvery {
 		l.passLocked()

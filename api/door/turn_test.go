@@ -68,19 +68,23 @@ func TestLine_Rests(t *testing.T) {
 		work  time.Duration
 		rests bool
 		cost  time.Duration
+		times int
 		want  time.Duration
 	}{
-		{"work", 10 * time.Millisecond, false, 0, 10 * time.Millisecond},
-		{"work and what it costs else", 10 * time.Millisecond, false, 5 * time.Millisecond, 15 * time.Millisecond},
-		{"it rested itself", 10 * time.Millisecond, true, 0, 0},
-		{"long work", time.Minute, false, 0, 50 * time.Millisecond},
-		{"work too short for a timer", 100 * time.Microsecond, false, 0, 0},
+		{"work", 10 * time.Millisecond, false, 0, 0, 10 * time.Millisecond},
+		{"work and what it costs else", 10 * time.Millisecond, false, 5 * time.Millisecond, 0, 15 * time.Millisecond},
+		{"it rested itself", 10 * time.Millisecond, true, 0, 0, 0},
+		{"long work", time.Minute, false, 0, 0, 50 * time.Millisecond},
+		{"work too short for a timer", 100 * time.Microsecond, false, 0, 0, 0},
+		{"three times the work", 10 * time.Millisecond, false, 0, 3, 30 * time.Millisecond},
+		{"it rested itself three times the work", 10 * time.Millisecond, true, 0, 3, 0},
+		{"three times short work", 400 * time.Microsecond, false, 0, 3, 1200 * time.Microsecond},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				cfg := config()
-				cfg.Cost = c.cost
+				cfg.Cost, cfg.Rests = c.cost, c.times
 				l := door.NewLine(cfg)
 				got := take(t, l, "a")
 				<-time.After(c.work)
