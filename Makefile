@@ -173,8 +173,8 @@ bench-fsm: ## what Apply costs, by command, among 1,000 and 1,000,000 tasks: mak
 	GOGC=400 $(GO) test -run '^$$' -bench . -benchmem -count $(or $(COUNT),1) -timeout 0 ./fsm -bench.tasks $(or $(TASKS),$(BENCH_FSM_TASKS))
 	$(GO) test -count=1 -timeout 0 -run Machine_Bytes -v ./fsm -memory.tasks 100000
 
-bench-overview: ## what the page's overview asks, and what groups failures, with a million tasks of 5,000 types: how long it takes, and holds the state
-	GOGC=400 $(GO) test -run '^$$' -bench 'Overview|Failures|History' -benchtime 1000x -timeout 0 ./api
+bench-overview: ## what the page's overview asks, what groups failures and what searches params, with a million tasks of 5,000 types: how long it takes, and holds the state
+	GOGC=400 $(GO) test -run '^$$' -bench 'Overview|Failures|History|Search' -benchtime 1000x -timeout 0 ./api
 
 benchstat: $(BIN)/benchstat ## what the benchmarks in two files say, compared: make benchstat OLD=old.txt NEW=new.txt
 	$(BIN)/benchstat $(OLD) $(NEW)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,6 +23,8 @@ const (
 	largeTasks = 1_000_000
 	largeTypes = 5000
 	largeBatch = 1000
+	// toAnn is the params of most of them.
+	toAnn = `{"to":"ann@example.org"}`
 	// largeSchedules is the number of schedules.
 	largeSchedules = 100
 )
@@ -46,9 +49,9 @@ func (n *timedNode) ReadStale(ctx context.Context, minIndex uint64, fn func(*fsm
 	})
 }
 
-// largeServer returns a server with a million tasks of 5,000 types, of which claimed in ten were claimed. The claimed
-// tasks of a type failed, were completed, or are still held, in turn; if all were claimed, all failed.
-func largeServer(b *testing.B, claimed int) (*Server, *timedNode) {
+// largeServer returns a server with a million tasks of 5,000 types with these params, of which claimed in ten were
+// claimed. The claimed tasks of a type failed, were completed, or are still held, in turn; if all were claimed, all failed.
+func largeServer(b *testing.B, claimed int, params string) (*Server, *timedNode) {
 	b.Helper()
 	node := &timedNode{Node: nodetest.New()}
 	apply := func(commands ...command.Command) []fsm.Result {
@@ -66,7 +69,7 @@ func largeServer(b *testing.B, claimed int) (*Server, *timedNode) {
 	tasks := make([]fsm.NewTask, largeBatch)
 	for at := 0; at < largeTasks; at += largeBatch {
 		for i := range tasks {
-			tasks[i] = fsm.NewTask{Type: fmt.Sprintf("type-%04d", (at+i)%largeTypes), Params: []byte(`{"to":"ann@example.org"}`), MaxAttempts: 1}
+			tasks[i] = fsm.NewTask{Type: fmt.Sprintf("type-%04d", (at+i)%largeTypes), Params: []byte(params), MaxAttempts: 1}
 		}
 		apply(command.Submit{Tasks: tasks})
 		var ends []command.Command
@@ -137,7 +140,7 @@ func report(b *testing.B, what string, times []time.Duration) {
 // BenchmarkOverview measures the calls of the page's overview, and others about all types. /metrics is gathered in
 // other goroutines, so that only the time for which it held the state counts.
 func BenchmarkOverview(b *testing.B) {
-	s, node := largeServer(b, 6)
+	s, node := largeServer(b, 6, toAnn)
 	for _, path := range []string{
 		"/api/types?order=oldest&limit=10", "/api/types?attention=true&order=oldest&limit=10", "/api/cluster", "/api/schedules", "/readyz",
 		"/api/types?order=failed_per_s&limit=10", "/api/types?limit=200", "/api/failures", "/api/stats", "/metrics",
@@ -148,8 +151,20 @@ func BenchmarkOverview(b *testing.B) {
 
 // BenchmarkFailures measures a million failed tasks: grouping those of all types and of one, and the overview.
 func BenchmarkFailures(b *testing.B) {
-	s, node := largeServer(b, 10)
+	s, node := largeServer(b, 10, toAnn)
 	for _, path := range []string{"/api/failures", "/api/failures?task_type=type-0017", "/api/types?attention=true&order=oldest&limit=10"} {
+		b.Run(path, func(b *testing.B) { node.times(b, s, path) })
+	}
+}
+
+// BenchmarkSearch measures pages of a million waiting tasks with params of 256 bytes: searches that find nothing, another
+// list that finds nothing, which look at 10,000 tasks each, and a list of 1,000 tasks.
+func BenchmarkSearch(b *testing.B) {
+	params := `{"to":"ann@example.org","text":"`
+	s, node := largeServer(b, 0, params+strings.Repeat("x", 256-len(params+`"}`))+`"}`)
+	for _, path := range []string{
+		"/api/tasks?contains=ben@example.org", "/api/tasks?param=/to:ben@example.org", "/api/tasks?label=to:ben@example.org", "/api/tasks?limit=1000",
+	} {
 		b.Run(path, func(b *testing.B) { node.times(b, s, path) })
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/bench/figures"
+	"github.com/claimq/claimq/cmd/claimq/bench"
 	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/internal/procs"
 )
@@ -61,10 +62,10 @@ func (f *reported) String() string {
 // begin starts something. end stops it and describes it in words.
 type begin func(context.Context) (end func() (string, error), err error)
 
-// compare measures pairs of loads, one alone and one with the work that begin starts, in
+// compare measures pairs of loads of a kind, one alone and one with the work that begin starts, in
 // alternating order, and prints the results.
-func (m *measuring) compare(ctx context.Context, what string, begin begin) error {
-	if _, err := m.load(ctx); err != nil { // the first one is slower
+func (m *measuring) compare(ctx context.Context, what string, kind bench.Mode, begin begin) error {
+	if _, err := m.load(ctx, kind); err != nil { // the first one is slower
 		return err
 	}
 	var ratios []float64
@@ -79,7 +80,7 @@ func (m *measuring) compare(ctx context.Context, what string, begin begin) error
 				}
 				said = "beside " + what
 			}
-			found, err := m.load(ctx)
+			found, err := m.load(ctx, kind)
 			more, errEnd := end()
 			if err := errors.Join(err, errEnd); err != nil {
 				return err
@@ -113,9 +114,9 @@ func counted(ctx context.Context, what string, want int, count func(context.Cont
 	})
 }
 
-// load is one measurement.
-func (m *measuring) load(ctx context.Context) (*reported, error) {
-	printed, err := m.bench(ctx, "--output", "json", "--tasks", strconv.Itoa(m.tasks), "--conns", strconv.Itoa(m.conns), "--warm-up", m.warmUp.String())
+// load is one measurement of a kind of load.
+func (m *measuring) load(ctx context.Context, kind bench.Mode) (*reported, error) {
+	printed, err := m.bench(ctx, "--output", "json", "--mode", string(kind), "--tasks", strconv.Itoa(m.tasks), "--conns", strconv.Itoa(m.conns), "--warm-up", m.warmUp.String())
 	if err != nil {
 		return nil, err
 	}

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 
 	"github.com/claimq/claimq/bench/reads"
+	"github.com/claimq/claimq/cmd/claimq/bench"
 	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/internal/procs"
 )
@@ -51,7 +53,7 @@ func runScale(ctx context.Context, c *call) error {
 func (s *scaling) measure(ctx context.Context) error {
 	steps := []func(context.Context) error{s.fill, s.takeSnapshots, s.countReads}
 	if s.pairs > 0 { // they leave log after the first snapshot
-		steps = append(steps, s.besideSnapshots, s.takeSnapshots)
+		steps = append(steps, s.besideSnapshots, s.takeSnapshots, s.besideSearch)
 	}
 	for _, step := range append(steps, s.restart) {
 		if err := step(ctx); err != nil {
@@ -150,7 +152,7 @@ func (s *scaling) countReads(ctx context.Context) error {
 
 // besideSnapshots measures the load during snapshots of all nodes, one after the other.
 func (s *scaling) besideSnapshots(ctx context.Context) error {
-	return s.compare(ctx, "the snapshots of all nodes", func(ctx context.Context) (func() (string, error), error) {
+	return s.compare(ctx, "the snapshots of all nodes", bench.Lifecycle, func(ctx context.Context) (func() (string, error), error) {
 		ctx, stop := context.WithCancel(ctx)
 		taken, ended := 0, make(chan error, 1)
 		go func() {
@@ -169,6 +171,46 @@ func (s *scaling) besideSnapshots(ctx context.Context) error {
 			return fmt.Sprintf(", %d of which were whole", taken), err
 		}, nil
 	})
+}
+
+// besideSearch measures submits while the leader searches the params of all tasks, again and again.
+func (s *scaling) besideSearch(ctx context.Context) error {
+	leader, err := s.nodes.WaitLeader(ctx)
+	if err != nil {
+		return err
+	}
+	return s.compare(ctx, "a search of all tasks", bench.Submit, func(ctx context.Context) (func() (string, error), error) {
+		ctx, stop := context.WithCancel(ctx)
+		pages, begun, ended := 0, time.Now(), make(chan error, 1)
+		go func() {
+			cursor, err := searchPage(ctx, leader, "")
+			for ; err == nil; cursor, err = searchPage(ctx, leader, cursor) {
+				pages++
+			}
+			if ctx.Err() != nil { // as expected
+				err = nil
+			}
+			ended <- err
+		}()
+		return func() (string, error) {
+			stop()
+			err := <-ended
+			return fmt.Sprintf(", %d pages of up to 10,000 tasks in %.1f s", pages, time.Since(begun).Seconds()), err
+		}, nil
+	})
+}
+
+// searchPage searches a page of tasks for a text that none has, and returns the cursor of the next page, "" after the last.
+func searchPage(ctx context.Context, n *procs.Node, cursor string) (next string, err error) {
+	query := url.Values{"contains": {"a text that no task has"}}
+	if cursor != "" {
+		query.Set("cursor", cursor)
+	}
+	var page struct {
+		Next string `json:"next_cursor"`
+	}
+	err = n.Ask(ctx, http.MethodGet, "/api/tasks?"+query.Encode(), nil, &page)
+	return page.Next, err
 }
 
 // restart kills all nodes at once, starts them again, and prints the time until they are

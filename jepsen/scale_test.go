@@ -17,7 +17,7 @@ func TestScale(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, &out)
 	}
-	for _, want := range []string{"20000 tasks of 256 bytes", "snapshots: all nodes done", "beside the snapshots", "median ratio", "linearizable reads", "each node is ready"} {
+	for _, want := range []string{"20000 tasks of 256 bytes", "snapshots: all nodes done", "beside the snapshots", "beside a search of all tasks", "median ratio", "linearizable reads", "each node is ready"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("it does not tell of %q:\n%s", want, &out)
 		}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/claimq/claimq/cmd/claimq/bench"
 	"github.com/claimq/claimq/internal/procs"
 )
 
@@ -23,7 +24,7 @@ func runTrail(ctx context.Context, c *call) error {
 	m.flags(c, 5)
 	return c.with(ctx, func() bool { return m.pairs > 0 && *followers > 0 }, func(nodes *procs.Cluster) error {
 		m.binary, m.nodes = c.binary, nodes
-		return m.compare(ctx, fmt.Sprintf("%d followers", *followers), func(ctx context.Context) (func() (string, error), error) {
+		return m.compare(ctx, fmt.Sprintf("%d followers", *followers), bench.Lifecycle, func(ctx context.Context) (func() (string, error), error) {
 			leader, err := nodes.WaitLeader(ctx)
 			if err != nil {
 				return nil, err
