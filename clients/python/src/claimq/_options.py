@@ -110,6 +110,10 @@ def _is_steps(value: object) -> bool:
     return isinstance(value, list) and 1 <= len(cast(Sized, value)) <= 1_000
 
 
+def _is_bool(value: object) -> bool:
+    return isinstance(value, bool)
+
+
 def _is_object(value: object) -> bool:
     return isinstance(value, dict)
 
@@ -125,7 +129,7 @@ _RULES: Mapping[str, _Rule] = {
     "delay_ms": _DELAY,
     "run_at": _TIME,
     "expires_at": _TIME,
-    "expires_again": _Rule(lambda value: isinstance(value, bool), "True or False"),
+    "expires_again": _Rule(_is_bool, "True or False"),
     "priority": _integer(-_INT32_MAX - 1, _INT32_MAX),
     "max_attempts": _integer(0, _INT32_MAX),
     "lease_ms": _integer(100, _DAY_MS),
