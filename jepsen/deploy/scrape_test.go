@@ -155,6 +155,7 @@ func work(t *testing.T, c *watched) {
 			t.Errorf("%s tells %d samples", n.ID, samples)
 		}
 	}
+	c.request(t, "POST", c.Nodes[0].URL()+"/api/tasks", `{"task_type":"mail","params":{},"share_key":"tenant"}`)
 	c.request(t, "PUT", c.Nodes[0].URL()+"/api/schedules/often", `{"task":{"params":{}},"every_ms":1000}`)
 	finalize(t, c)
 }
