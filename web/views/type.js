@@ -37,11 +37,11 @@ const settings = [
 			return most ? { task_type, max_attempts: Number(most) } : { task_type };
 		},
 	},
-	{ name: "lease_ms", label: "Lease", hint: "As 30 s, 5 min, 1 h. Empty: 30 s.", show: dur, typed: typedDur, read: parseDur },
-	{ name: "max_attempts", label: "Attempts", hint: "0: no limit. Empty: 3.", show: (n) => n || "no limit", typed: plain, read: Number },
-	{ name: "retention_ms", label: "Kept after the end", hint: "As 1 d; -1: until deleted. Empty: 1 d, failed ones 14 d.", show: (ms) => (ms < 0 ? "until deleted" : dur(ms)), typed: (ms) => (ms < 0 ? "-1" : typedDur(ms)), read: (text) => (text.trim() === "-1" ? -1 : parseDur(text)) },
+	{ name: "lease_ms", label: "Lease", hint: "As 30 s, 5 min, 1 h. Empty: the cluster's default.", show: dur, typed: typedDur, read: parseDur },
+	{ name: "max_attempts", label: "Attempts", hint: "0: no limit. Empty: the cluster's default.", show: (n) => n || "no limit", typed: plain, read: Number },
+	{ name: "retention_ms", label: "Kept after the end", hint: "As 1 d; -1: until deleted. Empty: the cluster's default.", show: (ms) => (ms < 0 ? "until deleted" : dur(ms)), typed: (ms) => (ms < 0 ? "-1" : typedDur(ms)), read: (text) => (text.trim() === "-1" ? -1 : parseDur(text)) },
 	{
-		name: "backoff", label: "Backoff", hint: "First wait, factor, longest wait, jitter: 1 s, 2, 10 min, 0.2. Empty: none.", show: backoffWords,
+		name: "backoff", label: "Backoff", hint: "First wait, factor, longest wait, jitter: 1 s, 2, 10 min, 0.2. Empty: the cluster's default.", show: backoffWords,
 		typed: (backoff) => (backoff ? [typedDur(backoff.initial_ms), backoff.factor, typedDur(backoff.max_ms), backoff.jitter].join(", ") : ""),
 		read: (text) => {
 			const [initial, factor = "2", max = "1 h", jitter = "0.2"] = text.split(",");
