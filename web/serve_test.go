@@ -141,7 +141,7 @@ func TestBuilt(t *testing.T) {
 
 // javaScriptMax bounds the JavaScript written for the page, including comments, because
 // every browser reads all of it.
-const javaScriptMax = 208 << 10
+const javaScriptMax = 216 << 10
 
 // The page's JavaScript stays within its budget.
 func TestBuilt_JavaScript(t *testing.T) {
