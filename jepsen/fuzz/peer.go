@@ -236,10 +236,32 @@ func (f *foe) request(c net.Conn) string {
 	if f.rng.Intn(5) == 0 {
 		return f.call(c)
 	}
-	if err := f.shake(c, 's', f.disguise(), io.Discard); err != nil {
+	g := f.disguise()
+	return f.forward(c, g, []kind{kindValid, kindBody, kindHeaders}[f.rng.Intn(3)])
+}
+
+// forwardAsMember sends a valid request as a member that forwards it.
+func (f *foe) forwardAsMember(ctx context.Context) string {
+	g, ok := f.member()
+	if !ok {
+		return ""
+	}
+	c, err := dialTCP(ctx, f.addr)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = c.Close() }()
+	_ = c.SetDeadline(time.Now().Add(answerTimeout))
+	return f.forward(c, g, kindValid)
+}
+
+// forward shakes hands as g and sends a request of the kind, as a node forwards it. It returns
+// what is wrong with the answer, "" if nothing.
+func (f *foe) forward(c net.Conn, g guise, k kind) string {
+	if err := f.shake(c, 's', g, io.Discard); err != nil {
 		return forgery(err)
 	}
-	req := f.make.make([]kind{kindValid, kindBody, kindHeaders}[f.rng.Intn(3)])
+	req := f.make.make(k)
 	if !req.sane {
 		_ = c.SetDeadline(time.Now().Add(oddTimeout))
 	}

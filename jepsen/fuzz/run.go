@@ -85,6 +85,7 @@ const (
 	settleTimeout = 3 * time.Minute
 	settlePause   = 500 * time.Millisecond
 	postTimeout   = time.Minute
+	forwardsMax   = 100 // valid requests that are forwarded until one is done
 	// longHold is the length of a siege after which the resources must be given back: idle
 	// goroutines of a server stay for 10 s.
 	longHold = 5 * time.Second
@@ -122,6 +123,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		return nil, err
 	}
 	r.send(ctx, 1, cfg.Requests-warm)
+	r.forward(ctx)
 	err = r.settle(ctx)
 	if err == nil && cfg.Foes > 0 && r.report.OK() {
 		if err = r.besiege(ctx); err == nil && cfg.Hold >= longHold {
@@ -154,6 +156,20 @@ func (r *run) send(ctx context.Context, part, count int) {
 	}
 	sending.Wait()
 	r.checkRunning()
+}
+
+// forward has members forward valid requests until one is done, because whether one of those that
+// are drawn is done depends on chance.
+func (r *run) forward(ctx context.Context) {
+	s := r.sender(int64(2 * r.cfg.Senders))
+	defer s.close()
+	for try := 0; try < forwardsMax && s.foe.done == 0 && ctx.Err() == nil; try++ {
+		node := try % len(r.cfg.Nodes)
+		s.foe.addr = r.cfg.Nodes[node].PeerAddr
+		if wrong := s.foe.forwardAsMember(ctx); wrong != "" {
+			r.violate(rulePeer, "peer port of node %d: %s", node+1, wrong)
+		}
+	}
 }
 
 func (r *run) checkRunning() {
