@@ -12,7 +12,7 @@ import (
 var _ Node = (*nodetest.Node)(nil)
 
 func TestMain(m *testing.M) {
-	testwait.Together(4) // some wait for timeouts of connections
+	testwait.Together(2) // some wait for timeouts of connections
 	os.Exit(m.Run())
 }
 

@@ -276,7 +276,7 @@ var nameServers = names{asked: map[question]bool{}}
 
 func TestMain(m *testing.M) {
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: nameServers.dial}
-	testwait.Together(8) // most wait for timers and connections
+	testwait.Together(4) // most wait for timers and connections
 	os.Exit(m.Run())
 }
 

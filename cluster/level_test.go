@@ -12,6 +12,6 @@ import (
 // can be upgraded.
 func TestMain(m *testing.M) {
 	record.FeatureLevel++
-	testwait.Together(8) // clusters whose nodes wait for each other
+	testwait.Together(4) // clusters whose nodes wait for each other
 	os.Exit(m.Run())
 }

@@ -22,7 +22,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testwait.Together(8) // most wait for connections and their timeouts
+	testwait.Together(4) // most wait for connections and their timeouts
 	os.Exit(m.Run())
 }
 

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	testwait.Together(8) // most wait for processes
+	testwait.Together(4) // most wait for processes
 	os.Exit(m.Run())
 }
 
