@@ -79,7 +79,7 @@ func TestServe(t *testing.T) {
 	t.Cleanup(func() { c.Close() })
 	s := &served{t, c}
 
-	command := []string{"work", "--serve", "--processes", "2", "--lease", "500ms", "--stop-wait", "0s", "--"}
+	command := []string{"work", "--serve", "--processes", "2", "--lease", "1s", "--stop-wait", "0s", "--"}
 	worker := exec.Command(filepath.Join(scratch, "claimq"), slices.Concat(command, runtimes(t)["node20"], []string{"build/programs/worker.js"})...)
 	worker.Dir = dir
 	worker.Env = append(os.Environ(), env...)
@@ -114,7 +114,7 @@ func TestServe(t *testing.T) {
 		{"die", client.StatusCompleted, 2, `"attempt":2`},
 		{"exit", client.StatusCompleted, 2, `"attempt":2`},
 		{"bytes", client.StatusCompleted, 1, `^12$`},
-		{"block", client.StatusCompleted, 1, `"attempt":1`}, // for four leases
+		{"block", client.StatusCompleted, 1, `"attempt":1`}, // for two leases
 		{"follow", client.StatusCompleted, 1, `"attempt":1`},
 	}
 	for _, want := range cases {
