@@ -71,7 +71,7 @@ type Task struct {
 	// MaxClaimedPerKey applies to each, and they take turns if it is Fair. Up to 128 bytes; "": none.
 	ShareKey string
 	// WaitForSignal blocks the task until Client.Signal; without a signal for so long, up to 365 days, it fails. For a
-	// step the time begins when the last step that it depends on has completed. Signal is what it was handed, JSON or
+	// step the time begins when the last step that it depends on has completed. Signal holds what it was handed, JSON or
 	// nil; Signalled says that it was, and SignalUntil when a task that waits fails.
 	WaitForSignal time.Duration
 	Signal        []byte

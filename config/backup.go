@@ -12,7 +12,7 @@ type Backup struct {
 	Every time.Duration
 	// To is the absolute path of a folder that exists.
 	To string
-	// Keep is how many of the cluster's backups stay in the folder.
+	// Keep limits the cluster's backups in the folder.
 	Keep int
 	// Command is an executable file that gets each backup as its standard input; "": none. It runs for at most Timeout.
 	Command string

@@ -66,7 +66,7 @@ func claimNextOf(m *Machine, c *command.ClaimNext, q *call) Result {
 // groupRun finds the tasks behind the head of a group that was claimed.
 type groupRun struct {
 	of    *typeState
-	group string // "": there is none
+	group string // "": without a group
 	taken int    // tasks behind the head
 }
 

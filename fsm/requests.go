@@ -89,7 +89,7 @@ type call struct {
 	asked uint64 // record.RequestClaim.Asked
 
 	// What find found.
-	seq  uint64                // of the record that has the call, else of one that takes it; 0 if there is none
+	seq  uint64                // of the record that has the call, else of one that takes it; 0 without one
 	got  []record.RequestClaim // by the call, if it was made before
 	over uint64                // of a record with the id that counts as forgotten even before a tick drops it, or 0
 }

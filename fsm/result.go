@@ -121,7 +121,7 @@ type Result struct {
 	Expired int
 }
 
-// ShareView is what can be seen of one share.
+// ShareView describes one share to callers.
 type ShareView struct {
 	Key      string
 	Settings record.ShareSettings
@@ -129,15 +129,15 @@ type ShareView struct {
 	Claimed  int64
 	State    index.ShareState
 	OpensAt  int64 // by T: when its rate limit lets a claim through; 0 = now
-	// OldestWaitMS is how long the oldest of its pending tasks has waited.
+	// OldestWaitMS is the time that the oldest of its pending tasks has waited.
 	OldestWaitMS int64
 }
 
 // WaitingShares sums up the shares of a type that have claimable tasks, as of the last entry.
 type WaitingShares struct {
 	ByState [index.ShareStates]int
-	// OldestWaitMS is how long the oldest task has waited that could be claimed if its type had no limits, 0 if there
-	// is none. The tasks without share key are one more share, always open.
+	// OldestWaitMS is the wait of the oldest task that could be claimed if its type had no limits, 0 without
+	// such a task. The tasks without share key are one more share, always open.
 	OldestWaitMS int64
 }
 

@@ -121,7 +121,7 @@ func AppendType(b []byte, v *fsm.TypeView) []byte {
 	return append(b, '}')
 }
 
-// appendRate appends a field with a rate limit, null if there is none.
+// appendRate appends a field with a rate limit, null without one.
 func appendRate(b []byte, name string, rate int64) []byte {
 	if rate == 0 {
 		return jsonout.Null(b, name)

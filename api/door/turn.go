@@ -18,7 +18,7 @@ type LineConfig struct {
 	Wait    time.Duration // how long a read waits
 	// Cost is the cost of a read in addition to its turn: reading its request and writing its answer.
 	Cost time.Duration
-	// Rests is how many times as long as its reads work the line rests; 0 is once.
+	// Rests makes the line rest that many times as long as its reads work; 0 is once.
 	Rests int
 	// Rest bounds one rest, because a read that had to wait for a core seems to have worked for long.
 	Rest  time.Duration

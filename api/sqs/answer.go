@@ -57,7 +57,7 @@ func (h *Head) ContentType() string {
 // namespace is the XML namespace of all answers.
 const namespace = "http://queue.amazonaws.com/doc/2012-11-05/"
 
-// The room for an answer beside what was sent, and for each entry or message.
+// The room for an answer in addition to what was sent, and for each entry or message.
 const (
 	answerRoom = 512
 	entryRoom  = 256

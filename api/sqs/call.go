@@ -212,7 +212,7 @@ func (d *decoder) move(c *Call, v *shape.Value) {
 	d.integer(v, "MaxResults", 1, entriesMax, "Must be between 1 and 10, if provided.") // there is one at most
 }
 
-// arn reads the name of a queue in an ARN; "" if there is none.
+// arn reads the name of a queue in an ARN; "" without one.
 func (d *decoder) arn(v *shape.Value, name string) (queue string) {
 	arn := d.text(v, name)
 	if queue = queueOfARN(arn); queue == "" && arn != "" {

@@ -99,7 +99,7 @@ func (o op) sendable(e *Entry, q *queue) *Error {
 
 const otherKind = "The request includes a parameter that is not valid for this queue type."
 
-// dedupMS is how long a deduplication id is taken after the send.
+// dedupMS is the time after the send for which a deduplication id is taken.
 const dedupMS = 300_000
 
 // order makes a task one of a FIFO queue: in the order of its group, and once for each deduplication id.

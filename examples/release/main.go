@@ -36,7 +36,7 @@ func main() {
 	}
 }
 
-// found is what a step has found, and decision the signal that the last one waits for.
+// found holds what a step has found, and decision the signal that the last one waits for.
 type (
 	found struct {
 		Passed int `json:"passed"`

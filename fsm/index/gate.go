@@ -129,7 +129,7 @@ func (s *Types) await(list List[opening], ts *Type, sh *share, from *int64, to i
 	*from = to
 }
 
-// ownShare is what few shares have.
+// ownShare has the fields that few shares use.
 type ownShare struct {
 	number  uint64        // of saved, or 0
 	saved   *record.Share // nil: nothing; read-only
@@ -273,7 +273,7 @@ func (s *Types) hasAboveAt(ts *Type, left int32, t int64) bool {
 	return false
 }
 
-// ShareView is what is known of a share at one time.
+// ShareView describes a share at one time.
 type ShareView struct {
 	Key     string
 	Waiting int // tasks that are pending, and not behind others of their group

@@ -170,7 +170,7 @@ func (s *Types) OpenDue(saved Turns, now int64) {
 }
 
 // NextOpening returns the earliest time, by T, at which a type or share opens that only its rate
-// limit keeps closed. ok is false if there is none.
+// limit keeps closed. ok is false if no rate limit closes anything.
 func (s *Types) NextOpening() (t int64, ok bool) {
 	next, ok := s.openings.Min()
 	return next.t, ok

@@ -93,7 +93,7 @@ func (r *ranking) rank(o order) rank {
 	return last[0].or(last[1]).or(last[2].or(last[3]))
 }
 
-// first returns the id of the first task; ok is false if there is none.
+// first returns the id of the first task; ok is false if the ranking is empty.
 func (r *ranking) first(o order) (id uint64, ok bool) { return r.rank(o).Task(o) }
 
 // winner returns the one that has the first task. There must be one with a task.
@@ -137,7 +137,7 @@ func (r *ranking) play(o order) *played {
 	return p
 }
 
-// at returns the rank of the one at the slot, NoRank if there is none.
+// at returns the rank of the one at the slot, NoRank if the slot is empty.
 func (r *ranking) at(at slot, o order) rank {
 	if int(at) >= len(r.all) {
 		return noRank

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// HistoryMinutes is how many minutes of a history are kept, and of the minutes before only the last one that changed
+	// HistoryMinutes bounds the minutes of a history that are kept, and of the minutes before only the last one that changed
 	// something, because it says how the first of them began.
 	HistoryMinutes = 360
 	// HistoriesMax bounds the histories: of all tasks together, and of 100 types.

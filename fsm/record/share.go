@@ -31,12 +31,12 @@ func (s *ShareSettings) Code(f *Fields, num protowire.Number) {
 	f.EndMessage(m)
 }
 
-// Share is what is saved of a share. It is saved, under a number, while something in it is set.
+// Share is the saved part of a share. It is saved, under a number, while something in it is set.
 type Share struct {
 	Type     string
 	Key      string
 	Settings ShareSettings
-	// Spent is what is missing in the bucket of its rate limit, in billionths of a claim, as of
+	// Spent says how much is missing in the bucket of its rate limit, in billionths of a claim, as of
 	// SpentT by T. Both are 0 if the bucket is full.
 	Spent  int64
 	SpentT int64

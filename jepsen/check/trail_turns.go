@@ -26,7 +26,7 @@ type lane struct {
 	ahead   map[[2]string]lead // pairs of shares, of which both have been open since
 }
 
-// lead is how far the turns of the first share of a pair are ahead of those of the second.
+// lead says how far the turns of the first share of a pair are ahead of those of the second.
 type lead struct{ now, least, most int64 }
 
 // turnOfOne is the turn of a share with weight 1.

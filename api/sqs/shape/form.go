@@ -65,7 +65,7 @@ func unescape(s string) (string, error) {
 	return url.QueryUnescape(s)
 }
 
-// itemsRoom is how many members most objects of a form have at most.
+// itemsRoom has room for the members of most objects of a form.
 const itemsRoom = 4
 
 // put sets the member that the parts of a name lead to. ok is false if it, or a part of the way, is a text already.

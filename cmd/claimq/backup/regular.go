@@ -124,7 +124,7 @@ func (r *Regular) run(ctx context.Context) {
 	}
 }
 
-// newest returns the time of the cluster's newest backup in the folder; zero if there is none or the folder cannot be
+// newest returns the time of the cluster's newest backup in the folder; zero without one, or if the folder cannot be
 // read.
 func (r *Regular) newest() (at time.Time) {
 	entries, _ := os.ReadDir(r.Folder) // taking a backup will say what is wrong

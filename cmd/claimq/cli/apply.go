@@ -97,7 +97,7 @@ func (o *applyOptions) prunes(labels map[string]string) bool {
 	return ok && have == value
 }
 
-// difference is how an object of the cluster differs from the file.
+// difference describes how an object of the cluster differs from the file.
 type difference struct {
 	Object   string                 `json:"object"` // defaults, type, share or schedule
 	Name     string                 `json:"name,omitempty"`
@@ -117,7 +117,7 @@ func (d *difference) String() string {
 	return what
 }
 
-// fieldChange is the value of a field before and after; null is none.
+// fieldChange is the value of a field before and after; null where it has no value.
 type fieldChange struct {
 	From json.RawMessage `json:"from"`
 	To   json.RawMessage `json:"to"`

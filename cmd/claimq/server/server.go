@@ -208,7 +208,7 @@ func (s *setup) serve(ctx context.Context, server *api.Server, node *cluster.Nod
 	return stopServer(server, node, served, s.logger)
 }
 
-// removedLinger is how long the process of a node that was removed goes on, to tell probes and people so. It is then
+// removedLinger is the time for which the process of a node that was removed goes on, to tell probes and people so. It is then
 // not restarted, as its exit code is 0.
 const removedLinger = 10 * time.Minute
 
