@@ -245,6 +245,10 @@ func javascript(t *testing.T, arguments ...string) []string {
 	return append([]string{node, "testdata/js/client.mjs"}, arguments...)
 }
 
+// cliWorkers is how many processes of the AWS CLI send at a time, and how many receive and delete: each takes a second of
+// a core, most of it to start.
+const cliWorkers = 4
+
 // cli sends and does messages by the AWS CLI, a process for each call.
 func cli(endpoint string) func(ctx context.Context, c *client) error {
 	aws := func(ctx context.Context, answer any, arguments ...string) error {
@@ -278,52 +282,58 @@ func cli(endpoint string) func(ctx context.Context, c *client) error {
 		}
 		return nil
 	}
+	doSome := func(ctx context.Context, c *client) error {
+		var got struct {
+			Messages []struct {
+				MessageID     string `json:"MessageId"`
+				ReceiptHandle string
+				Body          string
+				Attributes    struct{ ApproximateReceiveCount string }
+			}
+		}
+		asked := time.Now()
+		if err := aws(ctx, &got, "receive-message", "--queue-url", c.queue, "--max-number-of-messages", "10", "--wait-time-seconds", "1", "--attribute-names", "ApproximateReceiveCount"); err != nil || len(got.Messages) == 0 {
+			return err
+		}
+		var entries []entry
+		for i, m := range got.Messages {
+			receives, err := strconv.Atoi(m.Attributes.ApproximateReceiveCount)
+			if err != nil {
+				return err
+			}
+			c.note(line{Does: m.Body, ID: m.MessageID, Receives: receives, Asked: asked.UnixMilli(), At: time.Now().UnixMilli()})
+			entries = append(entries, entry{ID: strconv.Itoa(i), ReceiptHandle: m.ReceiptHandle})
+		}
+		return batch(ctx, c, "delete-message-batch", entries)
+	}
 	return func(ctx context.Context, c *client) error {
-		var sending sync.WaitGroup
-		defer sending.Wait()
-		sending.Go(func() {
-			for i := 0; i < c.count && ctx.Err() == nil; {
-				var entries []entry
-				var texts []string
-				for k := i; k < min(i+10, c.count); k++ {
-					texts = append(texts, strconv.Itoa(k))
-					entries = append(entries, entry{ID: strconv.Itoa(k), MessageBody: strconv.Itoa(k)})
+		var working sync.WaitGroup
+		defer working.Wait()
+		for w := range cliWorkers {
+			working.Go(func() {
+				for i := 10 * w; i < c.count; i += 10 * cliWorkers {
+					var entries []entry
+					var texts []string
+					for k := i; k < min(i+10, c.count); k++ {
+						texts = append(texts, strconv.Itoa(k))
+						entries = append(entries, entry{ID: strconv.Itoa(k), MessageBody: strconv.Itoa(k)})
+					}
+					untilDone(ctx, func() error {
+						err := batch(ctx, c, "send-message-batch", entries)
+						if err != nil {
+							c.note(line{Unsure: texts, Error: err.Error()})
+						}
+						return err
+					})
 				}
-				if err := batch(ctx, c, "send-message-batch", entries); err != nil {
-					c.note(line{Unsure: texts, Error: err.Error()})
-					continue
+			})
+			working.Go(func() {
+				for ctx.Err() == nil {
+					if err := doSome(ctx, c); err != nil && ctx.Err() == nil {
+						c.note(line{Error: err.Error()})
+					}
 				}
-				i += len(entries)
-			}
-		})
-		for ctx.Err() == nil {
-			var got struct {
-				Messages []struct {
-					MessageID     string `json:"MessageId"`
-					ReceiptHandle string
-					Body          string
-					Attributes    struct{ ApproximateReceiveCount string }
-				}
-			}
-			asked := time.Now()
-			if err := aws(ctx, &got, "receive-message", "--queue-url", c.queue, "--max-number-of-messages", "10", "--wait-time-seconds", "1", "--attribute-names", "ApproximateReceiveCount"); err != nil {
-				c.note(line{Error: err.Error()})
-				continue
-			}
-			var entries []entry
-			for _, m := range got.Messages {
-				receives, err := strconv.Atoi(m.Attributes.ApproximateReceiveCount)
-				if err != nil {
-					return err
-				}
-				c.note(line{Does: m.Body, ID: m.MessageID, Receives: receives, Asked: asked.UnixMilli(), At: time.Now().UnixMilli()})
-				entries = append(entries, entry{ID: strconv.Itoa(len(entries)), ReceiptHandle: m.ReceiptHandle})
-			}
-			if len(entries) > 0 {
-				if err := batch(ctx, c, "delete-message-batch", entries); err != nil {
-					c.note(line{Error: err.Error()})
-				}
-			}
+			})
 		}
 		return nil
 	}

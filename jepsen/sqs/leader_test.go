@@ -38,6 +38,7 @@ func TestClients_leaderKilled(t *testing.T) {
 	}
 	sdk := newSDK(url, secret)
 	clients[5].anonymous = true
+	clients[5].visibility = 30 * time.Second // a process has to start before it can delete what another has received
 	clients[6].visibility = 30 * time.Second // its worker holds messages that it has not begun
 	clients[7].fifo = true
 	running, stop := context.WithCancel(ctx)
