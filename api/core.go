@@ -51,7 +51,7 @@ type core struct {
 	port    *door.Port
 	metrics *meter.Metrics
 	calls   *table
-	sqs     *queues // nil: clients of SQS are not answered
+	sqs     *queues
 }
 
 // newCore returns a core, which serves nothing before begin. It fails for an invalid origin.

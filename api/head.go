@@ -163,7 +163,7 @@ func (s *core) refusesHead(h *fasthttp.RequestHeader, from netip.Addr) bool {
 	uri := h.RequestURI()
 	path, query := splitURI(uri)
 	t, bad := s.calls.paths.find(h.Method(), path)
-	if bad != nil && s.sqs != nil {
+	if bad != nil && !s.sqs.off {
 		return false // it may be a call of SQS; that of a form is in its body
 	}
 	if bad != nil || !printable(uri) || s.draining.Load() && !t.call.has(whileDraining) {
@@ -225,7 +225,7 @@ func (s *core) malformed(ctx *fasthttp.RequestCtx, err error) {
 	resp := &ctx.Response
 	resp.Reset()
 	resp.Header.SetBytesV(headerRequestID, id)
-	if s.sqs == nil || !s.sqs.refuseUnread(&ctx.Request.Header, resp, f, id) {
+	if !s.sqs.refuseUnread(&ctx.Request.Header, resp, f, id) {
 		resp.SetStatusCode(f.Code.Status())
 		resp.Header.SetContentType("application/json")
 		resp.SetBody(refuse.Append(nil, f, id))

@@ -202,16 +202,10 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s.scrape = fasthttpadaptor.NewFastHTTPHandler(metrics.Handler)
-	calls := s.calls()
-	if cfg.SQS != nil {
-		var rows []call
-		h.sqs, rows = newQueues(s)
-		calls = append(calls, rows...)
-	}
-	h.begin(p, metrics, calls)
-	if h.sqs != nil {
-		h.sqs.bind(h.calls.all)
-	}
+	var rows []call
+	h.sqs, rows = newQueues(s)
+	h.begin(p, metrics, append(s.calls(), rows...))
+	h.sqs.bind(h.calls)
 	return s, nil
 }
 

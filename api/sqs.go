@@ -31,6 +31,7 @@ type SQS struct {
 
 // queues is the protocol of SQS on the public port.
 type queues struct {
+	off bool // calls are refused
 	cfg SQS
 	tls bool
 	// calls has the call of each operation, and last the one for unknown operations.
@@ -50,9 +51,12 @@ var sqsRoles = [sqs.Ops]door.Roles{
 	sqs.ListDeadLetterSourceQueues: door.EveryRole, sqs.ListMessageMoveTasks: door.EveryRole,
 }
 
-// newQueues returns the protocol, and a row for each of its operations. Reads do not count for a rate, because clients
-// ask for a queue's URL before each of their calls.
+// newQueues returns the protocol, and a row for each of its operations, none if it is off. Reads do not count for a
+// rate, because clients ask for a queue's URL before each of their calls.
 func newQueues(s *Server) (*queues, []call) {
+	if s.cfg.SQS == nil {
+		return &queues{off: true}, nil
+	}
 	q := &queues{cfg: *s.cfg.SQS, tls: s.cfg.TLS != nil, actions: s.actions, bodyMax: s.cfg.Limits.BodyBytes}
 	rows := make([]call, sqs.Ops+1)
 	for op := range sqs.Ops {
@@ -74,10 +78,20 @@ func newQueues(s *Server) (*queues, []call) {
 	return q, rows
 }
 
-// bind finds the rows in the table of all calls.
-func (q *queues) bind(all []*call) {
+// bind finds the rows in the table of all calls. If the protocol is off, all of its calls are one, which is counted as
+// an unknown path is.
+func (q *queues) bind(t *table) {
+	if q.off {
+		refused := *t.none
+		refused.roles, refused.is, refused.sqs = door.Anybody, answeredHere|ignoresParams, true
+		refused.answer = func(r *request) { q.send(r, sqs.Off()) }
+		for i := range q.calls {
+			q.calls[i] = &refused
+		}
+		return
+	}
 	op := 0
-	for _, c := range all {
+	for _, c := range t.all {
 		if c.sqs {
 			q.calls[op] = c
 			op++
@@ -124,7 +138,7 @@ func (q *queues) find(r *request, path, query []byte) (t target, ok bool) {
 	}
 	in := &r.http.Request
 	h, ok := sqs.HeadOf(string(in.Header.Method()), string(path), string(query), string(in.Header.Peek(amzTarget)), in.Body())
-	if !ok {
+	if !ok || q.off && h.Bad != nil {
 		return target{}, false
 	}
 	op := h.Op
@@ -136,10 +150,8 @@ func (q *queues) find(r *request, path, query []byte) (t target, ok bool) {
 
 // find finds the call that a request makes, in the table or of SQS.
 func (s *core) find(r *request, path, query []byte) (target, *refuse.Refusal) {
-	if s.sqs != nil {
-		if t, ok := s.sqs.find(r, path, query); ok {
-			return t, nil
-		}
+	if t, ok := s.sqs.find(r, path, query); ok {
+		return t, nil
 	}
 	return s.calls.paths.find(r.http.Request.Header.Method(), path)
 }
@@ -274,16 +286,20 @@ func (q *queues) refuse(r *request, f *refuse.Refusal) {
 func (q *queues) refuseUnread(h *fasthttp.RequestHeader, resp *fasthttp.Response, f *refuse.Refusal, id []byte) bool {
 	path, query := splitURI(h.RequestURI())
 	head, ok := sqs.HeadOf(string(h.Method()), string(path), string(query), string(h.Peek(amzTarget)), nil)
-	if ok {
-		bad := q.errorOf(f, head.Op)
-		resp.SetBody(bad.Append(nil, head.Query, id))
-		writeQueueError(resp, &head, bad, id)
+	if !ok || q.off && head.Bad != nil {
+		return false
 	}
-	return ok
+	bad := q.errorOf(f, head.Op)
+	resp.SetBody(bad.Append(nil, head.Query, id))
+	writeQueueError(resp, &head, bad, id)
+	return true
 }
 
 // errorOf returns a refusal of the server as the protocol has it.
 func (q *queues) errorOf(f *refuse.Refusal, op sqs.Op) *sqs.Error {
+	if q.off {
+		return sqs.Off()
+	}
 	switch f.Code {
 	case wire.CodeUnauthorized, wire.CodeForbidden:
 		return sqs.AccessDenied(f.Text)

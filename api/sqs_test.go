@@ -24,6 +24,7 @@ import (
 	"github.com/claimq/claimq/api/door"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/sqs"
+	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/internal/testwait"
@@ -597,5 +598,33 @@ func TestSQS_expects(t *testing.T) {
 	}
 	if a := receive(t, r); a.status != 200 || !strings.Contains(a.body, "<ListQueuesResponse") {
 		t.Errorf("%d, %s", a.status, a.body)
+	}
+}
+
+// A node whose endpoint is off says so in the protocol of the call, before it asks for a key or a body. What is no call
+// of SQS gets the API's own answers.
+func TestSQS_off(t *testing.T) {
+	t.Parallel()
+	open, _ := setup(t)
+	keyed, _ := setup(t, withKeys(testKey("worker", "w")))
+	for name, s := range map[string]*Server{"open": open, "with keys": keyed} {
+		for _, headers := range [][]string{nil, {"Authorization: AWS4-HMAC-SHA256 Credential=A/20261128/eu/sqs/aws4_request, SignedHeaders=host, Signature=00"}} {
+			s.sqs(t, "SendMessage", mailURL+`,"MessageBody":"x"`, headers...).refusedAs(t, 400, "UnsupportedOperation", "AWS.SimpleQueueService.UnsupportedOperation")
+		}
+		handle := func(ctx *fasthttp.RequestCtx) { s.core.handle(ctx, false) }
+		a := doUndescribed(handle, "POST /000000000000/mail", "Action=SendMessage&MessageBody=x")
+		if a.status != 400 || a.header["Content-Type"] != "text/xml" || !strings.Contains(a.body, "<Code>AWS.SimpleQueueService.UnsupportedOperation</Code>") || !strings.Contains(a.body, "--sqs-enabled") {
+			t.Errorf("%s: %+v", name, a)
+		}
+	}
+	for _, body := range []string{"{}", "Action=None"} {
+		open.call(t, "POST /", body).refused(t, wire.CodeMethodNotAllowed)
+	}
+	conn := dialServer(t, listen(t, keyed))
+	if _, err := io.WriteString(conn, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000000\r\nX-Amz-Target: AmazonSQS.SendMessage\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if a := receive(t, bufio.NewReader(conn)); a.status != 400 || !strings.Contains(a.body, "com.amazonaws.sqs#UnsupportedOperation") {
+		t.Errorf("unread: %+v", a)
 	}
 }

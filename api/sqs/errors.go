@@ -83,6 +83,11 @@ func notInFlight() *Error {
 // Unsupported refuses what this endpoint does not do.
 func Unsupported(text string) *Error { return simpleQueue("UnsupportedOperation", text) }
 
+// Off refuses calls of a node whose endpoint is off.
+func Off() *Error {
+	return Unsupported("This node does not answer clients of Amazon SQS: start every node with --sqs-enabled.")
+}
+
 func unknownAttribute(name string) *Error {
 	return plain("InvalidAttributeName", "Unknown Attribute "+shape.Shorten(name)+".")
 }
