@@ -1,14 +1,18 @@
 package sqs
 
 import (
+	"bufio"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/claimq/claimq/internal/procs"
 )
 
 // goProgram is a program around the example for Go.
@@ -76,7 +80,7 @@ func TestDocs(t *testing.T) {
 			}
 			block = strings.NewReplacer("http://127.0.0.1:7400", url, "127.0.0.1:7400", cluster.Nodes[0].HTTPAddr).Replace(block)
 			switch language {
-			case "yaml", "java", "csharp", "php", "ruby":
+			case "console", "yaml", "java", "csharp", "php", "ruby": // the first: TestDocs_dev
 				continue
 			case "sh":
 				run(t, ".", "sh", "-ec", block)
@@ -109,5 +113,61 @@ func TestDocs(t *testing.T) {
 	}
 	if err := empty(ctx, sdk, url+"/000000000000/letters"); err == nil {
 		t.Error("Celery's task is not there")
+	}
+}
+
+// What docs/sqs.md says to begin with works: claimq dev, and a message by the AWS CLI.
+func TestDocs_dev(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/sqs.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, release, err := procs.TakePortsFrom(0, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	text := strings.ReplaceAll(string(page), "127.0.0.1:7400", "127.0.0.1:"+strconv.Itoa(base))
+	blocks := regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(text, -1)
+	if len(blocks) != 2 {
+		t.Fatalf("%d blocks of commands", len(blocks))
+	}
+	dir := t.TempDir()
+	binary, err := procs.Build(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	arguments, ok := strings.CutPrefix(blocks[0][1], "$ claimq ")
+	if !ok {
+		t.Fatalf("no claimq: %q", blocks[0])
+	}
+	dev := exec.CommandContext(t.Context(), binary, append(strings.Fields(arguments), "--nodes", "1", "--data-dir", dir+"/data", "--port", strconv.Itoa(base))...)
+	dev.SysProcAttr = procs.ChildAttr()
+	out, err := dev.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dev.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := dev.Process.Signal(os.Interrupt); err != nil {
+			t.Error(err)
+		}
+		if err := dev.Wait(); err != nil {
+			t.Error(err)
+		}
+	}()
+	lines := bufio.NewScanner(out)
+	for ready := false; !ready; ready = strings.HasPrefix(lines.Text(), "leader: ") {
+		if !lines.Scan() {
+			t.Fatalf("it ended without a leader: %v", lines.Err())
+		}
+	}
+	commands := exec.CommandContext(t.Context(), "sh", "-ec", strings.ReplaceAll(blocks[1][1], "$ ", ""))
+	commands.Env = append(os.Environ(), "PATH=/usr/bin:"+os.Getenv("PATH"), "AWS_EC2_METADATA_DISABLED=true")
+	if got, err := commands.CombinedOutput(); err != nil || !strings.Contains(string(got), `"Body": "hello"`) {
+		t.Errorf("%v\n%s", err, got)
 	}
 }

@@ -35,6 +35,7 @@ type devOptions struct {
 	dataDir  string
 	basePort int
 	restart  bool
+	sqs      bool
 }
 
 // NewDevCommand returns the command `claimq dev`.
@@ -50,7 +51,8 @@ and see what happens. The file leader.pid in --data-dir has the leader's pid. A 
 that exits is reported and stays down unless --restart is given. The nodes stop with
 this command, however it ends. The data stays in --data-dir for the next time.`,
 		Example: `  claimq dev
-  claimq dev --nodes 5 --data-dir /tmp/q --restart`,
+  claimq dev --nodes 5 --data-dir /tmp/q --restart
+  claimq dev --sqs-enabled`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDev(cmd.Context(), a, o) },
 	}
 	f := cmd.Flags()
@@ -58,6 +60,7 @@ this command, however it ends. The data stays in --data-dir for the next time.`,
 	f.StringVar(&o.dataDir, "data-dir", "./claimq-data", "folder for all nodes' data and logs")
 	f.IntVar(&o.basePort, "port", 7400, "port of the first node's API; the next nodes have 10, 20, ... more, peer ports are one above")
 	f.BoolVar(&o.restart, "restart", false, "restart a node that exits")
+	f.BoolVar(&o.sqs, "sqs-enabled", false, "answer clients of Amazon SQS, whatever they sign with, on the ports of the API")
 	return cmd
 }
 
@@ -84,7 +87,11 @@ func runDev(ctx context.Context, a *term.App, o devOptions) error {
 	if err := removeIfThere(file); err != nil { // left by a cluster that was killed
 		return err
 	}
-	c, err := startLocalCluster(localOptions{binary: binary, dir: o.dataDir, count: o.nodes, basePort: o.basePort})
+	local := localOptions{binary: binary, dir: o.dataDir, count: o.nodes, basePort: o.basePort}
+	if o.sqs {
+		local.extra = append(local.extra, "--sqs-enabled")
+	}
+	c, err := startLocalCluster(local)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("%w: stop the process that has it, or choose other ports with --port (%d to %d are needed)", err, o.basePort, o.basePort+10*o.nodes-9)
 	}
