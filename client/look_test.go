@@ -140,18 +140,17 @@ func TestClient_Schedules(t *testing.T) {
 	}
 }
 
-// Schedules requests all pages of the list.
 // The steps of a schedule's task are sent, and read back as they can be sent again.
 func TestClient_ScheduleWithSteps(t *testing.T) {
 	t.Parallel()
-	const task = `{"steps":[{"step":"sum","depends_on":["get"],"params":2,"task_type":"part","group":"g","share_key":"ann","wait_for_signal_ms":9000},{"step":"get","params":1,"task_type":"part","max_attempts":0}],` +
+	const task = `{"steps":[{"step":"sum","depends_on":["get"],"params":2,"task_type":"part","group":"g","delay_ms":2000,"share_key":"ann","wait_for_signal_ms":9000},{"step":"get","params":1,"task_type":"part","delay_ms":0,"max_attempts":0}],` +
 		`"task_type":"report","finalize":"claim","on_step_failure":"continue"}`
 	const set = `{"success":true,"schedule":{"name":"a","task":` + task + `,"cron":null,"every_ms":60000,"timezone":null,"overlap":"skip","catch_up":"one","paused":false,` +
 		`"next_run_at":null,"last_task_id":null,"last_run_at":null,"skipped":0,"created_at":"2026-01-01T00:00:00.000Z","updated_at":"2026-01-01T00:00:00.000Z"}}`
 	s, c := talk(t, says(201, set), says(200, set))
 	report := Task{TaskType: "report", Finalize: FinalizeClaim, OnStepFailure: ContinueOnStepFailure}
-	report.AddStep("sum", Task{TaskType: "part", Payload: []byte("2"), Group: "g", ShareKey: "ann", WaitForSignal: 9 * time.Second}, "get")
-	report.AddStep("get", Task{TaskType: "part", Payload: []byte("1"), MaxAttempts: UnlimitedAttempts})
+	report.AddStep("sum", Task{TaskType: "part", Payload: []byte("2"), Group: "g", Delay: 2 * time.Second, ShareKey: "ann", WaitForSignal: 9 * time.Second}, "get")
+	report.AddStep("get", Task{TaskType: "part", Payload: []byte("1"), Delay: NoDelay, MaxAttempts: UnlimitedAttempts})
 	got, err := c.SetSchedule(t.Context(), Schedule{Name: "a", Task: report, Every: time.Minute})
 	if err != nil {
 		t.Fatal(err)
@@ -174,6 +173,7 @@ func TestClient_ScheduleWithSteps(t *testing.T) {
 	}
 }
 
+// Schedules requests all pages of the list.
 func TestClient_SchedulesPages(t *testing.T) {
 	t.Parallel()
 	const one = `{"name":"%s","task":{"params":1},"cron":"@daily","every_ms":null,"timezone":"UTC","overlap":"skip","catch_up":"one","paused":false,"next_run_at":null,"last_task_id":null,` +

@@ -187,7 +187,7 @@ func scheduleFromWire(w *wire.Schedule) Schedule {
 // submittedOf returns a task to submit, with its steps.
 func submittedOf(n *wire.NewTask) Task {
 	t := *fromWire(newTaskOf(n))
-	t.ID = ""
+	t.ID, t.Delay = "", delayFromWire(n.DelayMS)
 	if n.MaxAttempts == nil {
 		t.MaxAttempts = 0
 	}

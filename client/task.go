@@ -14,6 +14,9 @@ import (
 	"github.com/claimq/claimq/client/internal/hotjson"
 )
 
+// NoDelay in Task.Delay lets the task be claimed at once, even if its type has a delay.
+const NoDelay = time.Duration(-1)
+
 // Special values of Task.Retention.
 const (
 	KeepForever = time.Duration(-1) // until it is deleted
@@ -48,6 +51,9 @@ type Task struct {
 	// RunAt is the earliest time the task can be claimed. Zero: at once. In a task that is read it is the time that
 	// the task waits for or last waited for.
 	RunAt time.Time
+	// Delay is how long after its submit the task cannot be claimed, up to 365 days; with it RunAt must be zero. 0: the
+	// type's setting, else none; NoDelay: none. Of tasks that are read only those of schedules have it.
+	Delay time.Duration
 	// ExpiresAt is the deadline for the first claim; after it the task fails. Zero: none.
 	ExpiresAt time.Time
 	// ExpiresAgain lets the task fail also if it waits at ExpiresAt, or later, after a claim.
@@ -193,7 +199,7 @@ func (t *Task) encodeFields(key string) ([]byte, error) {
 	}
 	n := wire.NewTask{
 		TaskType: t.TaskType, Priority: int32(t.Priority), MaxAttempts: wireAttempts(t.MaxAttempts), IdempotencyKey: key, Unique: t.Unique, UniqueMS: milliseconds(t.UniqueFor),
-		RunAt: wireTime(t.RunAt), ExpiresAt: wireTime(t.ExpiresAt), ExpiresAgain: t.ExpiresAgain, LeaseMS: milliseconds(t.Lease),
+		RunAt: wireTime(t.RunAt), DelayMS: wireDelay(t.Delay), ExpiresAt: wireTime(t.ExpiresAt), ExpiresAgain: t.ExpiresAgain, LeaseMS: milliseconds(t.Lease),
 		Backoff: t.Backoff.wire(), RetentionMS: wireRetention(t.Retention), Labels: t.Labels, Group: t.Group, ShareKey: t.ShareKey, SignalMS: milliseconds(t.WaitForSignal),
 		Finalize: t.Finalize, OnStepFailure: t.OnStepFailure, Attributes: t.Attributes,
 	}
@@ -216,6 +222,8 @@ func (t *Task) check() error {
 		return fmt.Errorf("priority %d is not an int32", t.Priority)
 	case t.Lease < 0:
 		return fmt.Errorf("lease %v is negative", t.Lease)
+	case t.Delay < NoDelay:
+		return fmt.Errorf("delay %v is negative", t.Delay)
 	case t.Retention < KeepNone:
 		return fmt.Errorf("retention %v is negative", t.Retention)
 	// The encoder would replace invalid UTF-8, and two keys could become one.
@@ -244,6 +252,24 @@ func wireTime(t time.Time) *time.Time {
 		at = at.Add(time.Millisecond)
 	}
 	return &at
+}
+
+// wireDelay returns d for a request, nil for the type's setting.
+func wireDelay(d time.Duration) *int64 {
+	if d == 0 {
+		return nil
+	}
+	return new(milliseconds(d)) // of NoDelay it is 0
+}
+
+func delayFromWire(ms *int64) time.Duration {
+	switch {
+	case ms == nil:
+		return 0
+	case *ms == 0:
+		return NoDelay
+	}
+	return time.Duration(*ms) * time.Millisecond
 }
 
 // wireRetention returns d for a request, nil for the default.

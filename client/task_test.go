@@ -31,6 +31,8 @@ func TestTask_encode(t *testing.T) {
 		"kept for ever":  {Task{Payload: []byte("1"), Retention: KeepForever}, `{"params":1,"idempotency_key":"k","retention_ms":-1}`},
 		"not kept":       {Task{Payload: []byte("1"), Retention: KeepNone}, `{"params":1,"idempotency_key":"k","retention_ms":0}`},
 		"kept a while":   {Task{Payload: []byte("1"), Retention: time.Nanosecond}, `{"params":1,"idempotency_key":"k","retention_ms":1}`},
+		"a delay":        {Task{Payload: []byte("1"), Delay: time.Nanosecond}, `{"params":1,"idempotency_key":"k","delay_ms":1}`},
+		"no delay":       {Task{Payload: []byte("1"), Delay: NoDelay}, `{"params":1,"idempotency_key":"k","delay_ms":0}`},
 		"who it is":      {Task{Payload: []byte("1"), Labels: map[string]string{"b": "", "a": "1"}, Group: "g", Unique: UniqueActive}, `{"params":1,"idempotency_key":"k","unique":"active","labels":{"a":"1","b":""},"group":"g"}`},
 		"a short lease":  {Task{Payload: []byte("1"), Lease: time.Nanosecond}, `{"params":1,"idempotency_key":"k","lease_ms":1}`},
 	}
@@ -53,6 +55,7 @@ func TestTask_encode_refusals(t *testing.T) {
 		"priority":         {Payload: ok, Priority: math.MaxInt32 + 1},
 		"attempts":         {Payload: ok, MaxAttempts: -2},
 		"many attempts":    {Payload: ok, MaxAttempts: math.MaxInt32 + 1},
+		"negative delay":   {Payload: ok, Delay: -2},
 		"negative lease":   {Payload: ok, Lease: -1},
 		"retention":        {Payload: ok, Retention: -3},
 		"group":            {Payload: ok, Group: "\xff"},

@@ -16,7 +16,7 @@ func TestTask_sendsEachField(t *testing.T) {
 	t.Parallel()
 	at := time.UnixMilli(1_772_366_400_000)
 	full := Task{
-		IdempotencyKey: "k", TaskType: "mail", Payload: []byte(`{"a":1}`), Priority: 1, MaxAttempts: 2, RunAt: at, ExpiresAt: at.Add(time.Hour), ExpiresAgain: true,
+		IdempotencyKey: "k", TaskType: "mail", Payload: []byte(`{"a":1}`), Priority: 1, MaxAttempts: 2, RunAt: at, Delay: time.Second, ExpiresAt: at.Add(time.Hour), ExpiresAgain: true,
 		Lease: time.Second, Retention: time.Minute, Backoff: &Backoff{Initial: time.Second}, Labels: map[string]string{"a": "b"},
 		Group: "g", ShareKey: "k", WaitForSignal: time.Minute, Unique: UniqueWindow, UniqueFor: time.Minute, Attributes: []byte(`{"a":1}`), Steps: []Step{{Name: "s", Task: Task{Payload: []byte("1")}}}, Finalize: FinalizeClaim, OnStepFailure: ContinueOnStepFailure,
 	}
@@ -28,7 +28,7 @@ func TestTask_sendsEachField(t *testing.T) {
 	if err := json.Unmarshal(text, &sent); err != nil {
 		t.Fatal(err)
 	}
-	otherwise := []string{"payload", "delay_ms", "traceparent"} // in place of params; RunAt; the context
+	otherwise := []string{"payload", "traceparent"} // in place of params; the context
 	for field := range reflect.TypeFor[wire.NewTask]().Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if _, has := sent[name]; !has && !slices.Contains(otherwise, name) {

@@ -25,12 +25,12 @@ export function withParams(fields, params, steps) {
 
 /** The body of a submit. @param {Words} values */
 export function bodyOf({ task_type: type, params, idempotency_key: key, priority, delay, labels, group, expires }) {
-	const delayMS = delay.trim() ? parseDur(delay) : 0;
+	const delayMS = delay.trim() ? parseDur(delay) : undefined; // 0 is none, whatever the type's is
 	if (jsonFault(params)) throw unfit("params", `Params are no JSON: ${jsonFault(params)}`);
 	if (Number.isNaN(delayMS)) throw unfit("delay", "The delay is no duration: write it as 30 s, 5 min, 1 h");
 	if (!Number.isInteger(Number(priority))) throw unfit("priority", "The priority is no whole number");
 	return withParams({
-		task_type: type.trim() || undefined, idempotency_key: key.trim() || undefined, priority: Number(priority) || undefined, delay_ms: delayMS || undefined,
+		task_type: type.trim() || undefined, idempotency_key: key.trim() || undefined, priority: Number(priority) || undefined, delay_ms: delayMS,
 		labels: labels.trim() ? readLabels(labels) : undefined, group: group.trim() || undefined, expires_at: expires ? new Date(expires).toISOString() : undefined,
 	}, params);
 }

@@ -113,8 +113,8 @@ type NewTask struct {
 	IdempotencyKey string          `json:"idempotency_key,omitempty"`
 	Unique         string          `json:"unique,omitempty"` // "exists", "active", "replace" or "window"
 	UniqueMS       int64           `json:"unique_ms,omitempty"`
-	RunAt          *time.Time      `json:"run_at,omitempty"` // not together with DelayMS
-	DelayMS        int64           `json:"delay_ms,omitempty"`
+	RunAt          *time.Time      `json:"run_at,omitempty"`   // not together with DelayMS
+	DelayMS        *int64          `json:"delay_ms,omitempty"` // 0: none, whatever the type's is
 	ExpiresAt      *time.Time      `json:"expires_at,omitempty"`
 	ExpiresAgain   bool            `json:"expires_again,omitempty"` // also while it waits after a claim
 	SignalMS       int64           `json:"wait_for_signal_ms,omitempty"`

@@ -36,8 +36,8 @@ type Schedule struct {
 	Slots Slots
 	// Since is the start of the schedule; earlier slots do not count. Zero: it always existed.
 	Since time.Time
-	// Task returns the task for a slot. The schedule sets its IdempotencyKey, Unique and two labels, and its RunAt if
-	// it is zero. If Task returns an error, it is reported and the slot is skipped.
+	// Task returns the task for a slot. The schedule sets its IdempotencyKey, Unique and two labels, and its RunAt, if
+	// it is zero, to the slot and its Delay. If Task returns an error, it is reported and the slot is skipped.
 	Task func(slot time.Time) (client.Task, error)
 }
 
@@ -202,7 +202,7 @@ func (p *Periodic) task(s *Schedule, slot time.Time) (client.Task, error) {
 	}
 	t.IdempotencyKey, t.Unique, t.Labels = "periodic/"+s.Name+"/"+at, "", labels
 	if t.RunAt.IsZero() {
-		t.RunAt = slot
+		t.RunAt, t.Delay = slot.Add(max(t.Delay, 0)), 0
 	}
 	return t, nil
 }

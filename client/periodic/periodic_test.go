@@ -109,6 +109,28 @@ func TestRun_onceForEachSlot(t *testing.T) {
 	})
 }
 
+// A task's delay counts from its slot.
+func TestRun_delay(t *testing.T) {
+	t.Parallel()
+	for delay, want := range map[time.Duration]string{5 * time.Minute: "01:05:00", client.NoDelay: "01:00:00"} {
+		synctest.Test(t, func(t *testing.T) {
+			q, s := &queue{}, report(every(t, time.Hour))
+			s.Since, s.Task = time.Now().Add(time.Minute), func(time.Time) (client.Task, error) {
+				return client.Task{TaskType: "report", Payload: []byte("1"), Delay: delay}, nil
+			}
+			run(t, 61*time.Minute, replica(t, q, periodic.Config{}, s))
+			if len(q.tasks) != 1 {
+				t.Fatalf("delay %v: %d tasks", delay, len(q.tasks))
+			}
+			for _, task := range q.tasks {
+				if task.Delay != 0 || task.RunAt.UTC().Format("15:04:05") != want {
+					t.Errorf("delay %v: the task is for %v, delayed by %v, want %s", delay, task.RunAt, task.Delay, want)
+				}
+			}
+		})
+	}
+}
+
 // A schedule has no slots before Since, whether that is in the past or the future.
 func TestRun_since(t *testing.T) {
 	t.Parallel()

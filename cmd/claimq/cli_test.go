@@ -202,6 +202,7 @@ func cliCases() []cliCase {
 			answers: one(submit, `201 {"success":true,"created":true,"task":`+cliLater+`}`),
 		},
 		{name: "submit with JSON backoff", args: []string{"submit", "mail", "--run-at", "2026-01-02T04:04:05+01:00", "--backoff", `{ "initial_ms": 5 }`, "--retention", "7d"}, answers: one(submit, `201 {"success":true,"created":true,"task":`+cliTask+`}`)},
+		{name: "submit without its type's delay", args: []string{"submit", "mail", "--key", "k", "--delay", "0s"}, answers: one("POST /api/tasks", `201 {"success":true,"created":true,"task":`+cliTask+`}`)},
 		{name: "submit two times", args: []string{"submit", "mail", "--run-at", "2026-01-02T04:04:05Z", "--delay", "1s"}, want: 2},
 		{name: "submit bad time", args: []string{"submit", "mail", "--run-at", "tomorrow"}, want: 2},
 		{name: "submit bad label", args: []string{"submit", "mail", "--label", "gold"}, want: 2},

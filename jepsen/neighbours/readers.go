@@ -234,7 +234,7 @@ const (
 func (n *Neighbours) largeTask(i int) wire.NewTask {
 	return wire.NewTask{
 		TaskType: largeType, IdempotencyKey: fmt.Sprintf("large-%d-%d", n.cfg.Seed, i),
-		Payload: bytes.Repeat([]byte{byte(i)}, largeBytes), DelayMS: largeDelayMS,
+		Payload: bytes.Repeat([]byte{byte(i)}, largeBytes), DelayMS: new(int64(largeDelayMS)),
 	}
 }
 

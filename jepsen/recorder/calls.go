@@ -142,7 +142,7 @@ func (c *Caller) Call(ctx context.Context, op history.Op) history.Op {
 func submitOf(whole history.Op, task *wire.NewTask) history.Op {
 	op := whole
 	op.Kind, op.Key, op.TaskType, op.Priority, op.Group, op.ShareKey = history.Submit, task.IdempotencyKey, task.TaskType, task.Priority, task.Group, task.ShareKey
-	op.Params, op.DelayMS, op.MaxAttempts, op.Plan = string(task.Params), task.DelayMS, value(task.MaxAttempts), planOf(task)
+	op.Params, op.DelayMS, op.MaxAttempts, op.Plan = string(task.Params), value(task.DelayMS), value(task.MaxAttempts), planOf(task)
 	return op
 }
 

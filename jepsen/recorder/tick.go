@@ -22,7 +22,7 @@ const (
 // acknowledged or ctx ends.
 func (r *Recorder) SetTick(ctx context.Context, nodes []string) {
 	body := wire.NewSchedule{
-		Task:    &wire.NewTask{TaskType: history.Tick, Params: json.RawMessage("{}"), DelayMS: tickDelayMS},
+		Task:    &wire.NewTask{TaskType: history.Tick, Params: json.RawMessage("{}"), DelayMS: new(int64(tickDelayMS))},
 		EveryMS: tickEveryMS, Overlap: "allow",
 	}
 	_, _ = r.askAny(ctx, nodes, http.MethodPut, tickPath, body, nil) // fails only when ctx ends, and it is only load

@@ -91,7 +91,7 @@ func (c *client) newTask() wire.NewTask {
 		limit = 1 + int32(c.rng.Intn(4))
 	}
 	key := c.w.name("k")
-	kind, group, share, delayMS, priority := typeName(c.rng.Intn(typeCount)), "", "", int64(0), int32(c.rng.Intn(4))-1
+	kind, group, share, delayMS, priority := typeName(c.rng.Intn(typeCount)), "", "", (*int64)(nil), int32(c.rng.Intn(4))-1
 	switch n := c.rng.Intn(100); {
 	case n < 12:
 		kind, group = groupedType, fmt.Sprintf("g%d", c.rng.Intn(groupCount))
@@ -104,7 +104,7 @@ func (c *client) newTask() wire.NewTask {
 	case n >= 70 && n < 80:
 		kind = actedType
 	case n >= 80:
-		kind, delayMS = delayedType, 1+c.rng.Int63n(delayMSMax)
+		kind, delayMS = delayedType, new(1+c.rng.Int63n(delayMSMax))
 	}
 	return wire.NewTask{
 		DelayMS:        delayMS,

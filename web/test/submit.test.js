@@ -15,6 +15,10 @@ test("what was left blank is left out, the rest is what the API takes", () => {
 	assert.deepEqual(JSON.parse(bodyOf(values)), { task_type: "mail", idempotency_key: "k", priority: -3, delay_ms: 300000, labels: { customer: "7", a: "b:c" }, group: "g", params: {} });
 });
 
+test("a delay of 0 is sent, in place of the type's", () => {
+	assert.equal(bodyOf({ ...blank, delay: "0" }), '{"delay_ms":0,"params":{}}');
+});
+
 test("what cannot be sent is refused with its field", () => {
 	for (const [field, value] of [["params", "{"], ["params", ""], ["delay", "soon"], ["priority", "1.5"], ["priority", "high"]]) {
 		assert.throws(() => bodyOf({ ...blank, [field]: value }), (error) => error.body.field === field, field);

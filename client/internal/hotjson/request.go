@@ -19,7 +19,7 @@ const (
 // remove spaces from a json.RawMessage and change its escapes.
 func Task(n *wire.NewTask) ([]byte, error) {
 	if n.RunAt != nil || n.ExpiresAt != nil || n.ExpiresAgain || n.Backoff != nil || n.RetentionMS != nil || len(n.Labels) > 0 || len(n.Steps) > 0 || n.Attributes != nil ||
-		n.DelayMS != 0 || n.Finalize != "" || n.OnStepFailure != "" {
+		n.DelayMS != nil || n.Finalize != "" || n.OnStepFailure != "" {
 		rest := *n // a value given to Marshal is allocated
 		rest.Params = nil
 		b, err := json.Marshal(&rest)

@@ -41,7 +41,7 @@ func (t *taskFlags) addTaskFlags(f *pflag.FlagSet) (names []string) {
 	own := pflag.NewFlagSet("task", pflag.ContinueOnError)
 	own.StringVar(&t.key, "key", "", "idempotency key; none: a random one, so that the command can repeat itself")
 	own.Int32Var(&t.priority, "priority", 0, "higher is claimed first")
-	term.DurationVar(own, &t.delay, "delay", 0, "time before it can be claimed")
+	term.DurationVar(own, &t.delay, "delay", 0, "time before it can be claimed, in place of its type's")
 	own.StringVar(&t.runAt, "run-at", "", "time from which it can be claimed, as 2026-01-02T15:04:05Z or with an offset")
 	own.StringVar(&t.expiresAt, "expires-at", "", "it fails if it has not been claimed by then")
 	own.BoolVar(&t.expireAgain, "expires-again", false, "with --expires-at: it fails also if it waits then, or later, after a claim")
@@ -66,7 +66,7 @@ func (t *taskFlags) addTaskFlags(f *pflag.FlagSet) (names []string) {
 // task builds the task from the flags, without its params.
 func (t *taskFlags) task(flags *pflag.FlagSet) (*newTask, error) {
 	n := &newTask{NewTask: wire.NewTask{Priority: t.priority, IdempotencyKey: t.key, Group: t.group, ShareKey: t.shareKey, Unique: t.unique, ExpiresAgain: t.expireAgain}}
-	if t.delay != 0 && t.runAt != "" {
+	if flags.Changed("delay") && t.runAt != "" {
 		return nil, term.UsageErrorf("--delay and --run-at are both given: give one of them")
 	}
 	if t.expireAgain && t.expiresAt == "" {
@@ -85,8 +85,12 @@ func (t *taskFlags) task(flags *pflag.FlagSet) (*newTask, error) {
 	if n.UniqueMS, err = wholeMS("--unique-for", t.uniqueFor); err != nil {
 		return nil, err
 	}
-	if n.DelayMS, err = wholeMS("--delay", t.delay); err != nil {
-		return nil, err
+	if flags.Changed("delay") {
+		ms, err := wholeMS("--delay", t.delay)
+		if err != nil {
+			return nil, err
+		}
+		n.DelayMS = &ms
 	}
 	if n.LeaseMS, err = wholeMS("--lease", t.lease); err != nil {
 		return nil, err
