@@ -89,7 +89,7 @@ const (
 		`"created_at":"2026-01-02T02:00:00.000Z","completed_at":null,"progress":{"done": 3},"cancel_requested":false}`
 	cliAsked = `{"id":17,"task_type":"mail","status":"claimed","worker_id":"w1","claim_token":9,"max_attempts":3,"attempts":1,"lease_remaining_ms":1500,` +
 		`"created_at":"2026-01-02T02:00:00.000Z","cancel_requested":true}`
-	cliType = `{"task_type":"mail","counts":{"pending":3,"claimed":2},"oldest_pending_age_ms":93784005,"submitted_per_s":1.5,"completed_per_s":0,"failed_per_s":0,` +
+	cliType = `{"task_type":"mail","counts":{"pending":3,"claimed":2},"oldest_pending_age_ms":193784005,"oldest_wait_ms":93784005,"submitted_per_s":1.5,"completed_per_s":0,"failed_per_s":0,` +
 		`"paused":true,"max_claimed":10,"max_claimed_per_key":2,"fair":true,"rate_limit":2.5,"lease_ms":120000,"max_attempts":0,"backoff":{"initial_ms":1000,"max_ms":600000,"factor":2,"jitter":0.2},"retention_ms":0}`
 	cliShare = `{"share_key":"customer/7","pending":3,"claimed":1,"oldest_wait_ms":93784005,"state":"rate_limited","opens_at":"2026-01-02T03:04:06.000Z",` +
 		`"paused":false,"max_claimed":2,"weight":300,"rate_limit":0.5}`

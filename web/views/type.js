@@ -93,7 +93,7 @@ function Body({ data, params }) {
 			<${Counts} counts=${type.counts} of=${statuses} type=${name} />
 		</div>
 		<div class="stats">
-			<${Stat} label="Oldest pending" value=${html`<${Age} ms=${type.counts.pending ? type.oldest_pending_age_ms : null} units=${1} />`} />
+			<${Stat} label="Oldest pending" value=${html`<${Age} ms=${type.counts.pending ? type.oldest_wait_ms : null} units=${1} />`} />
 			<${Rates} of=${type} />
 		</div>
 		${total === 0 && html`<${Card}><${Empty} title="No tasks of this type; it has settings" /><//>`}

@@ -23,7 +23,7 @@ const limits = (type) => [type.paused && "paused", type.max_claimed !== null && 
 export const columns = [
 	{ key: "name", title: "Type", main: true, sort: true, cell: (type) => type.task_type },
 	counted("pending"), counted("claimed"), counted("scheduled"), counted("blocked"), counted("failed"),
-	{ key: "oldest", title: "Oldest", num: true, hint: "age of the oldest pending task", sort: true, cell: (type) => html`<${Age} ms=${type.counts.pending ? type.oldest_pending_age_ms : null} />` },
+	{ key: "oldest", title: "Oldest", num: true, hint: "age of the oldest pending task, since its submit", sort: true, cell: (type) => html`<${Age} ms=${type.counts.pending ? type.oldest_pending_age_ms : null} />` },
 	rated("submitted_per_s", "In/s"), rated("completed_per_s", "Done/s"), rated("failed_per_s", "Fail/s"),
 	{ key: "settings", title: "Settings", cell: limits },
 ];

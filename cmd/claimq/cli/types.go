@@ -24,11 +24,11 @@ func NewTypesCommand(a *term.App) *cobra.Command {
 		Short: "Show the task types with their rates and settings",
 		Long: `Show the task types that have tasks, settings or rates. For each you see the number
 of pending and claimed tasks, of scheduled, blocked (steps) and running tasks (with
-steps) if there are any, the tasks submitted, completed and failed per second over
-the last minute, whether it is paused, its limits, and the defaults of its tasks. A -
-is a setting without a value.
+steps) if there are any, how long its oldest task has been pending, the tasks
+submitted, completed and failed per second over the last minute, whether it is
+paused, its limits, and the defaults of its tasks. A - is a setting without a value.
 
---order sorts by name, a status, oldest (age of the oldest pending task),
+--order sorts by name, a status, oldest (whose pending task was submitted first),
 submitted_per_s, completed_per_s or failed_per_s, highest first except by name.
 --attention shows the types that may need attention: paused, at their limit of claims
 with tasks pending, with tasks pending for more than a minute and no worker, or with
@@ -110,8 +110,8 @@ func showTypes(a *term.App, types []wire.Type, only string) error {
 			continue
 		}
 		oldest, paused := "", ""
-		if t.OldestPendingAgeMS > 0 {
-			oldest = term.ShowMS(t.OldestPendingAgeMS)
+		if t.OldestWaitMS > 0 {
+			oldest = term.ShowMS(t.OldestWaitMS)
 		}
 		if t.Paused {
 			paused = "yes"
