@@ -96,11 +96,11 @@ function Body({ data }) {
 		<${Card} title="About it"><${Facts} of=${[
 			["Priority", num(task.priority)],
 			["Labels", task.labels && html`<${Labels} labels=${task.labels} />`],
-			["Key", task.idempotency_key && html`<span class="mono">${task.idempotency_key}</span>${task.unique ? html` <span class="soft">taken while it has not ended</span>` : ""}`],
+			["Key", task.idempotency_key && html`<span class="mono">${task.idempotency_key}</span>${task.unique ? html` <span class="soft">taken ${task.unique === "window" ? `for ${dur(task.unique_ms ?? 0)} after its submit` : "while it has not ended"}</span>` : ""}`],
 			["Group", task.group],
 			["Share key", task.share_key],
 			["Runs", task.run_at && html`<${Time} at=${task.run_at} />`],
-			["Expires", task.expires_at && html`<${Time} at=${task.expires_at} />`],
+			["Expires", task.expires_at && html`<${Time} at=${task.expires_at} />${task.expires_again ? html` <span class="soft">also while it waits after a claim</span>` : ""}`],
 			["Lease", task.lease_ms && dur(task.lease_ms)],
 			["Kept after its end", task.retention_ms !== undefined ? (task.retention_ms < 0 ? "until deleted" : dur(task.retention_ms)) : null],
 			["Backoff", task.backoff && backoffWords(task.backoff)],
