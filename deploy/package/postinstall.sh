@@ -9,6 +9,7 @@ elif ! getent passwd claimq >/dev/null; then
 	useradd --system --user-group --no-create-home --home-dir /var/lib/claimq --shell /usr/sbin/nologin claimq
 fi
 chgrp claimq /etc/claimq /etc/claimq/claimq.yaml
+chmod g+s /etc/claimq # the service can read what is copied there for its group, the private key
 if [ -d /run/systemd/system ]; then
 	systemctl daemon-reload
 fi

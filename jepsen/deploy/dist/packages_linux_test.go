@@ -97,7 +97,7 @@ func (p *manager) check(t *testing.T, m machine, built *release) {
 	if out := m.run(t, "claimq", "version"); !strings.HasPrefix(out, "claimq v1.2.3\n") {
 		t.Errorf("the binary says %q", out)
 	}
-	owners := []string{"750 root:claimq /etc/claimq", "640 root:claimq /etc/claimq/claimq.yaml", "755 root:root /usr/bin/claimq"}
+	owners := []string{"2750 root:claimq /etc/claimq", "640 root:claimq /etc/claimq/claimq.yaml", "755 root:root /usr/bin/claimq"}
 	stat := func() string {
 		return m.run(t, "stat", "-c", "%a %U:%G %n", "/etc/claimq", "/etc/claimq/claimq.yaml", "/usr/bin/claimq")
 	}
