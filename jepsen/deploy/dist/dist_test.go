@@ -184,6 +184,7 @@ func TestBuild_Mistakes(t *testing.T) {
 		{[]string{"--sign-key", "main.go"}, epoch, "ssh-keygen -l -f main.go"},
 		{[]string{"--sign-key", makeKey(t, "rsa")}, epoch, "it must be an Ed25519 key"},
 		{[]string{"--version", "../x"}, epoch, `version "../x": it must be`},
+		{[]string{"--version", "0.1.0"}, epoch, `version "0.1.0": it must begin with v`},
 		{[]string{"--target", "linux"}, epoch, `target "linux": it must be OS/ARCHITECTURE`},
 		{[]string{"--target", "plan9/mips"}, epoch, "unsupported GOOS/GOARCH pair plan9/mips"},
 		{[]string{"--colour"}, epoch, "unknown flag: --colour"},

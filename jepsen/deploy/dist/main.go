@@ -67,13 +67,19 @@ func run(ctx context.Context, args []string) error {
 	return o.build(ctx)
 }
 
-var versionPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.+-]*$`)
+var (
+	versionPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.+-]*$`)
+	bareNumber     = regexp.MustCompile(`^[0-9]+\.[0-9]`) // a release's number without its v
+)
 
 // build makes an archive, a bill of materials and, for Linux, packages for each target, and
 // SHA256SUMS of all of them, which it signs if it has a key.
 func (o *options) build(ctx context.Context) error {
 	if !versionPattern.MatchString(o.version) {
 		return fmt.Errorf("version %q: it must be letters, digits, dots, + and - alone", o.version)
+	}
+	if bareNumber.MatchString(o.version) {
+		return fmt.Errorf("version %q: it must begin with v, as v1.2.3: packages of other versions are older than every release", o.version)
 	}
 	if err := o.checkTargets(ctx); err != nil {
 		return err
