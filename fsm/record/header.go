@@ -53,5 +53,5 @@ func (h *Header) Follows(before *Header) bool {
 
 // FeatureLevel is the highest feature level that this binary knows. A new command type, or a
 // field that changes what Apply does, raises it. It is a variable only because tests
-// add a level: the product has one level until 0.1.0 is released, and nothing sets it.
+// add a level; nothing in the product sets it.
 var FeatureLevel uint32 = 1

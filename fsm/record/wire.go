@@ -18,9 +18,9 @@ var (
 	ErrCorrupt = errors.New("the data is corrupt")
 )
 
-// Format is the version of log entries, snapshots, backups and data folders. Until 0.1.0 is
-// released it rises with each change of what feature level 1 means, so that what an earlier
-// development build wrote is refused by name, and never taken for damaged.
+// Format is the version of log entries, snapshots, backups and data folders. It has been this
+// since 0.1.0: later changes have a feature level. Development builds before that wrote lower
+// ones, so that their data is refused by name, and never taken for damaged.
 const Format = 14
 
 // CheckFormat returns ErrDevelopment or ErrUnknown if what, an entry for example, has another

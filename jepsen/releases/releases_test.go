@@ -84,17 +84,22 @@ func TestGolden_frozen(t *testing.T) {
 	}
 }
 
-// Every file that names the version has that of CHANGELOG.md's newest release, and 0.0.0 before the first. Older releases
-// are in All.
+// Every file that names the version has the newest one of CHANGELOG.md, which may not be released yet. Older ones are in
+// All, and so is the newest once it is released, in the next commit.
 func TestVersions(t *testing.T) {
 	t.Parallel()
-	released := regexp.MustCompile(`(?m)^## ([0-9]+\.[0-9]+\.[0-9]+) - 20[0-9]{2}-[0-9]{2}-[0-9]{2}$`).FindAllStringSubmatch(read(t, "CHANGELOG.md"), -1)
-	want := "0.0.0"
-	for i, r := range released {
-		if i == 0 {
-			want = r[1]
-		} else if !slices.ContainsFunc(All, func(known Release) bool { return known.Version == "v"+r[1] }) {
-			t.Errorf("All does not have the release %s", r[1])
+	versions := regexp.MustCompile(`(?m)^## ([0-9]+\.[0-9]+\.[0-9]+) - (20[0-9]{2}-[0-9]{2}-[0-9]{2}|unreleased)$`).FindAllStringSubmatch(read(t, "CHANGELOG.md"), -1)
+	if len(versions) == 0 {
+		t.Fatal("CHANGELOG.md has no version")
+	}
+	want := versions[0][1]
+	for i, v := range versions {
+		known := slices.ContainsFunc(All, func(r Release) bool { return r.Version == "v"+v[1] })
+		switch {
+		case v[2] == "unreleased" && (known || i > 0):
+			t.Errorf("CHANGELOG.md has %s as unreleased", v[1])
+		case i > 0 && !known:
+			t.Errorf("All does not have the release %s", v[1])
 		}
 	}
 	var chart struct {
@@ -104,9 +109,8 @@ func TestVersions(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(read(t, "deploy/helm/claimq/Chart.yaml")), &chart); err != nil {
 		t.Fatal(err)
 	}
-	image := map[bool]string{true: "v" + want, false: "dev"}[len(released) > 0]
-	if chart.AppVersion != image {
-		t.Errorf("the chart runs the image %s, want %s", chart.AppVersion, image)
+	if chart.AppVersion != "v"+want {
+		t.Errorf("the chart runs the image %s, want v%s", chart.AppVersion, want)
 	}
 	var lock, npm struct {
 		Version  string
