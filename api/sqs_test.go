@@ -2,6 +2,7 @@ package api
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/md5"
@@ -387,6 +388,30 @@ func TestSQS_Queues(t *testing.T) {
 		{"Explode", ``, "UnknownOperationException", "InvalidAction"},
 	} {
 		s.sqs(t, x.op, x.params).refusedAs(t, 400, x.shape, x.code)
+	}
+}
+
+// The settings and the tags of a queue outlive a restart, which begins with a snapshot.
+func TestSQS_QueuesRestart(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t, withSQS)
+	s.sqsDone(t, "CreateQueue", `"QueueName":"mail","Attributes":{"VisibilityTimeout":"7"},"tags":{"a":"1","b c":"&="}`)
+	looks := func() string {
+		return s.sqsDone(t, "GetQueueAttributes", mailURL+`,"AttributeNames":["All"]`).body + s.sqsDone(t, "ListQueueTags", mailURL).body
+	}
+	before := looks()
+	snapshot, saved := node.Machine.Snapshot(), bytes.Buffer{}
+	if _, err := snapshot.WriteTo(&saved); err != nil {
+		t.Fatal(err)
+	}
+	snapshot.Release()
+	restored, err := fsm.ReadSnapshot(&saved)
+	if err != nil {
+		t.Fatal(err)
+	}
+	node.Machine = restored
+	if after := looks(); after != before || !strings.Contains(after, `"b c":"&="`) {
+		t.Errorf("before\n%s\nafter\n%s", before, after)
 	}
 }
 

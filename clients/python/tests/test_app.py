@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import runpy
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +164,34 @@ def test_worker_and_time(
     assert tries == [1, 2, 3, 3]  # one that is given back is not counted
     task = claimq_client.wait(id, timeout=5)
     assert (task["status"], task["result"], task["progress"]) == ("completed", "x", "half")
+
+
+def test_wait(claimq_client: Client, run_worker: RunWorker) -> None:
+    own = App(client=claimq_client)
+
+    @own.task("slow")
+    def slow() -> str:
+        return "done"
+
+    id = slow.submit().id
+    with pytest.raises(TimeoutError, match="it is pending"):
+        claimq_client.wait(id, timeout=0.1)
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(claimq_client.wait, id, timeout=60)
+        with pytest.raises(TimeoutError):
+            waiting.result(0.1)
+        assert run_worker(own) == [Done("done")]
+        assert waiting.result(60)["status"] == "completed"
+
+
+def test_differs(claimq_client: Client) -> None:
+    first = claimq_client.submit("t", 1, key="k")
+    assert (first.created, first.differs) == (True, False)
+    same, other = (claimq_client.submit("t", params, key="k") for params in (1, 2))
+    assert (same.id, same.created, same.differs) == (first.id, False, False)
+    assert (other.id, other.created, other.differs) == (first.id, False, True)
+    [many] = claimq_client.submit_many([new_task("t", 2, key="k")])
+    assert (many.id, many.created, many.differs) == (first.id, False, True)
 
 
 def test_signal(claimq_client: Client, run_worker: RunWorker) -> None:
