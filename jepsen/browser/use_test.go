@@ -272,3 +272,33 @@ func TestSignal(t *testing.T) {
 		t.Errorf("it is %s, with the signal %s", got.Task.Status, got.Task.Signal)
 	}
 }
+
+// The page of a task and that of a schedule show what was submitted, in words.
+func TestFacts(t *testing.T) {
+	n := cluster(t).Nodes[0]
+	var got struct{ Task struct{ ID uint64 } }
+	answer := call(t, n, "POST", "/api/tasks", `{"task_type":"facts","params":1,"expires_at":"2999-01-01T00:00:00Z","expires_again":true,"idempotency_key":"facts","unique":"window","unique_ms":3600000}`)
+	if err := json.Unmarshal(answer, &got); err != nil {
+		t.Fatal(err)
+	}
+	const task = `{"task_type":"facts","delay_ms":420000,"retention_ms":-1,"backoff":{"initial_ms":5000},"share_key":"ann","params":1}`
+	call(t, n, "PUT", "/api/schedules/facts", `{"cron":"@yearly","task":`+task+`}`)
+	call(t, n, "PUT", "/api/schedules/bare", `{"cron":"@yearly","task":{"steps":[{"step":"a","params":1}]}}`)
+	b := open(t)
+	b.enter(n.URL(), "ops")
+	for path, facts := range map[string][]string{
+		fmt.Sprintf("/tasks/%d", got.Task.ID): {"also while it waits after a claim", "taken for 1 h after its submit"},
+		"/schedules/facts":                    {"7 min", "until deleted", "5 s", "ann", "Params of its task"},
+	} {
+		b.goTo(path)
+		for _, fact := range facts {
+			b.says(fact)
+		}
+	}
+	b.goTo("/schedules/bare")
+	b.says("1 step")
+	if eval[bool](b, `document.querySelector("main").innerText.includes("Params of its task")`) {
+		t.Error("a schedule without params shows some")
+	}
+	b.clean("what was submitted")
+}

@@ -52,7 +52,7 @@ func fill(t testing.TB, n *procs.Node) []place {
 	call(t, n, "PUT", "/api/types/tenants/shares/initech", `{"paused":true}`)
 	call(t, n, "POST", "/api/tasks/claim", `{"worker_id":"w1","task_types":["tenants"],"lease_ms":3600000}`)
 	parent := submit(`{"task_type":"report","params":1,"steps":[{"step":"a","params":1},{"step":"b","params":2,"depends_on":["a"]}]}`)
-	call(t, n, "PUT", "/api/schedules/nightly", `{"cron":"0 3 * * *","task":{"task_type":"report","params":1}}`)
+	call(t, n, "PUT", "/api/schedules/nightly", `{"cron":"0 3 * * *","task":{"task_type":"report","params":1,"delay_ms":300000,"retention_ms":-1,"backoff":{"initial_ms":5000},"share_key":`+text(tenant)+`}}`)
 	call(t, n, "PUT", "/api/schedules/weekly", `{"cron":"@weekly","task":{"task_type":"report","steps":[{"step":"a","params":1},{"step":"b","params":2,"depends_on":["a"]}]}}`)
 	waiting := submit(`{"task_type":"release","params":1,"wait_for_signal_ms":86400000}`)
 	var places []place

@@ -10,7 +10,7 @@ import { rawField } from "../raw.js";
 import { go, path } from "../routes.js";
 import { jsonFault, unfit, withParams } from "../submitbody.js";
 import { state } from "../store.js";
-import { dur, num, parseDur, plural, typedDur, when } from "../text.js";
+import { backoffWords, dur, num, parseDur, plural, typedDur, when } from "../text.js";
 
 /** @import { Column, Event, Schedule, Plan, ScheduleData, View } from "../types/model" */
 
@@ -135,14 +135,18 @@ function Body({ data }) {
 			["Type", html`<${Link} to=${path("types", type)}>${type}<//>`],
 			["Priority", given.priority && num(given.priority)],
 			["Attempts", given.max_attempts === 0 ? "no limit" : given.max_attempts],
+			["Delay", given.delay_ms !== undefined && dur(given.delay_ms)],
 			["Lease", given.lease_ms && dur(given.lease_ms)],
+			["Backoff", given.backoff && backoffWords(given.backoff)],
+			["Kept after its end", given.retention_ms !== undefined && (given.retention_ms < 0 ? "until deleted" : dur(given.retention_ms))],
 			["Group", given.group],
+			["Share key", given.share_key],
 			["It ends", given.steps && (given.finalize === "claim" ? "by a processor" : "with its last step")],
 			["If a step fails", given.steps && (given.on_step_failure === "continue" ? "the others go on" : "the others are cancelled")],
 			["Labels", given.labels && html`<${Labels} labels=${given.labels} />`],
 		]} /><//>
 		${given.steps && html`<${Card} title=${plural(given.steps.length, "step")}><${Table} caption="Steps of its task" rows=${given.steps} id="step" cols=${stepColumns} limit=${1000} /><//>`}
-		<${Payload} title="Params of its task" raw=${params} base64=${given.payload} name=${`schedule-${schedule.name}`} hidden=${!state.settings.params} />
+		${(params !== undefined || given.payload) && html`<${Payload} title="Params of its task" raw=${params} base64=${given.payload} name=${`schedule-${schedule.name}`} hidden=${!state.settings.params} />`}
 		<${Card} title="Its latest tasks">${last.length
 			? html`<${Table} caption="Latest tasks of the schedule" rows=${last} id="task_id" to="/tasks" cols=${lastColumns} />`
 			: html`<p class="soft">${state.me?.task_types ? "The trail shows it to keys of all types." : "The trail has no events of it."}</p>`}<//>`;

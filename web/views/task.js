@@ -39,7 +39,7 @@ function Signal({ task }) {
 	const command = `claimq signal ${task.id} '{"approved": true}'`;
 	return html`<${Card} title="It waits for a signal" tools=${html`<${Act} role="producer" kind="primary" onClick=${() => signal(task)}>Send a signal<//>`}>
 		<p>${task.signal_until
-			? html`Without one it fails at <${Time} at=${task.signal_until} />.`
+			? html`Without one it fails: <${Time} at=${task.signal_until} />.`
 			: `Once the steps that it depends on have completed it waits for ${dur(task.wait_for_signal_ms)}. A signal that comes before is kept.`}</p>
 		<p class="soft">By a program or a person: POST /api/tasks/${task.id}/signal, or <code>${command}</code> <${Copy} text=${command} /></p>
 	<//>`;
