@@ -30,6 +30,7 @@ func (s *Server) calls() []call {
 		{name: "complete_task", pattern: "POST /api/tasks/{id}/complete", roles: door.Workers, is: mutation | rateFree, answer: completeTask},
 		{name: "fail_task", pattern: "POST /api/tasks/{id}/fail", roles: door.Workers, is: mutation | rateFree, answer: ofTask[codec.Fail]},
 		{name: "extend_task", pattern: "POST /api/tasks/{id}/extend", roles: door.Workers, is: mutation | rateFree, answer: ofTask[codec.Extend]},
+		{name: "add_steps", pattern: "POST /api/tasks/{id}/steps", roles: door.Workers, is: mutation, answer: ofTask[codec.AddSteps]},
 		{name: "release_task", pattern: "POST /api/tasks/{id}/release", roles: door.Workers, is: mutation | rateFree, answer: ofTask[codec.Release]},
 
 		{name: "get_finalization", pattern: "GET /api/tasks/{id}/finalization", roles: door.EveryRole, is: noParams | rateFree, answer: getFinalization},

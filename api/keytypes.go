@@ -185,6 +185,7 @@ type subject struct {
 	id       uint64
 	op       int  // index in a batch
 	complete bool // it is completed, and a repeat is shown what else that did
+	adds     bool // steps are added to its parent, whose other steps the answer may tell of
 }
 
 // permit refuses a command about task types that the key does not have. A task that this node, as leader, does not
@@ -236,7 +237,8 @@ func (r *request) touch(t *touched, cmd command.Command) {
 	t.unknown = t.unknown || !about.Known
 	if about.ID != 0 {
 		_, completes := cmd.(command.Complete)
-		t.tasks = append(t.tasks, subject{id: about.ID, op: t.op, complete: completes})
+		_, adds := cmd.(command.AddSteps)
+		t.tasks = append(t.tasks, subject{id: about.ID, op: t.op, complete: completes, adds: adds})
 	}
 	r.touchTasks(t, about.Submits)
 	if about.Claims {
@@ -295,6 +297,8 @@ func (r *request) resolve(t *touched, m *fsm.Machine) {
 			}
 		case !r.maySeeSteps(m, task):
 			t.parts = "The task has steps"
+		case s.adds && task.Step() != nil && !r.sight().seesSteps(m, task.Step().ParentID):
+			t.parts = "The task's parent has steps"
 		case s.complete && !r.maySeeThen(m, task):
 			t.parts = "The task's completion submitted or claimed tasks"
 		}

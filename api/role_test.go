@@ -49,7 +49,7 @@ var contractRoles = map[string]string{
 	"anyone":   "options get_health get_readiness get_openapi get_root get_page get_page_without_slash get_session log_in log_out",
 	"all":      "get_task get_task_by_key list_tasks list_failures explain_task get_finalization list_task_events follow_events list_types get_type list_shares get_defaults list_workers list_schedules get_schedule list_slots get_stats get_history get_metrics",
 	"producer": "submit_tasks change_task cancel_task signal_task retry_task delete_task act_on_tasks",
-	"worker":   "claim_tasks claim_task complete_task fail_task extend_task release_task claim_finalization extend_finalization release_finalization finalize_task",
+	"worker":   "claim_tasks claim_task complete_task fail_task extend_task release_task add_steps claim_finalization extend_finalization release_finalization finalize_task",
 	"both":     "run_batch",
 	"operator": "change_type set_share delete_share change_defaults set_schedule delete_schedule get_cluster get_hashes join_node remove_node promote_node demote_node transfer_leadership upgrade_cluster set_join_token revoke_join_token list_join_tokens " +
 		"take_snapshot save_snapshot restore_snapshot reload_files list_keys",

@@ -217,12 +217,12 @@ func (r *request) include(p *nodes.Proposed, claims []fsm.Claim, used *int) map[
 // used. Without m, and where they do not fit, they are left out.
 func dependenciesOf(m *fsm.Machine, t *fsm.Task, used *int) *codec.Dependencies {
 	on := &codec.Dependencies{}
-	plan, parent := t.Step().Plan, t.Step().ParentID
+	plan := t.Step().Plan
 	for _, place := range plan.Steps[t.StepPlace()].DependsOn {
 		name := plan.Steps[place].Name
 		var s *fsm.Task
 		if m != nil {
-			s = m.Get(parent + 1 + uint64(place))
+			s = m.Get(plan.IDOf(t.Step().ParentID, int(place)))
 		}
 		if s == nil || *used+resultSize(s) > codec.DependenciesMax {
 			on.LeftOut = append(on.LeftOut, name)

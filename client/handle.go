@@ -223,6 +223,16 @@ func (j *Job[P]) ThenJSON(tasks json.RawMessage) {
 	j.a.then, j.a.submit = nil, tasks
 }
 
+// AddSteps adds steps to the task that this step belongs to, as Claim.AddSteps does.
+func (j *Job[P]) AddSteps(ctx context.Context, steps ...Step) (ids map[string]string, err error) {
+	return j.a.cl.AddSteps(ctx, steps...)
+}
+
+// AddStepsJSON is like AddSteps, but takes a JSON array of steps in the form of POST /api/tasks.
+func (j *Job[P]) AddStepsJSON(ctx context.Context, steps json.RawMessage) (ids map[string]string, err error) {
+	return j.a.cl.addSteps(ctx, steps)
+}
+
 // Progress stores progress as JSON with the task, replacing the last one, and extends the claim. If it is larger than
 // 4 KiB, only its beginning is stored, as a string. If a cancel of the task was requested, the handler's context ends
 // with ErrCancelRequested. Errors: as Claim.Extend; ErrLeaseLost if the attempt is over, its claim was lost, or the

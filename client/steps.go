@@ -78,6 +78,41 @@ func (c *Client) SubmitWorkflow(ctx context.Context, task Task) (*Workflow, erro
 	return w, nil
 }
 
+// AddSteps adds steps to the task that the claimed step belongs to, all of them or none, and returns their ids by name.
+// They may depend on each other and on steps that the task has. A step that the task has under that name is not added
+// again, so adding can be repeated, also by another attempt. The task ends once these steps have ended, too. Errors:
+// ErrStaleClaim if the claim is over, ErrTaskCancelled if the step is being cancelled or depends on one that was,
+// ErrTaskFailed if it depends on one that failed, ErrInvalidTask if the name is another step's, ErrTaskNotClaimable if
+// the claimed task is no step, ...; then nothing was added.
+func (cl *Claim) AddSteps(ctx context.Context, steps ...Step) (ids map[string]string, err error) {
+	all, err := encodeSteps(steps)
+	if err != nil {
+		return nil, cl.wrap("add steps to", fmt.Errorf("%w: %w", ErrInvalidTask, err))
+	}
+	return cl.addSteps(ctx, all)
+}
+
+// addSteps is AddSteps of a JSON array.
+func (cl *Claim) addSteps(ctx context.Context, steps []byte) (ids map[string]string, err error) {
+	body, err := json.Marshal(cl.hold())
+	if err != nil {
+		return nil, cl.wrap("add steps to", err)
+	}
+	a, err := cl.c.call(ctx, Request{Method: http.MethodPost, Path: taskPath(cl.taskID, "steps"), Body: hotjson.WithField("steps", steps, body), Repeatable: true})
+	if err != nil {
+		return nil, cl.wrap("add steps to", err)
+	}
+	var added wire.StepsAdded
+	if err := json.Unmarshal(a.body, &added); err != nil {
+		return nil, cl.wrap("add steps to", fmt.Errorf("decode answer: %w", err))
+	}
+	ids = make(map[string]string, len(added.Steps))
+	for i := range added.Steps {
+		ids[added.Steps[i].Step] = formatID(added.Steps[i].ID)
+	}
+	return ids, nil
+}
+
 // DependencyResults returns the results of the steps that step depends on, by name. step must have been read from the
 // server, as in a Claim. The results do not change while the step is claimed. Without dependencies it returns an
 // empty map. If they came with the claim (ClaimRequest.IncludeDependencies) it makes no request. Errors: ErrTaskNotFound

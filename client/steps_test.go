@@ -194,3 +194,30 @@ func TestDependencyResults_ofTheClaim(t *testing.T) {
 		t.Errorf("%d requests, %+v", len(got), got[0])
 	}
 }
+
+func TestClaim_AddSteps(t *testing.T) {
+	t.Parallel()
+	added := `{"success":true,"parent_id":1,"added":1,"steps":[{"step":"part","id":31,"task_type":"part","status":"pending","depends_on":[]},{"step":"sum","id":32,"task_type":"default","status":"blocked","depends_on":["part"]}]}`
+	s, cl := claimFor(t, breaks, says(200, added), refuses(wire.CodeInvalidTask), refuses(wire.CodeStaleClaim))
+	steps := []Step{{Name: "part", Task: Task{TaskType: "part", Payload: []byte(`{ "a":1}`)}}, {Name: "sum", DependsOn: []string{"part", "plan"}, Task: Task{Payload: []byte{0xff}}}}
+	ids, err := cl.AddSteps(t.Context(), steps...)
+	if diff := cmp.Diff(map[string]string{"part": "31", "sum": "32"}, ids); err != nil || diff != "" {
+		t.Errorf("%v (-want +got)\n%s", err, diff)
+	}
+	for _, want := range []error{ErrInvalidTask, ErrStaleClaim} {
+		if _, err := cl.AddSteps(t.Context(), steps...); !errors.Is(err, want) {
+			t.Errorf("got %v, want %v", err, want)
+		}
+	}
+	if _, err := cl.AddSteps(t.Context(), Step{Name: "empty"}); !errors.Is(err, ErrInvalidTask) {
+		t.Errorf("of a malformed step: %v", err)
+	}
+	got := s.requests()[1:]
+	want := `{"steps":[{"step":"part","params":{ "a":1},"task_type":"part"},{"step":"sum","depends_on":["part","plan"],"payload":"/w=="}],"worker_id":"w1","claim_token":5}`
+	if len(got) != 4 || got[0].path != "/api/tasks/17/steps" || got[0].body != want || got[1].body != want {
+		t.Errorf("requests %+v\nwant 4 of %s", got, want)
+	}
+	if cl.isOver() {
+		t.Error("the claim is taken for settled")
+	}
+}

@@ -439,10 +439,12 @@ func attachSteps(m *Machine, t *record.Task) (problem string) {
 // parent.
 func problemOfStep(m *Machine, t *record.Task, s *record.Step) string {
 	parent := m.Get(s.ParentID)
-	switch {
-	case parent == nil || parent.Parent() == nil:
+	if parent == nil || parent.Parent() == nil {
 		return "its parent is not there"
-	case t.ID <= s.ParentID || t.ID-s.ParentID > uint64(len(parent.Parent().Plan.Steps)):
+	}
+	_, hasPlace := parent.Parent().Plan.PlaceOf(s.ParentID, t.ID)
+	switch {
+	case !hasPlace:
 		return "its parent has no place for it"
 	case t.RemoveAt != 0:
 		return "it is a step that is removed before its parent"
@@ -459,7 +461,7 @@ func attachPlan(m *Machine, t *record.Task, p *record.Plan) (problem string) {
 	completed := make([]bool, len(p.Steps))
 	step := &record.Step{ParentID: t.ID, Plan: p}
 	for place := range p.Steps {
-		s := m.Get(t.ID + 1 + uint64(place))
+		s := m.Get(p.IDOf(t.ID, place))
 		switch {
 		case s == nil || s.Step() == nil || s.Step().ParentID != t.ID:
 			return "it lacks a step"
@@ -471,7 +473,7 @@ func attachPlan(m *Machine, t *record.Task, p *record.Plan) (problem string) {
 		completed[place] = s.Status == record.StatusCompleted
 	}
 	for place := range p.Steps {
-		s := m.Get(t.ID + 1 + uint64(place))
+		s := m.Get(p.IDOf(t.ID, place))
 		if !p.Suits(place, s.Status, completed, s.Opts().SignalUntil != 0) {
 			return "a step waits for others, or does not, as it should not"
 		}

@@ -165,6 +165,8 @@ func (m *Machine) doRarely(c command.Command) Result {
 		return act(m, c)
 	case command.Signal:
 		return signal(m, c)
+	case command.AddSteps:
+		return addSteps(m, c)
 	case command.MoveTasks:
 		return moveTasks(m, c)
 	case command.SetType:
@@ -323,10 +325,10 @@ func (m *Machine) ReachOf(c command.Command) int {
 			n += m.ReachOf(op)
 		}
 		return n
-	case !row.Op:
-		return 1
 	case row.Family:
 		return about.Changes - 1 + m.Reach(about.ID)
+	case !row.Op:
+		return 1
 	}
 	return about.Changes
 }

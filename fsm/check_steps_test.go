@@ -43,10 +43,12 @@ func (m *Machine) checkSteps() error {
 // problemAsStep returns what is wrong with the task as a step, "" if nothing is.
 func (m *Machine) problemAsStep(t *record.Task, s *record.Step) string {
 	parent := m.tasks.Get(s.ParentID)
-	switch {
-	case parent == nil || parent.Opts().Parent == nil:
+	if parent == nil || parent.Opts().Parent == nil {
 		return "has no parent"
-	case s.Plan != parent.Options.Parent.Plan || t.ID <= s.ParentID || t.ID > s.ParentID+uint64(len(s.Plan.Steps)):
+	}
+	place := slices.IndexFunc(placesIn(s.Plan), func(place int) bool { return s.Plan.IDOf(s.ParentID, place) == t.ID })
+	switch {
+	case s.Plan != parent.Options.Parent.Plan || place < 0 || t.StepPlace() != place:
 		return "has no place in the plan, or another plan"
 	case parent.Status.Ended() && !t.Status.Ended():
 		return "goes on though its parent has ended"
@@ -54,8 +56,8 @@ func (m *Machine) problemAsStep(t *record.Task, s *record.Step) string {
 		return "has what only a parent has"
 	}
 	waits, inVain := false, false
-	for _, on := range s.Plan.Steps[t.ID-s.ParentID-1].DependsOn {
-		status := m.tasks.Get(s.ParentID + 1 + uint64(on)).Status
+	for _, on := range s.Plan.Steps[place].DependsOn {
+		status := m.tasks.Get(s.Plan.IDOf(s.ParentID, int(on))).Status
 		waits = waits || status != record.StatusCompleted
 		inVain = inVain || status == record.StatusFailed || status == record.StatusCancelled
 	}
@@ -71,12 +73,21 @@ func (m *Machine) problemAsStep(t *record.Task, s *record.Step) string {
 	return ""
 }
 
+// placesIn returns the places of the plan.
+func placesIn(p *record.Plan) []int {
+	places := make([]int, len(p.Steps))
+	for place := range places {
+		places[place] = place
+	}
+	return places
+}
+
 // checkParent compares what is derived of the parent with its steps. It returns
 // their statuses.
 func (m *Machine) checkParent(t *record.Task, p *record.Plan) (statuses []record.Status, err error) {
 	want := parentState{tasks: 1, ended: t.Status.Ended(), waiting: make([]uint16, len(p.Steps))}
 	for place := range p.Steps {
-		s := m.tasks.Get(t.ID + 1 + uint64(place))
+		s := m.tasks.Get(p.IDOf(t.ID, place))
 		if s == nil || s.Opts().Step == nil || s.Options.Step.ParentID != t.ID {
 			return statuses, fmt.Errorf("step %d is not there", place)
 		}
@@ -88,7 +99,7 @@ func (m *Machine) checkParent(t *record.Task, p *record.Plan) (statuses []record
 			want.asked++
 		}
 		for _, on := range p.Steps[place].DependsOn {
-			if m.tasks.Get(t.ID+1+uint64(on)).Status != record.StatusCompleted {
+			if m.tasks.Get(p.IDOf(t.ID, int(on))).Status != record.StatusCompleted {
 				want.waiting[place]++
 			}
 		}

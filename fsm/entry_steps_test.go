@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -26,12 +27,21 @@ func stepsCommands() []command.Command {
 		},
 		ByClaim: true, Continue: true,
 	}
+	added := task
+	added.KeyOfType = true // which means nothing
 	complete := sightCommands()[1].(command.Complete)
 	complete.Submit = []record.NewTask{parent, parent}
 	return []command.Command{
 		command.Submit{Tasks: []record.NewTask{parent}},
 		complete,
 		command.Batch{Atomic: true, RequestID: "request-1", Ops: []command.Command{command.Submit{Tasks: []record.NewTask{parent}}, complete}},
+		command.AddSteps{
+			Hold: command.Hold{ID: 1<<53 - 1, WorkerID: "worker-1", Token: 1<<53 - 2},
+			Steps: []record.AddedStep{
+				{NewStep: record.NewStep{Name: "check", DependsOn: []uint16{1}, Task: added}, After: []string{"merge", "first"}},
+				{NewStep: record.NewStep{Name: "fetch:3", Task: added}, After: []string{"begin"}},
+			},
+		},
 		command.ClaimFinalization{ID: 1<<53 - 1, ProcessorID: "processor-1", TimeoutMS: 3_600_000},
 		command.ExtendFinalization{ID: 1<<53 - 1, ProcessorID: "processor-1", TimeoutMS: 1000},
 		command.ReleaseFinalization{ID: 1<<53 - 1, ProcessorID: "processor-1"},
@@ -46,6 +56,8 @@ func stepsCommands() []command.Command {
 func drawSteps(t *rapid.T, k command.Kind) command.Command {
 	str, i64 := rapid.String(), rapid.Int64()
 	switch k {
+	case command.KindAddSteps:
+		return command.AddSteps{Hold: drawHold(t), Steps: drawAddedSteps(t)}
 	case command.KindClaimFinalization:
 		return command.ClaimFinalization{ID: drawID(t, "id"), ProcessorID: str.Draw(t, "processor"), TimeoutMS: i64.Draw(t, "timeout")}
 	case command.KindExtendFinalization:
@@ -84,6 +96,17 @@ func drawNewParent(t *rapid.T) *record.NewParent {
 		p.Steps = append(p.Steps, record.NewStep{Name: rapid.String().Draw(t, "step"), DependsOn: on, Task: drawNewTask(t)})
 	}
 	return p
+}
+
+// drawAddedSteps draws steps to add, each of which depends on earlier ones and on others.
+func drawAddedSteps(t *rapid.T) (steps []record.AddedStep) {
+	for i := range rapid.IntRange(1, 6).Draw(t, "steps") {
+		steps = append(steps, record.AddedStep{
+			NewStep: record.NewStep{Name: fmt.Sprint(i, rapid.String().Draw(t, "step")), DependsOn: drawPlaces(t, 0, i), Task: drawNewTask(t)},
+			After:   drawSlice(t, "after", func(t *rapid.T) string { return rapid.String().Draw(t, "name") }),
+		})
+	}
+	return steps
 }
 
 // drawPlaces draws some of the places from first up to end, ascending; nil if none.
@@ -175,10 +198,37 @@ func TestDecodeEntry_NestedStepsAreNotRead(t *testing.T) {
 	}
 }
 
+// TestDecodeEntry_RefusesStepsToAdd ensures that steps to add which depend on each other in a
+// circle are refused, and two of one name.
+func TestDecodeEntry_RefusesStepsToAdd(t *testing.T) {
+	t.Parallel()
+	step := func(name string, on ...uint16) record.AddedStep {
+		return record.AddedStep{NewStep: record.NewStep{Name: name, DependsOn: on}}
+	}
+	for _, test := range []struct {
+		steps []record.AddedStep
+		good  bool
+	}{
+		{[]record.AddedStep{step("a", 1), step("b")}, true},
+		{[]record.AddedStep{step("a", 1), step("b", 0)}, false},
+		{[]record.AddedStep{step("a", 0)}, false},
+		{[]record.AddedStep{step("a"), step("a")}, false},
+		{nil, false},
+	} {
+		_, _, err := command.DecodeEntry(command.AppendEntry(nil, record.Stamp{}, command.AddSteps{Steps: test.steps}))
+		if test.good != (err == nil) || !test.good && !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%+v: error %v", test.steps, err)
+		}
+	}
+}
+
 // fullParent returns a parent with every field set.
 func fullParent() *record.Parent {
+	plan := record.NewPlan(stepsCommands()[0].(command.Submit).Tasks[0].Parent)
+	plan.Added = []uint64{1<<53 - 4, 1<<53 - 3}
+	plan.Link()
 	return &record.Parent{
-		Plan: record.NewPlan(stepsCommands()[0].(command.Submit).Tasks[0].Parent),
+		Plan: plan,
 		Finalization: &record.Finalization{
 			ProcessorID: "processor-1", Token: 1<<53 - 2, TimeoutMS: 3_600_000, EndU: 86_430_001,
 			Attempts: []record.FinalizationAttempt{

@@ -256,9 +256,10 @@ func (m *Machine) Steps(id uint64) []StepView {
 	if t == nil || t.Parent() == nil {
 		return nil
 	}
-	views := make([]StepView, len(t.Parent().Plan.Steps))
+	plan := t.Parent().Plan
+	views := make([]StepView, len(plan.Steps))
 	for place := range views {
-		if s := m.Get(id + 1 + uint64(place)); s != nil {
+		if s := m.Get(plan.IDOf(id, place)); s != nil {
 			views[place] = StepView{Type: s.Type, Status: s.Status, Error: s.Error}
 		}
 	}
@@ -320,7 +321,7 @@ func autoEnd(m *Machine, t *record.Task) parentEnd {
 	var completed int
 	var culprit *record.Task // the first failed step, else the first cancelled one
 	for place := range plan.Steps {
-		switch s := m.Get(t.ID + 1 + uint64(place)); {
+		switch s := m.Get(plan.IDOf(t.ID, place)); {
 		case s.Status == record.StatusCompleted:
 			completed++
 		case culprit == nil, culprit.Status != record.StatusFailed && s.Status == record.StatusFailed:
@@ -348,8 +349,9 @@ func autoError(plan *record.Plan, s *record.Task) string {
 func autoResult(m *Machine, t *record.Task) []byte {
 	size, fits := autoResultSize(m, t)
 	b := append(make([]byte, 0, size), '{')
-	for place := range t.Parent().Plan.Steps {
-		s := m.Get(t.ID + 1 + uint64(place))
+	plan := t.Parent().Plan
+	for place := range plan.Steps {
+		s := m.Get(plan.IDOf(t.ID, place))
 		if s.Status != record.StatusCompleted {
 			continue
 		}
@@ -357,7 +359,7 @@ func autoResult(m *Machine, t *record.Task) []byte {
 			b = append(b, ',')
 		}
 		b = append(b, '"')
-		b = append(b, t.Parent().Plan.Steps[place].Name...)
+		b = append(b, plan.Steps[place].Name...)
 		b = append(b, `":`...)
 		if fits {
 			b = appendStepResult(b, s)
@@ -372,12 +374,13 @@ func autoResult(m *Machine, t *record.Task) []byte {
 // upper bound for the object of ids.
 func autoResultSize(m *Machine, t *record.Task) (size int, fits bool) {
 	results, ids := len(`{}`), len(`{}`)
-	for place := range t.Parent().Plan.Steps {
-		s := m.Get(t.ID + 1 + uint64(place))
+	plan := t.Parent().Plan
+	for place := range plan.Steps {
+		s := m.Get(plan.IDOf(t.ID, place))
 		if s.Status != record.StatusCompleted {
 			continue
 		}
-		name := len(t.Parent().Plan.Steps[place].Name) + len(`"":,`)
+		name := len(plan.Steps[place].Name) + len(`"":,`)
 		results += name + stepResultLen(s)
 		ids += name + decimalMax
 	}

@@ -106,7 +106,7 @@ func toFinalize(m *Machine, t *record.Task) bool {
 	plan := t.Options.Parent.Plan
 	ready := t.Options.Parent.Finalization != nil
 	for place := range plan.Steps {
-		s := m.Get(t.ID + 1 + uint64(place))
+		s := m.Get(plan.IDOf(t.ID, place))
 		ready = ready || s != nil && s.Status == record.StatusCompleted
 	}
 	return ready && (t.Status == record.StatusRunning || t.WorkerID != "")
@@ -173,6 +173,9 @@ func (g *generator) themedSteps(m *Machine) command.Command {
 	if g.dice(8) == 0 {
 		return g.signal(m)
 	}
+	if g.dice(8) == 0 {
+		return g.addSteps(m)
+	}
 	p := g.patch(m)
 	p.ID = g.aStep(m)
 	f := g.fail(m)
@@ -182,6 +185,53 @@ func (g *generator) themedSteps(m *Machine) command.Command {
 		command.Complete{Hold: h, Result: pick(g, nil, []byte(`7`))}, g.complete(m), command.Complete{Hold: h, ResultPayload: []byte{1, 2}},
 		next, many, many, many, f, g.opOfParent(m), g.opOfParent(m), g.expire(m), command.Tick{}, p,
 	)
+}
+
+// addSteps is mostly by the claim of a step: of names that are new, some that are there, and on
+// steps that are there or come with it.
+func (g *generator) addSteps(m *Machine) command.AddSteps {
+	var held []*record.Task
+	for _, t := range m.tasks.All() {
+		if t.Opts().Step != nil && t.Status == record.StatusClaimed {
+			held = append(held, t)
+		}
+	}
+	c := command.AddSteps{Hold: g.hold(m)}
+	var names []string
+	if len(held) > 0 && g.dice(8) > 0 {
+		t := held[g.dice(len(held))]
+		c.Hold = command.Hold{ID: t.ID, WorkerID: t.WorkerID, Token: pick(g, t.Token, 0)}
+		for _, s := range t.Opts().Step.Plan.Steps {
+			names = append(names, s.Name)
+		}
+	}
+	if g.dice(2) == 0 { // the same whenever they are added
+		for i := range 1 + g.dice(3) {
+			s := record.NewStep{Name: fmt.Sprint("m", i), Task: record.NewTask{Type: "mail", Params: []byte(fmt.Sprint(i))}}
+			if i > 0 {
+				s.DependsOn = []uint16{uint16(i - 1)}
+			}
+			c.Steps = append(c.Steps, record.AddedStep{NewStep: s})
+		}
+		return c
+	}
+	for i := range 1 + g.dice(3) {
+		s := record.AddedStep{NewStep: record.NewStep{Name: fmt.Sprint("n", g.dice(5)*4+i), Task: g.step("")}}
+		if g.dice(8) == 0 {
+			s.Name = fmt.Sprint("s", i)
+		}
+		if i > 0 && g.dice(2) == 0 {
+			s.DependsOn = []uint16{uint16(g.dice(i))}
+		}
+		if len(names) > 0 && g.dice(2) == 0 {
+			s.After = []string{names[g.dice(len(names))]}
+		}
+		if g.dice(24) == 0 {
+			s.After = []string{"nowhere"}
+		}
+		c.Steps = append(c.Steps, s)
+	}
+	return c
 }
 
 // finalization is a command of those who finalize: few processors, few parents.

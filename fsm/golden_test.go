@@ -392,6 +392,12 @@ func goldenMoves() [][]command.Command {
 			command.Complete{Hold: command.Hold{ID: 37, WorkerID: "worker-1"}},
 			command.Submit{Tasks: []record.NewTask{{Type: "pool", Params: []byte("40"), SignalMS: 60_000}, {Type: "pool", Params: []byte("41"), SignalMS: 60_000}}},
 			command.Signal{ID: 41, Body: []byte(`{"approved":true}`), By: "ann"},
+			command.Submit{Tasks: []record.NewTask{{Type: "whole", Parent: &record.NewParent{Steps: []record.NewStep{{Name: "plan", Task: record.NewTask{Type: "planning", Params: []byte("43")}}}}}}},
+			command.ClaimTask{ID: 43, WorkerID: "worker-1"},
+			command.AddSteps{Hold: command.Hold{ID: 43, WorkerID: "worker-1"}, Steps: []record.AddedStep{
+				{NewStep: record.NewStep{Name: "part", Task: record.NewTask{Type: "pool", Params: []byte("44")}}},
+				{NewStep: record.NewStep{Name: "whole", DependsOn: []uint16{0}, Task: record.NewTask{Type: "pool", Params: []byte("45")}}, After: []string{"plan"}},
+			}},
 		},
 	}
 }
@@ -425,15 +431,15 @@ func TestGolden_Snapshots(t *testing.T) {
 	}{
 		{
 			"snapshot.bin", 68,
-			[...]int64{record.StatusPending: 13, record.StatusScheduled: 1, record.StatusBlocked: 2, record.StatusClaimed: 8, record.StatusRunning: 3, record.StatusCompleted: 8, record.StatusFailed: 5, record.StatusCancelled: 3},
+			[...]int64{record.StatusPending: 14, record.StatusScheduled: 1, record.StatusBlocked: 3, record.StatusClaimed: 9, record.StatusRunning: 4, record.StatusCompleted: 8, record.StatusFailed: 5, record.StatusCancelled: 3},
 			4, 5, 3, 2, 4,
-			"97d85a2e8ea388ad8524586a1ab550e2",
+			"38b023016d53157cb31d3c6199e833ea",
 		},
 		{
 			"snapshot-restored.bin", 7,
-			[...]int64{record.StatusPending: 13, record.StatusScheduled: 1, record.StatusBlocked: 2, record.StatusClaimed: 8, record.StatusRunning: 3, record.StatusCompleted: 8, record.StatusFailed: 5, record.StatusCancelled: 3},
+			[...]int64{record.StatusPending: 14, record.StatusScheduled: 1, record.StatusBlocked: 3, record.StatusClaimed: 9, record.StatusRunning: 4, record.StatusCompleted: 8, record.StatusFailed: 5, record.StatusCancelled: 3},
 			4, 5, 3, 2, 4,
-			"6b8ef92129ab57ee3ad335926383ef55",
+			"5fbb7bc6505e19682a91a40b8e6b4556",
 		},
 	} {
 		golden, err := os.ReadFile(filepath.Join(goldenDir, want.name))

@@ -188,19 +188,16 @@ func walkSteps(m *Machine, q ListQuery) iter.Seq[record.Kept[record.Task]] {
 		if t == nil || t.Parent() == nil {
 			return
 		}
-		first, last := t.ID+1, t.ID+uint64(len(t.Parent().Plan.Steps))
+		plan := t.Parent().Plan
+		at, by := 0, 1
 		if q.Descending {
-			if q.From != 0 {
-				last = min(last, q.From)
-			}
-			for id := last; id >= first; id-- {
-				if !yield(record.Kept[record.Task]{ID: id, Record: m.Get(id)}) {
-					return
-				}
-			}
-			return
+			at, by = len(plan.Steps)-1, -1
 		}
-		for id := max(first, q.From); id <= last; id++ {
+		for ; at >= 0 && at < len(plan.Steps); at += by {
+			id := plan.IDOf(t.ID, at)
+			if id < q.From && !q.Descending || id > q.From && q.Descending && q.From != 0 {
+				continue // it was on a page before
+			}
 			if !yield(record.Kept[record.Task]{ID: id, Record: m.Get(id)}) {
 				return
 			}

@@ -29,6 +29,9 @@ var reachedOfParents = []string{
 	"finalization claimed", "finalization extended", "finalization already claimed", "finalization already done", "finalization not ready",
 	"finalization not found", "finalization of a removed task", "finalization of a task without steps", "finalization claimed after another's",
 	"a claim near its end", "extended", "not extended", "released", "released after finalizing", "not released",
+	"steps added", "steps added again", "some steps added", "a parent with steps that were added completed", "a step added that waits for one that was there", "a step added whose dependency was over",
+	"steps not added: no_parent", "steps not added: step_taken", "steps not added: no_step", "steps not added: dependency_ended", "steps not added: cancel_requested",
+	"event steps_added of a parent",
 	"finalized", "already finalized", "already finalized and removed", "finalize code task_not_found", "finalize code task_not_claimable",
 	"finalize code task_already_claimed", "finalize code stale_claim", "finalize code steps_unfinished",
 }
@@ -53,12 +56,13 @@ func (n reached) seeOfParent(m *Machine, t *record.Task) {
 	}
 	plan, steps := o.Parent.Plan, map[record.Status]int{}
 	for place := range plan.Steps {
-		steps[m.Get(t.ID+1+uint64(place)).Status]++
+		steps[m.Get(plan.IDOf(t.ID, place)).Status]++
 	}
 	completed := steps[record.StatusCompleted]
 	open := len(plan.Steps) - completed - steps[record.StatusFailed] - steps[record.StatusCancelled]
 	running := t.Status == record.StatusRunning
 	n.count(len(plan.Steps) == 50, "a parent of 50 steps")
+	n.count(t.Status == record.StatusCompleted && len(plan.Added) > 0, "a parent with steps that were added completed")
 	n.count(running && open == 0, "a parent that waits for its processor")
 	n.count(running && steps[record.StatusCancelled] == len(plan.Steps), "one whose steps were all cancelled")
 	n.count(running && t.CancelRequested, "a parent being cancelled")
@@ -126,9 +130,32 @@ func (n reached) seeComplete(c command.Complete, r Result) {
 	done := r.Task.Options.Step
 	for _, claim := range r.Claims {
 		s := claim.Task.Opts().Step
-		n.count(s != nil && s.ParentID == done.ParentID && slices.Contains(s.Plan.Steps[claim.Task.StepPlace()].DependsOn, uint16(c.ID-done.ParentID-1)),
+		n.count(s != nil && s.ParentID == done.ParentID && slices.Contains(s.Plan.Steps[claim.Task.StepPlace()].DependsOn, uint16(r.Task.StepPlace())),
 			"claimed a step that its complete unblocked")
 	}
+}
+
+func (n reached) seeAddSteps(m *Machine, r Result) {
+	if r.Code != "" {
+		n.count(true, "steps not added: "+string(r.Reason))
+		return
+	}
+	added := 0
+	for _, s := range r.Submitted {
+		if !s.Created {
+			continue
+		}
+		added++
+		step := s.Task.Opts().Step
+		for _, on := range step.Plan.Steps[s.Task.StepPlace()].DependsOn {
+			dependency := m.Get(step.Plan.IDOf(step.ParentID, int(on)))
+			n.count(dependency.Status == record.StatusCompleted, "a step added whose dependency was over")
+			n.count(int(on) < len(step.Plan.Steps)-len(step.Plan.Added) && s.Task.Status == record.StatusBlocked, "a step added that waits for one that was there")
+		}
+	}
+	n.count(added == len(r.Submitted), "steps added")
+	n.count(added == 0, "steps added again")
+	n.count(added > 0 && added < len(r.Submitted), "some steps added")
 }
 
 func (n reached) seeRetry(r Result) {

@@ -117,6 +117,8 @@ func (n reached) seeResult(m *Machine, c command.Command, r Result) {
 		n.count(r.Code == "" && !r.Repeated && r.Task.Status != record.StatusBlocked, "signalled")
 		n.count(r.Repeated, "signalled again")
 		n.count(r.Reason == "no_signal", "signalled without need")
+	case command.AddSteps:
+		n.seeAddSteps(m, r)
 	case command.Patch:
 		n.count(r.Code == "" && r.Parent != nil, "a parent patched")
 		n.count(r.Reason == "running", "refused a time for a parent")

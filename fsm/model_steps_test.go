@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -35,18 +36,158 @@ func (s *model) submitParent(t *record.Task, n *record.NewParent) {
 	t.Status = record.StatusRunning
 	s.tell(event.Submitted, t, nil, s.submitter)
 	for place := range n.Steps {
-		step := s.newTask(n.Steps[place].Task)
-		o := *step.Opts()
-		o.Step = &record.Step{ParentID: t.ID, Plan: plan}
-		setPlainly(step, o)
-		if len(plan.Steps[place].DependsOn) > 0 {
+		s.submitStep(n.Steps[place].Task, &record.Step{ParentID: t.ID, Plan: plan})
+	}
+}
+
+// submitStep adds a step, which is blocked if it depends on any that has not completed.
+func (s *model) submitStep(n record.NewTask, of *record.Step) {
+	step := s.newTask(n)
+	o := *step.Opts()
+	o.Step = of
+	setPlainly(step, o)
+	steps := s.stepsOf(s.find(of.ParentID))
+	for _, on := range of.Plan.Steps[slices.Index(steps, step)].DependsOn {
+		if int(on) >= len(steps) || steps[on].Status != record.StatusCompleted {
 			step.Status = record.StatusBlocked
 			s.setSignalUntil(step, 0)
 		}
-		s.tell(event.Submitted, step, nil, "")
-		if step.Status == record.StatusScheduled {
-			s.tellWait(step, nil)
+	}
+	s.tell(event.Submitted, step, nil, "")
+	if step.Status == record.StatusScheduled {
+		s.tellWait(step, nil)
+	}
+}
+
+// addSteps adds steps to the parent of the claimed step.
+func (s *model) addSteps(c command.AddSteps) Result {
+	r := s.settle(c.Hold, record.OutcomeNone, func(*record.Task) {})
+	if r.Code != "" {
+		return r
+	}
+	t := s.find(c.ID)
+	if t.Opts().Step == nil {
+		r := s.refuse(CodeTaskNotClaimable, t)
+		r.Reason = "no_parent"
+		return r
+	}
+	p := s.find(t.Opts().Step.ParentID)
+	had := s.stepsOf(p)
+	names := map[string]int{}
+	for place, step := range t.Opts().Step.Plan.Steps {
+		names[step.Name] = place
+	}
+	placed := map[string]int{}
+	for _, n := range c.Steps {
+		place, has := names[n.Name]
+		if !has {
+			place = len(names)
+			names[n.Name] = place
 		}
+		placed[n.Name] = place
+	}
+	if len(names) > len(had) && t.CancelRequested {
+		r := s.refuse(CodeTaskCancelled, t)
+		r.Reason = "cancel_requested"
+		return r
+	}
+	var added []record.PlannedStep
+	for i, n := range c.Steps {
+		one, refusal := s.plannedStep(t, had, c.Steps, i, names, placed)
+		if refusal != nil {
+			return *refusal
+		}
+		if placed[n.Name] >= len(had) {
+			added = append(added, one)
+		}
+	}
+	if len(added) > 0 {
+		s.growPlan(p, t, added)
+	}
+	r = Result{Task: s.answer(t), Repeated: len(added) == 0}
+	step := &record.Step{ParentID: p.ID, Plan: p.Opts().Parent.Plan}
+	for _, n := range c.Steps {
+		if placed[n.Name] >= len(had) {
+			n.Task.Traceparent = p.Opts().Traceparent
+			s.submitStep(n.Task, step)
+		}
+	}
+	for _, n := range c.Steps {
+		place := placed[n.Name]
+		r.Submitted = append(r.Submitted, Submitted{Task: s.answer(s.stepsOf(p)[place]), Created: place >= len(had), SameRequest: place < len(had)})
+	}
+	return r
+}
+
+// plannedStep is the step at index i among those that are to be added to the steps that there
+// are, or the refusal of it.
+func (s *model) plannedStep(t *record.Task, had []*record.Task, steps []record.AddedStep, i int, names, placed map[string]int) (record.PlannedStep, *Result) {
+	n, plan := steps[i], t.Opts().Step.Plan
+	one := record.PlannedStep{Name: n.Name}
+	refuse := func(r Result) (record.PlannedStep, *Result) { return one, &r }
+	on := map[int]bool{}
+	for _, other := range n.DependsOn {
+		on[placed[steps[other].Name]] = true
+	}
+	for _, name := range n.After {
+		place, has := names[name]
+		if !has || place >= len(had) {
+			return refuse(Result{Code: CodeInvalidTask, Reason: "no_step", Parent: &ParentAnswer{Step: i, Name: name}})
+		}
+		on[place] = true
+	}
+	for place := range len(names) {
+		if on[place] {
+			one.DependsOn = append(one.DependsOn, uint16(place))
+		}
+	}
+	if place := placed[n.Name]; place < len(had) {
+		is := had[place]
+		same := is.Type == n.Task.Type && string(is.Params) == string(n.Task.Params) && string(is.Payload) == string(n.Task.Payload)
+		if !same || !slices.Equal(plan.Steps[place].DependsOn, one.DependsOn) {
+			return refuse(Result{Code: CodeInvalidTask, Reason: "step_taken", Parent: &ParentAnswer{Step: i}})
+		}
+		return one, nil
+	}
+	for _, place := range one.DependsOn {
+		if int(place) >= len(had) {
+			continue
+		}
+		if is := had[place]; is.Status == record.StatusFailed || is.Status == record.StatusCancelled {
+			r := s.refuse(s.endedCode(is), is)
+			r.Reason = "dependency_ended"
+			return refuse(r)
+		}
+	}
+	if s.late(n.Task) {
+		return refuse(Result{Code: CodeInvalidTask, Submitted: []Submitted{{Task: &record.Task{}, Refused: true, Step: i}}})
+	}
+	return one, nil
+}
+
+// growPlan gives the parent and its steps a plan with more steps, whose ids are the next ones.
+func (s *model) growPlan(p, by *record.Task, added []record.PlannedStep) {
+	was := p.Opts().Parent.Plan
+	n := &record.NewParent{ByClaim: was.ByClaim, Continue: was.Continue}
+	ids := slices.Clone(was.Added)
+	for _, step := range was.Steps {
+		n.Steps = append(n.Steps, record.NewStep{Name: step.Name, DependsOn: step.DependsOn})
+	}
+	for i, step := range added {
+		n.Steps = append(n.Steps, record.NewStep{Name: step.Name, DependsOn: step.DependsOn})
+		ids = append(ids, s.ids+1+uint64(i))
+	}
+	plan := modelPlan(n)
+	plan.Added, plan.Bytes = ids, plan.Bytes+8*len(ids)
+	s.tell(event.StepsAdded, p, &record.Task{WorkerID: by.WorkerID, Token: by.Token}, fmt.Sprintf("%d by step %s", len(added), was.Steps[slices.Index(s.stepsOf(p), by)].Name))
+	o := *p.Opts()
+	o.Parent = &record.Parent{Plan: plan, Finalization: o.Parent.Finalization}
+	setPlainly(p, o)
+	p.UpdatedAt = s.t
+	for _, step := range s.stepsOf(p) {
+		o := *step.Opts()
+		o.Step = &record.Step{ParentID: p.ID, Plan: plan}
+		setPlainly(step, o)
 	}
 }
 
@@ -86,7 +227,7 @@ func (s *model) waitsFor(t *record.Task) (places []int) {
 		return nil
 	}
 	for place, other := range s.stepsOf(s.find(step.ParentID)) {
-		own := int(t.ID - step.ParentID - 1)
+		own := slices.Index(s.stepsOf(s.find(step.ParentID)), t)
 		if slices.Contains(step.Plan.Steps[own].DependsOn, uint16(place)) && other.Status != record.StatusCompleted {
 			places = append(places, place)
 		}
@@ -273,7 +414,7 @@ func (s *model) cannotRetryStep(t *record.Task) Result {
 		}
 	}
 	for _, place := range t.Opts().Step.Plan.Steps[t.StepPlace()].DependsOn {
-		on := s.find(t.Opts().Step.ParentID + 1 + uint64(place))
+		on := s.stepsOf(p)[place]
 		if on.Status == record.StatusFailed || on.Status == record.StatusCancelled {
 			r := s.refuse(s.endedCode(on), on)
 			r.Reason = "dependency_ended"

@@ -209,6 +209,8 @@ func (s *model) change(c command.Command, seen *Result) Result {
 		return s.delete(c.ID)
 	case command.Signal:
 		return s.signal(c)
+	case command.AddSteps:
+		return s.addSteps(c)
 	case command.Expire:
 		return s.expire(c)
 	case command.SetType:
@@ -382,13 +384,10 @@ func (s *model) submit(tasks []record.NewTask) []Submitted {
 // never says whether the task is refused, for which step: -1 is itself. The task ended
 // leaves its key, if that was only its own until its end.
 func (s *model) never(n record.NewTask, ended uint64) (step int, refused bool) {
-	late := func(n record.NewTask) bool {
-		return s.delay(n) > 0 && n.ExpiresAt != 0 && s.t+s.delay(n) >= n.ExpiresAt
-	}
-	if refused, step = late(n), -1; n.Parent != nil {
+	if refused, step = s.late(n), -1; n.Parent != nil {
 		refused = false
 		for i := range n.Parent.Steps {
-			if late(n.Parent.Steps[i].Task) {
+			if s.late(n.Parent.Steps[i].Task) {
 				refused, step = true, i
 				break
 			}
@@ -400,6 +399,11 @@ func (s *model) never(n record.NewTask, ended uint64) (step int, refused bool) {
 		refused = s.formerHolder(n.Type, n.Key, n.KeyOfType) == nil
 	}
 	return step, refused
+}
+
+// late says whether the task would expire before its delay is over.
+func (s *model) late(n record.NewTask) bool {
+	return s.delay(n) > 0 && n.ExpiresAt != 0 && s.t+s.delay(n) >= n.ExpiresAt
 }
 
 func (s *model) submitOne(n record.NewTask) Submitted {

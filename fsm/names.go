@@ -29,6 +29,7 @@ type (
 	NewTask             = record.NewTask
 	NewParent           = record.NewParent
 	NewStep             = record.NewStep
+	AddedStep           = record.AddedStep
 	Filter              = record.Filter
 	Schedule            = record.Schedule
 	ScheduleView        = record.ScheduleView

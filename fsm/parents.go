@@ -117,6 +117,21 @@ func (p *parents) count(t *record.Task, s *record.Step, by int32, bytes int64) {
 	}
 }
 
+// grow makes room for the steps that the plan of the parent has in addition to those there are.
+// completed reports whether the step at a place has completed.
+func (p *parents) grow(id uint64, plan *record.Plan, completed func(place uint16) bool) {
+	ps := p.byID[id]
+	for place := len(ps.waiting); place < len(plan.Steps); place++ {
+		waits := uint16(0)
+		for _, on := range plan.Steps[place].DependsOn {
+			if !completed(on) {
+				waits++
+			}
+		}
+		ps.waiting = append(ps.waiting, waits)
+	}
+}
+
 // grown adds the bytes by which an included step has grown.
 func (p *parents) grown(s *record.Step, bytes int64) {
 	ps := p.byID[s.ParentID]

@@ -65,7 +65,7 @@ func (m *Machine) checkProgress() error {
 		}
 		ends := false // a step that waits for a signal fails in time
 		for place := range t.Parent().Plan.Steps {
-			ends = ends || m.Get(id+1+uint64(place)).Opts().SignalUntil != 0
+			ends = ends || m.Get(t.Parent().Plan.IDOf(id, place)).Opts().SignalUntil != 0
 		}
 		if ps := m.parents.byID[id]; !ends && ps.open() > 0 && ps.open() == int(ps.counts[record.StatusBlocked]) {
 			return fmt.Errorf("the steps of %d that have not ended are all blocked", id)

@@ -429,6 +429,7 @@ var mayBeZero = []string{
 	".Task.Parent",      // steps and tasks of schedules have no steps
 	".Step.Plan",        // the parent's, known when all records are read
 	".Steps.DependsOn",  // of a step that is among the first
+	".NewStep.DependsOn",
 	// The minute under way has no end.
 	"History.Open.Times", "History.Open.Pending", "History.Open.Claimed", "History.Open.OldestAt",
 }

@@ -65,6 +65,10 @@ func TestReadSnapshot_RefusesWrongSteps(t *testing.T) {
 		{"steps past all ids", func(p, _, _ *record.Task) {
 			p.Options.Parent.Plan.Steps = append(steps(p), slices.Repeat([]record.PlannedStep{{Name: "x"}}, 7)...)
 		}, ErrCorrupt, "never given out"},
+		{"the second was added", func(p, _, b *record.Task) { p.Options.Parent.Plan.Added, b.ID = []uint64{5}, 5 }, nil, ""},
+		{"one was added that is not there", func(p, _, _ *record.Task) { p.Options.Parent.Plan.Added = []uint64{5} }, ErrCorrupt, "task 1"},
+		{"one was added past all ids", func(p, _, _ *record.Task) { p.Options.Parent.Plan.Added = []uint64{10} }, ErrCorrupt, "never given out"},
+		{"one was added before it was", func(p, _, b *record.Task) { p.Options.Parent.Plan.Added = []uint64{2} }, ErrCorrupt, "ids of before"},
 		{"a step that is not there", func(p, _, _ *record.Task) {
 			p.Options.Parent.Plan.Steps = append(steps(p), record.PlannedStep{Name: "c"})
 		}, ErrCorrupt, "task 1"},
@@ -142,7 +146,9 @@ func TestReadSnapshot_RefusesStepsWrittenWrong(t *testing.T) {
 		{"a finalization without a plan", parent(38, 8, 1), ErrCorrupt, "without steps"},
 		{"an empty plan", parent(37), ErrCorrupt, "empty"},
 		{"a plan of flags alone", parent(37, 16, 1), ErrCorrupt, "without steps"},
-		{"a field of the future in a plan", parent(37, 10, 0, 32, 1), ErrUnknownCommand, "field 4"},
+		{"a field of the future in a plan", parent(37, 10, 0, 40, 1), ErrUnknownCommand, "field 5"},
+		{"no step that was submitted", parent(37, 10, 0, 32, 9), ErrCorrupt, "without submitted steps"},
+		{"steps added out of order", parent(37, 10, 0, 10, 0, 10, 0, 32, 9, 32, 9), ErrCorrupt, "out of order"},
 		{"a field of the future in a step", parent(37, 10, 2, 24, 1), ErrUnknownCommand, "field 3"},
 		{"an empty name", parent(37, 10, 2, 10, 0), ErrCorrupt, "empty"},
 		{"dependencies out of order", parent(37, 10, 0, 10, 0, 10, 4, 16, 1, 16, 0), ErrCorrupt, "ascend"},

@@ -33,8 +33,9 @@ func removeEnded(m *Machine, id uint64) {
 	if t.Parent() == nil {
 		return
 	}
-	for place := range t.Parent().Plan.Steps {
-		removeOne(m, m.Get(id+1+uint64(place)))
+	plan := t.Parent().Plan
+	for place := range plan.Steps {
+		removeOne(m, m.Get(plan.IDOf(id, place)))
 	}
 }
 

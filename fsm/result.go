@@ -59,6 +59,14 @@ const (
 	ReasonCancelRequested Reason = "cancel_requested"
 )
 
+// The reasons why steps are not added.
+const (
+	ReasonNoParent     Reason = "no_parent"      // task_not_claimable: the claimed task is no step
+	ReasonStepTaken    Reason = "step_taken"     // invalid_task: the name is another step's
+	ReasonNoStep       Reason = "no_step"        // invalid_task: a step that one is to depend on is not there
+	ReasonTooManySteps Reason = "too_many_steps" // invalid_task: the parent would have more than 1,000, or they name too much
+)
+
 // ReasonNoSignal refuses a signal for a task that needs none, with CodeTaskNotClaimable.
 const ReasonNoSignal Reason = "no_signal"
 
@@ -84,7 +92,7 @@ type Result struct {
 	// status, worker and token.
 	Gone bool
 	// Submitted has one element per task of a Submit or a Complete with follow-ups, even if
-	// these caused a refusal. A RunSchedules has elements only for the slots that were not
+	// these caused a refusal, and one per step of an AddSteps. A RunSchedules has elements only for the slots that were not
 	// skipped.
 	Submitted []Submitted
 	// Claims has the claims of a ClaimNext, ClaimTask or Complete, or those of the first
@@ -206,6 +214,11 @@ type ReadyTasks = index.Ready
 // ParentAnswer is the part of an answer about a parent that is not in its task. Each
 // command sets only some of the fields.
 type ParentAnswer struct {
+	// Step and Name say why an AddSteps was refused: the index of the step, and for
+	// ReasonNoStep the name that it depends on.
+	Step int
+	Name string
+
 	// Steps are the steps after the command, in the plan's order: for a Submit of one task
 	// and for commands about one task, if it has steps.
 	Steps []StepView

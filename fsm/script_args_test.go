@@ -110,6 +110,7 @@ func (a *args) command() command.Command {
 		"delete": func() command.Command { return command.Delete{ID: a.id()} },
 		"cancel": func() command.Command { return command.Cancel{ID: a.id()} },
 		"patch":  func() command.Command { return a.patch() },
+		"add":    func() command.Command { return command.AddSteps{Hold: a.hold()} },
 		"signal": func() command.Command {
 			return command.Signal{ID: a.id(), Body: a.optional("body"), By: a.text("by", "")}
 		},

@@ -33,6 +33,10 @@ func (s *script) addStep(entry []command.Command, line string) {
 	step.Task = a.newTasks()[0]
 	a.done()
 	last := &entry[len(entry)-1]
+	if add, ok := (*last).(command.AddSteps); ok {
+		*last = withStep(add, step, after)
+		return
+	}
 	if set, ok := (*last).(command.SetSchedule); ok && set.Schedule.Task.Parent == nil {
 		set.Schedule.Task.Parent = &record.NewParent{}
 		*last = set
@@ -50,6 +54,23 @@ func (s *script) addStep(entry []command.Command, line string) {
 		s.t.Fatalf("%q: each step comes behind those that it depends on", line)
 	}
 	n.Parent.Steps = append(n.Parent.Steps, step)
+}
+
+// withStep returns the command with a step more, which depends on those that come with it and on
+// others.
+func withStep(c command.AddSteps, step record.NewStep, after []string) command.AddSteps {
+	added := record.AddedStep{NewStep: step}
+	for _, name := range after {
+		at := slices.IndexFunc(c.Steps, func(s record.AddedStep) bool { return s.Name == name })
+		if at < 0 {
+			added.After = append(added.After, name)
+			continue
+		}
+		added.DependsOn = append(added.DependsOn, uint16(at))
+	}
+	slices.Sort(added.DependsOn)
+	c.Steps = append(c.Steps, added)
+	return c
 }
 
 // lastSubmitted returns the task that the command, or its last op, submits last.

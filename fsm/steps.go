@@ -21,8 +21,9 @@ func (m *Machine) StepTypes(id uint64) iter.Seq2[int, string] {
 		if t == nil || t.Parent() == nil {
 			return
 		}
-		for place := range t.Parent().Plan.Steps {
-			if !yield(place, typeOfTask(m, id+1+uint64(place))) {
+		plan := t.Parent().Plan
+		for place := range plan.Steps {
+			if !yield(place, typeOfTask(m, plan.IDOf(id, place))) {
 				return
 			}
 		}
@@ -87,6 +88,30 @@ func addStep(m *Machine, n *record.NewTask, step *record.Step, blocked bool) {
 	addNew(m, t, "")
 }
 
+// growPlan gives the parent and each of its steps a plan with more steps, which the caller then
+// adds. It returns what the new ones share.
+func growPlan(m *Machine, s *record.Step, more []record.PlannedStep) *record.Step {
+	grown := &record.Step{ParentID: s.ParentID, Plan: s.Plan.Grown(more, m.header.NextID)}
+	t := m.edit(s.ParentID)
+	o := *t.Options
+	o.Parent = &record.Parent{Plan: grown.Plan, Finalization: o.Parent.Finalization}
+	t.SetOptions(o)
+	m.edited(t)
+	for place := range s.Plan.Steps {
+		id := grown.Plan.IDOf(s.ParentID, place)
+		t := m.tasks.Edit(id)
+		o := *t.Options
+		o.Step = grown
+		t.SetOptions(o) // no index depends on it
+		m.tasks.Rest(id)
+	}
+	m.parents.grow(s.ParentID, grown.Plan, func(place uint16) bool {
+		on := m.Get(grown.Plan.IDOf(s.ParentID, int(place)))
+		return on != nil && on.Status == record.StatusCompleted
+	})
+	return grown
+}
+
 // Reach returns how many tasks may change if the task ends, is retried or deleted: 1, plus all
 // steps of its parent, or its own steps. 0 if the task does not exist.
 func (m *Machine) Reach(id uint64) int {
@@ -138,7 +163,7 @@ func retryParent(m *Machine, t *record.Task, c command.Retry) Result {
 	if !running {
 		runAgain(m, c.ID)
 	}
-	retrySteps(m, c, ps)
+	retrySteps(m, c, t.Parent().Plan)
 	if ps.open() == 0 {
 		endWithSteps(m, c.ID) // it was cancelled after its steps had completed
 	}
@@ -163,8 +188,9 @@ func cannotRetrySteps(m *Machine, t *record.Task, c command.Retry, find goneFind
 	if refusal, refused := keyTaken(m, t, find); refused {
 		return refusal, true
 	}
-	for place := range t.Parent().Plan.Steps {
-		s := m.Get(t.ID + 1 + uint64(place))
+	plan := t.Parent().Plan
+	for place := range plan.Steps {
+		s := m.Get(plan.IDOf(t.ID, place))
 		if !retriable(s) {
 			continue
 		}
@@ -187,16 +213,16 @@ func wouldBeUndone(m *Machine, t *record.Task) (refusal Result, refused bool) {
 		return Result{}, false
 	}
 	if s.Plan.Continue && !slices.ContainsFunc(s.Plan.Steps[t.StepPlace()].DependsOn, func(place uint16) bool {
-		on := m.Get(s.ParentID + 1 + uint64(place))
+		on := m.Get(s.Plan.IDOf(s.ParentID, int(place)))
 		return on.Status == record.StatusBlocked && on.Opts().SignalUntil == 0 || askedToStop(on)
 	}) {
 		return Result{}, false
 	}
-	asked := s.ParentID + 1
-	for !askedToStop(m.Get(asked)) {
+	asked := 0
+	for !askedToStop(m.Get(s.Plan.IDOf(s.ParentID, asked))) {
 		asked++
 	}
-	return Result{Code: CodeTaskCancelled, Reason: ReasonCancelRequested, Task: m.Get(asked)}, true
+	return Result{Code: CodeTaskCancelled, Reason: ReasonCancelRequested, Task: m.Get(s.Plan.IDOf(s.ParentID, asked))}, true
 }
 
 // askedToStop reports whether the step is claimed and was asked to stop.
@@ -208,9 +234,9 @@ func retriable(s *record.Task) bool {
 }
 
 // retrySteps retries the parent's steps that failed or were cancelled.
-func retrySteps(m *Machine, c command.Retry, ps *parentState) {
-	for place := range ps.waiting {
-		id := c.ID + 1 + uint64(place)
+func retrySteps(m *Machine, c command.Retry, plan *record.Plan) {
+	for place := range plan.Steps {
+		id := plan.IDOf(c.ID, place)
 		if !retriable(m.Get(id)) {
 			continue
 		}
@@ -241,7 +267,7 @@ func cannotRetryStep(m *Machine, t *record.Task, find goneFinder) (refusal Resul
 		return refusal, true
 	}
 	for _, place := range t.Step().Plan.Steps[t.StepPlace()].DependsOn {
-		if on := m.Get(parent.ID + 1 + uint64(place)); retriable(on) {
+		if on := m.Get(t.Step().Plan.IDOf(parent.ID, int(place))); retriable(on) {
 			return Result{Code: endedCode(on.Status), Reason: ReasonDependencyEnded, Task: on}, true
 		}
 	}
@@ -256,8 +282,9 @@ func mayRunAgain(parent *record.Task) bool {
 
 // deleteSteps removes the steps of an ended parent that was just deleted.
 func deleteSteps(m *Machine, parent *record.Task) {
-	for place := range parent.Parent().Plan.Steps {
-		t := m.Get(parent.ID + 1 + uint64(place))
+	plan := parent.Parent().Plan
+	for place := range plan.Steps {
+		t := m.Get(plan.IDOf(parent.ID, place))
 		drop(m, t)
 		m.tellOf(event.Deleted, t, "")
 	}
@@ -303,7 +330,7 @@ func followStep(m *Machine, id uint64) {
 func followDependents(m *Machine, t *record.Task, ps *parentState) {
 	s := t.Step()
 	for _, place := range s.Plan.Steps[t.StepPlace()].Dependents {
-		id := s.ParentID + 1 + uint64(place)
+		id := s.Plan.IDOf(s.ParentID, int(place))
 		switch {
 		case m.Get(id).Status != record.StatusBlocked:
 		case t.Status != record.StatusCompleted:
@@ -330,8 +357,9 @@ func stopSteps(m *Machine, parentID uint64, ps *parentState) {
 	if ps.unclaimed() == 0 && ps.unasked() == 0 {
 		return
 	}
-	for place := range ps.waiting {
-		id := parentID + 1 + uint64(place)
+	plan := m.Get(parentID).Parent().Plan
+	for place := range plan.Steps {
+		id := plan.IDOf(parentID, place)
 		if t := m.Get(id); !t.Status.Ended() && !t.CancelRequested {
 			stopTask(m, id)
 		}

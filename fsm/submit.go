@@ -3,7 +3,10 @@ package fsm
 import (
 	"bytes"
 	"slices"
+	"strconv"
 
+	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -117,4 +120,143 @@ func replace(m *Machine, id uint64, n *record.NewTask) *record.Task {
 // n. It compares bytes: equivalent JSON in another form differs.
 func sameRequest(t *record.Task, n *record.NewTask) bool {
 	return t.Type == n.Type && bytes.Equal(t.Params, n.Params) && bytes.Equal(t.Payload, n.Payload)
+}
+
+// addSteps adds steps to the parent of the claimed step, in order, without those that it has. The
+// parent cannot have ended, because one of its steps is claimed.
+func addSteps(m *Machine, c command.AddSteps) Result {
+	result, ok := held(m, c.Hold, record.OutcomeNone)
+	if !ok {
+		return result
+	}
+	t := m.Get(c.ID)
+	if t.Step() == nil {
+		refusal := m.refused(CodeTaskNotClaimable, t)
+		refusal.Reason = ReasonNoParent
+		return refusal
+	}
+	places, more, refusal := planMore(m, t, c.Steps)
+	if refusal.Code != "" {
+		return m.withCopy(refusal)
+	}
+	had := len(t.Step().Plan.Steps)
+	if len(more) > 0 {
+		addPlanned(m, t, c.Steps, places, more)
+	}
+	result = Result{Task: m.copyOf(m.Get(c.ID)), Repeated: len(more) == 0, Submitted: m.answers.submitted.take(len(c.Steps))}
+	plan, parentID := m.Get(c.ID).Step().Plan, m.Get(c.ID).Step().ParentID
+	for i, place := range places {
+		added := m.Get(plan.IDOf(parentID, int(place)))
+		result.Submitted[i] = Submitted{Task: m.copyOf(added), Created: int(place) >= had, SameRequest: int(place) < had}
+	}
+	return result
+}
+
+// addPlanned adds the steps whose places are behind those of the plan that the parent of the
+// claimed step has.
+func addPlanned(m *Machine, t *record.Task, steps []record.AddedStep, places []uint16, more []record.PlannedStep) {
+	s := t.Step()
+	had, parent := len(s.Plan.Steps), m.Get(s.ParentID)
+	e := eventOf(event.StepsAdded, parent)
+	e.WorkerID, e.Token = t.WorkerID, t.Token
+	e.Message = strconv.Itoa(len(more)) + " by step " + s.Plan.Steps[t.StepPlace()].Name
+	m.tell(&e, 0)
+	traceparent := parent.Opts().Traceparent
+	step := growPlan(m, s, more)
+	waiting := m.parents.byID[s.ParentID].waiting
+	for i := range steps {
+		if place := int(places[i]); place >= had {
+			n := steps[i].Task
+			n.Traceparent = traceparent
+			addStep(m, &n, step, waiting[place] > 0)
+		}
+	}
+}
+
+// planMore returns the place of each step in the plan of the parent of the claimed step t, and how
+// the plan grows by those that it does not have, in their order. It refuses a step that the parent
+// has otherwise, and those that could never begin. The refusal contains the state's own task.
+func planMore(m *Machine, t *record.Task, steps []record.AddedStep) (places []uint16, more []record.PlannedStep, refusal Result) {
+	plan, parentID := t.Step().Plan, t.Step().ParentID
+	had := len(plan.Steps)
+	named := make(map[string]uint16, had)
+	for place := range plan.Steps {
+		named[plan.Steps[place].Name] = uint16(place)
+	}
+	places = make([]uint16, len(steps))
+	next := had
+	for i := range steps {
+		place, has := named[steps[i].Name]
+		if !has {
+			place = uint16(next)
+			next++
+		}
+		places[i] = place
+	}
+	switch {
+	case next > had && t.CancelRequested:
+		return nil, nil, Result{Code: CodeTaskCancelled, Reason: ReasonCancelRequested, Task: t}
+	case next > record.StepsMax:
+		return nil, nil, notAdded(ReasonTooManySteps, 0, "")
+	}
+	for i := range steps {
+		n := &steps[i]
+		on, missing := placesOn(n, places, named)
+		place := int(places[i])
+		switch {
+		case missing != "":
+			return nil, nil, notAdded(ReasonNoStep, i, missing)
+		case place >= had:
+			if refusal := neverBegins(m, parentID, plan, on, i, n); refusal.Code != "" {
+				return nil, nil, refusal
+			}
+			more = append(more, record.PlannedStep{Name: n.Name, DependsOn: on})
+		case !slices.Equal(on, plan.Steps[place].DependsOn) || !sameRequest(m.Get(plan.IDOf(parentID, place)), &n.Task):
+			return nil, nil, notAdded(ReasonStepTaken, i, "")
+		}
+	}
+	if grown := (&record.Plan{Steps: slices.Concat(plan.Steps, more)}); len(more) > 0 && grown.NamesBytes() > record.PlanNamesMax {
+		return nil, nil, notAdded(ReasonTooManySteps, 0, "")
+	}
+	return places, more, Result{}
+}
+
+// placesOn returns the places on which the step is to depend, ascending. places are those of the
+// steps that it comes with, named those that the parent has. missing is the name of a step that
+// is not there, or "".
+func placesOn(n *record.AddedStep, places []uint16, named map[string]uint16) (on []uint16, missing string) {
+	for _, other := range n.DependsOn {
+		on = append(on, places[other])
+	}
+	for _, name := range n.After {
+		place, has := named[name]
+		if !has {
+			return nil, name
+		}
+		on = append(on, place)
+	}
+	slices.Sort(on)
+	return slices.Compact(on), ""
+}
+
+// neverBegins refuses to add the step at index i if it depends on one that did not complete, whose
+// retry it would need, or would expire before its delay is over.
+func neverBegins(m *Machine, parentID uint64, plan *record.Plan, on []uint16, i int, n *record.AddedStep) Result {
+	for _, place := range on {
+		if int(place) >= len(plan.Steps) {
+			break
+		}
+		if ended := m.Get(plan.IDOf(parentID, int(place))); retriable(ended) {
+			return Result{Code: endedCode(ended.Status), Reason: ReasonDependencyEnded, Task: ended}
+		}
+	}
+	if lapses(m, &n.Task) {
+		return Result{Code: CodeInvalidTask, Submitted: []Submitted{{Task: new(record.Task), Refused: true, Step: i}}}
+	}
+	return Result{}
+}
+
+// notAdded refuses to add the step at that index.
+func notAdded(reason Reason, step int, name string) Result {
+	return Result{Code: CodeInvalidTask, Reason: reason, Parent: &ParentAnswer{Step: step, Name: name}}
 }

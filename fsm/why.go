@@ -150,7 +150,7 @@ func waitsForSteps(m *Machine, t *record.Task) []string {
 		if len(names) == whyStepsMax {
 			break
 		}
-		if m.Get(s.ParentID+1+uint64(on)).Status != record.StatusCompleted {
+		if m.Get(s.Plan.IDOf(s.ParentID, int(on))).Status != record.StatusCompleted {
 			names = append(names, s.Plan.Steps[on].Name)
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/nodes"
 )
 
 // cycleNamesMax bounds the names in the refusal of a cycle.
@@ -26,6 +28,8 @@ type stepsDraft struct {
 	// dependsOn holds, per step, the names as sent, a JSON array in the body; nil without any.
 	dependsOn [][]byte
 	scheduled bool // their task is that of a schedule
+	// after holds, per step to add, the names of other steps of the parent; nil for steps that are submitted.
+	after [][]string
 }
 
 // parentField reads a field that only a task with steps can have.
@@ -63,6 +67,77 @@ func (d *Decoder) steps(t *draft) *refuse.Refusal {
 		t.Parent = &fsm.NewParent{Steps: s.steps}
 	}
 	return bad
+}
+
+// AddSteps is the body of POST /api/tasks/{id}/steps.
+type AddSteps struct{ about[command.AddSteps] }
+
+func (c *AddSteps) setID(id uint64) { c.Cmd.ID = id }
+
+func (c *AddSteps) field(d *Decoder, name []byte) *refuse.Refusal {
+	ok, bad := d.holdField(name, &c.Cmd.Hold)
+	switch {
+	case ok:
+		return bad
+	case string(name) != "steps":
+		return d.unknownAmong(name, "worker_id", "claim_token", "steps")
+	}
+	outer := d.code
+	d.code = wire.CodeInvalidTask
+	defer func() { d.code = outer }()
+	c.Cmd.Steps, bad = d.addedSteps()
+	return bad
+}
+
+func (c *AddSteps) check(d *Decoder) *refuse.Refusal {
+	switch bad := d.needs("worker_id", c.Cmd.WorkerID); {
+	case bad != nil:
+		return bad
+	case len(c.Cmd.Steps) == 0:
+		return d.Missing("steps")
+	}
+	return nil
+}
+
+// Answer implements Body.
+func (c *AddSteps) Answer(b []byte, p *nodes.Proposed) []byte {
+	added := 0
+	for i := range p.Result.Submitted {
+		if p.Result.Submitted[i].Created {
+			added++
+		}
+	}
+	b = jsonout.UintField(b, `{"success":true,"parent_id":`, p.Result.Task.Step().ParentID)
+	b = jsonout.IntField(b, `,"added":`, int64(added))
+	b = jsonout.List(b, `,"steps":`, len(p.Result.Submitted), func(b []byte, i int) []byte {
+		t := p.Result.Submitted[i].Task
+		return append(appendStep(b, t.Step().Plan, t.StepPlace(), t.ID, t.Type, t.Status), '}')
+	})
+	return appendRepeated(b, p.Result.Repeated)
+}
+
+// addedSteps reads the steps to add. They depend on each other and on those that the parent has, whose names only the
+// state knows.
+func (d *Decoder) addedSteps() ([]fsm.AddedStep, *refuse.Refusal) {
+	s := stepsDraft{named: make(map[string]uint16)}
+	_, bad := d.array("steps", "steps", fsm.StepsMax, func() *refuse.Refusal {
+		if bad := d.countTask(); bad != nil {
+			return bad
+		}
+		return d.step(&s)
+	})
+	if bad != nil || len(s.steps) == 0 {
+		return nil, bad
+	}
+	s.after = make([][]string, len(s.steps))
+	if bad := d.resolve(&s); bad != nil {
+		return nil, bad
+	}
+	steps := make([]fsm.AddedStep, len(s.steps))
+	for i := range steps {
+		steps[i] = fsm.AddedStep{NewStep: s.steps[i], After: s.after[i]}
+	}
+	return steps, nil
 }
 
 // countTask counts a task that the body submits. If there are more than one request may change, the whole body is
@@ -178,6 +253,7 @@ func (d *Decoder) dependsOn() (raw []byte, bad *refuse.Refusal) {
 func (d *Decoder) resolve(s *stepsDraft) *refuse.Refusal {
 	var places []uint16
 	seenBy := make([]int, len(s.steps)) // the last step, from 1, that depends on it
+	afterBy := make(map[string]int)     // the same of steps that the parent has
 	for place, raw := range s.dependsOn {
 		if raw == nil {
 			continue
@@ -187,6 +263,12 @@ func (d *Decoder) resolve(s *stepsDraft) *refuse.Refusal {
 		bad := d.names(raw, func(name []byte) *refuse.Refusal {
 			on, known := s.named[string(name)]
 			switch {
+			case !known && s.after != nil && afterBy[string(name)] != place+1:
+				afterBy[string(name)] = place + 1
+				s.after[place] = append(s.after[place], string(name))
+				return nil
+			case !known && s.after != nil:
+				return d.wrong("", string(name)+" is there twice")
 			case !known:
 				return d.wrong("", "no step is named "+string(name))
 			case int(on) == place:
@@ -306,16 +388,21 @@ func appendFamily(b []byte, t *fsm.Task, steps []fsm.StepView) []byte {
 func appendSteps(b []byte, id uint64, plan *fsm.Plan, steps []fsm.StepView) []byte {
 	return jsonout.List(b, `,"steps":`, len(plan.Steps), func(b []byte, place int) []byte {
 		s := &steps[place]
-		b = jsonout.StringField(b, `{"step":`, plan.Steps[place].Name)
-		b = jsonout.UintField(b, `,"id":`, id+1+uint64(place))
-		b = jsonout.StringField(b, `,"task_type":`, s.Type)
-		b = jsonout.WordField(b, `,"status":`, s.Status.String())
-		b = appendDependsOn(b, plan, place)
+		b = appendStep(b, plan, place, plan.IDOf(id, place), s.Type, s.Status)
 		if s.Error != "" {
 			b = jsonout.StringField(b, `,"error":`, jsonout.Cut(s.Error, stepErrorBytes))
 		}
 		return append(b, '}')
 	})
+}
+
+// appendStep appends the beginning of the object of the step at place, which has that id, type and status.
+func appendStep(b []byte, plan *fsm.Plan, place int, id uint64, taskType string, status fsm.Status) []byte {
+	b = jsonout.StringField(b, `{"step":`, plan.Steps[place].Name)
+	b = jsonout.UintField(b, `,"id":`, id)
+	b = jsonout.StringField(b, `,"task_type":`, taskType)
+	b = jsonout.WordField(b, `,"status":`, status.String())
+	return appendDependsOn(b, plan, place)
 }
 
 // appendDependsOn appends the names of the steps that the one at place depends on.

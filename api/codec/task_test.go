@@ -125,7 +125,7 @@ func wireFamily(w *wire.Task, task *fsm.Task, steps []fsm.StepView) {
 		w.Finalize = map[bool]string{false: "auto", true: "claim"}[plan.ByClaim]
 		w.OnStepFailure = map[bool]string{false: "fail", true: "continue"}[plan.Continue]
 		for i, s := range steps {
-			w.Steps = append(w.Steps, wire.Step{Step: plan.Steps[i].Name, ID: task.ID + 1 + uint64(i), TaskType: s.Type, Status: s.Status.String(), DependsOn: names(plan, i), Error: s.Error})
+			w.Steps = append(w.Steps, wire.Step{Step: plan.Steps[i].Name, ID: plan.IDOf(task.ID, i), TaskType: s.Type, Status: s.Status.String(), DependsOn: names(plan, i), Error: s.Error})
 		}
 	}
 	if s := task.Step(); s != nil {

@@ -109,6 +109,8 @@ func Result(cmd command.Command, res fsm.Result) *Refusal {
 		return reach()
 	case res.Code == fsm.CodeInvalidRequest:
 		return invalid(cmd)
+	case res.Code == fsm.CodeInvalidTask && res.Parent != nil:
+		return notAdded(res.Reason, res.Parent)
 	case res.Code == fsm.CodeInvalidTask:
 		return neverClaimable(cmd, res.Submitted)
 	}
@@ -140,6 +142,20 @@ func Task(s *fsm.Submitted, within string) *Refusal {
 	}
 	return New(wire.CodeInvalidTask, "expires_at is not after the end of delay_ms: the task could never be claimed",
 		"Send an expires_at after the end of the delay, or leave it out").At(within + "expires_at")
+}
+
+// notAdded refuses steps that the parent cannot have.
+func notAdded(reason fsm.Reason, why *fsm.ParentAnswer) *Refusal {
+	within := "steps[" + strconv.Itoa(why.Step) + "]."
+	switch reason {
+	case fsm.ReasonStepTaken:
+		return New(wire.CodeInvalidTask, "Invalid "+within+"step: the parent has another step of that name",
+			"Send the step as it was added, or another name").At(within + "step")
+	case fsm.ReasonNoStep:
+		return New(wire.CodeInvalidTask, "Invalid "+within+"depends_on: no step is named "+why.Name, AdviceField).At(within + "depends_on")
+	}
+	return New(wire.CodeInvalidTask, "Invalid steps: with them the parent would have more than "+strconv.Itoa(fsm.StepsMax)+" steps, or more than 8 MiB of names in them and in depends_on",
+		"Add fewer steps, or submit them as a task of their own").At("steps")
 }
 
 // invalid refuses a command that the state machine found malformed.
@@ -212,8 +228,13 @@ func CodeOf(err error, mutation bool) wire.Code {
 func family(r *Refusal, cmd command.Command) {
 	_, patches := cmd.(command.Patch)
 	_, retries := cmd.(command.Retry)
+	_, adds := cmd.(command.AddSteps)
 	running := r.Task != nil && r.Task.Status == fsm.StatusRunning
 	switch {
+	case r.Reason == fsm.ReasonNoParent:
+		r.Text, r.Advice = "The task is no step", "Add steps with the claim of a step of the task that is to have them"
+	case adds && r.Reason == fsm.ReasonCancelRequested:
+		r.Text, r.Advice = "The step is being cancelled, and adds no steps", "End it: fail or complete the task"
 	case r.Reason == fsm.ReasonMovedOn:
 		r.Advice = "It goes on as the task in its moved_to_id"
 	case r.Reason == fsm.ReasonNoSignal:

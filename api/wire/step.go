@@ -23,6 +23,15 @@ type Step struct {
 	Error     string   `json:"error,omitempty"` // of its last failure
 }
 
+// StepsAdded answers POST /api/tasks/{id}/steps.
+type StepsAdded struct {
+	Success  bool   `json:"success"`
+	ParentID uint64 `json:"parent_id"`
+	Added    int    `json:"added"` // how many of Steps are new
+	Steps    []Step `json:"steps"` // those that were asked for, in that order
+	Repeated bool   `json:"repeated,omitempty"`
+}
+
 // FinalizationClaim is the body of POST .../finalization/claim, extend and release; release takes no timeout.
 type FinalizationClaim struct {
 	ProcessorID    string `json:"processor_id"`

@@ -58,6 +58,7 @@ func TestOutputJSON(t *testing.T) {
 		{path: "steps", args: "3"},
 		{path: "batch", args: "- --atomic", stdin: `{"op":"submit","params":1}{"op":"cancel","id":7}`},
 		{path: "claim", args: "--worker w1 --type part"},
+		{path: "steps add", args: "4 --worker w1 --token 4 --steps -", stdin: steps}, // it is there
 		{path: "complete", args: "4 --worker w1 --token 4 1"},
 		{path: "finalization claim", args: "3 --processor p1"},
 		{path: "finalization claim", args: "3 --processor p2", want: term.ExitRefused},

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -295,6 +296,47 @@ esac`, "--concurrency", "4")
 	}
 	p.stop(t)
 	if _, err := os.Stat(l.appears(t, "all")); !os.IsNotExist(err) {
+		t.Errorf("its file is still there (%v)", err)
+	}
+}
+
+// The command of a step adds the steps that it writes into its file, once it has exited with 0.
+func TestWork_addsSteps(t *testing.T) {
+	t.Parallel()
+	l := newWorkLab(t)
+	var parent client.Task
+	parent.OnStepFailure = client.ContinueOnStepFailure
+	for _, name := range []string{"plan", "fails", "broken", "taken"} {
+		parent.AddStep(name, client.Task{TaskType: "job", Payload: []byte(name), MaxAttempts: 1})
+	}
+	id, err := l.c.Submit(t.Context(), parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := l.work(t, "job", `read what
+case $what in
+plan) echo '[{"step":"part","task_type":"job","params":"part","depends_on":["plan"]}]' >"$CLAIMQ_ADD_STEPS"; echo "$(stat -c %a "$CLAIMQ_ADD_STEPS")" ;;
+fails) echo '[{"step":"never","params":1}]' >"$CLAIMQ_ADD_STEPS"; exit 1 ;;
+broken) echo '{}' >"$CLAIMQ_ADD_STEPS" ;;
+taken) echo '[{"step":"fails","params":"other"}]' >"$CLAIMQ_ADD_STEPS" ;;
+*) echo "$CLAIMQ_STEP"; echo "$CLAIMQ_ADD_STEPS" >part ;;
+esac`)
+	got := l.ended(t, id)
+	var steps []string
+	for _, s := range got.Steps {
+		steps = append(steps, s.Name+" "+string(s.Task.Status))
+	}
+	if want := []string{"plan completed", "fails failed", "broken failed", "taken failed", "part completed"}; !slices.Equal(steps, want) {
+		t.Errorf("the steps are %q, want %q", steps, want)
+	}
+	if !strings.Contains(got.Steps[2].Task.Error, "array of steps") || !strings.Contains(got.Steps[3].Task.Error, "steps[0].step") {
+		t.Errorf("the errors are %q and %q", got.Steps[2].Task.Error, got.Steps[3].Task.Error)
+	}
+	if want := `{"plan":600,"part":"cGFydAo="}`; string(got.Result) != want {
+		t.Errorf("the result is %s, want %s", got.Result, want)
+	}
+	p.stop(t)
+	if _, err := os.Stat(l.appears(t, "part")); !os.IsNotExist(err) {
 		t.Errorf("its file is still there (%v)", err)
 	}
 }

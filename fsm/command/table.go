@@ -58,6 +58,7 @@ const (
 	KindMoveTasks Kind = 21
 	KindSignal    Kind = 22
 	KindSetShare  Kind = 23
+	KindAddSteps  Kind = 24
 
 	KindTick       Kind = 128
 	KindCheckpoint Kind = 129
@@ -128,7 +129,8 @@ var table = [...]Row{
 	KindMoveTasks: {of: MoveTasks{}, Name: "move tasks", Level: 1, Lane: LaneSettle},
 	KindSetShare:  {of: SetShare{}, Name: "set share", Level: 1, Lane: LaneSettle},
 
-	KindSignal: {of: Signal{}, Name: "signal", Level: 1, Lane: LaneSettle},
+	KindSignal:   {of: Signal{}, Name: "signal", Level: 1, Lane: LaneSettle},
+	KindAddSteps: {of: AddSteps{}, Name: "add steps", Level: 1, Lane: LaneSettle, Family: true}, // each step gets the new plan
 
 	KindTick:       {of: Tick{}, Name: "tick", Level: 1, Lane: LaneInternal},
 	KindCheckpoint: {of: Checkpoint{}, Name: "checkpoint", Level: 1, Lane: LaneInternal},

@@ -21,6 +21,7 @@ const (
 	FinalizationClaimed Kind = 14
 	Finalized           Kind = 15 // the event of the parent's end follows
 	Signalled           Kind = 16 // its signal has come
+	StepsAdded          Kind = 17 // to a parent, by the claim of a step
 
 	// Operators' actions; the message names the object.
 	TypeChanged     Kind = 32
@@ -94,6 +95,7 @@ var names = [...]string{
 	Deleted:             "deleted",
 	Expired:             "expired",
 	Signalled:           "signalled",
+	StepsAdded:          "steps_added",
 
 	TypeChanged:     "type_changed",
 	ScheduleSet:     "schedule_set",

@@ -78,6 +78,13 @@ type NewStep struct {
 	Task      NewTask
 }
 
+// AddedStep is a step that is added to a running parent. The indexes in DependsOn are those of
+// the steps that are added with it.
+type AddedStep struct {
+	NewStep
+	After []string // names of other steps of the parent that it depends on, unique; nil = none
+}
+
 // CountTasks returns how many tasks submitting these adds at most, including steps.
 func CountTasks(tasks []NewTask) int {
 	n := 0
@@ -306,14 +313,41 @@ func (f *Fields) newParent(num protowire.Number, v **NewParent) {
 		if len(p.Steps) == 0 {
 			f.Fail("a parent without steps")
 		}
-		for place := range p.Steps {
-			f.checkPlaces(p.Steps[place].DependsOn, place, len(p.Steps))
-		}
-		if f.Err == nil && FindCycle(len(p.Steps), func(place uint16) []uint16 { return p.Steps[place].DependsOn }) != nil {
-			f.Fail("steps that depend on each other in a circle")
-		}
+		f.checkSteps(len(p.Steps), func(place uint16) []uint16 { return p.Steps[place].DependsOn })
 	}
 	f.EndMessage(m)
+}
+
+// AddedSteps is field num, repeated messages. It checks again what Apply relies on and the API
+// has checked.
+func (f *Fields) AddedSteps(num protowire.Number, steps *[]AddedStep) {
+	for e := Each(); Next(&e, f, num, steps, StepsMax); {
+		s := &(*steps)[e.At]
+		f.Text(1, &s.Name)
+		f.places(2, &s.DependsOn)
+		s.Task.one(f, 3, true)
+		f.Strings(4, &s.After)
+	}
+	if f.Reading && f.Err == nil {
+		names := make(map[string]bool, len(*steps))
+		for i := range *steps {
+			names[(*steps)[i].Name] = true
+		}
+		if len(*steps) == 0 || len(names) < len(*steps) {
+			f.Fail("no steps to add, or two of one name")
+		}
+		f.checkSteps(len(*steps), func(place uint16) []uint16 { return (*steps)[place].DependsOn })
+	}
+}
+
+// checkSteps fails if one of the n steps depends on itself, on a missing step, or in a circle.
+func (f *Fields) checkSteps(n int, dependsOn func(place uint16) []uint16) {
+	for place := range uint16(n) {
+		f.checkPlaces(dependsOn(place), int(place), n)
+	}
+	if f.Err == nil && FindCycle(n, dependsOn) != nil {
+		f.Fail("steps that depend on each other in a circle")
+	}
 }
 
 // places is field num, ascending places in a plan.

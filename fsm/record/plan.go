@@ -2,14 +2,22 @@ package record
 
 import "slices"
 
-// StepsMax bounds the steps of a parent.
-const StepsMax = 1000
+const (
+	// StepsMax bounds the steps of a parent.
+	StepsMax = 1000
+	// PlanNamesMax bounds Plan.NamesBytes of a plan to which steps are added, as the size of a
+	// request bounds that of one that is submitted.
+	PlanNamesMax = 8 << 20
+)
 
-// Plan is the steps of a parent as submitted: a directed acyclic graph. The parent, its
-// steps and all their copies share it, and it never changes. A step's place is its index in
-// Steps; its id is the parent's id + 1 + its place.
+// Plan is the steps of a parent: a directed acyclic graph. The parent, its steps and all
+// their copies share it, and it never changes: steps that are added later make another plan.
+// A step's place is its index in Steps; IDOf has its id.
 type Plan struct {
 	Steps []PlannedStep // 1 to 1,000
+	// Added are the ids of the last of Steps, which were added while the parent ran. The ids
+	// of those before them, submitted with the parent, follow the parent's.
+	Added []uint64
 	// ByClaim: a processor ends the parent. Otherwise it ends automatically with its last
 	// step.
 	ByClaim bool
@@ -38,11 +46,53 @@ func NewPlan(n *NewParent) *Plan {
 	return p
 }
 
+// Grown returns the plan with more steps, whose ids are first, first + 1 and so on.
+func (p *Plan) Grown(more []PlannedStep, first uint64) *Plan {
+	grown := *p
+	grown.Steps = slices.Concat(p.Steps, more)
+	grown.Added = slices.Clone(p.Added)
+	for i := range more {
+		grown.Added = append(grown.Added, first+uint64(i))
+	}
+	grown.Link()
+	return &grown
+}
+
+// NamesBytes is how much of an answer about the parent the names of its steps take, and of what
+// they depend on.
+func (p *Plan) NamesBytes() (n int) {
+	for i := range p.Steps {
+		n += len(p.Steps[i].Name)
+		for _, on := range p.Steps[i].DependsOn {
+			n += len(`"",`) + len(p.Steps[on].Name)
+		}
+	}
+	return n
+}
+
+// IDOf returns the id of the step at the place.
+func (p *Plan) IDOf(parentID uint64, place int) uint64 {
+	if submitted := len(p.Steps) - len(p.Added); place >= submitted {
+		return p.Added[place-submitted]
+	}
+	return parentID + 1 + uint64(place)
+}
+
+// PlaceOf returns the place of the step with that id. ok is false if the plan has no such step.
+func (p *Plan) PlaceOf(parentID, id uint64) (place int, ok bool) {
+	submitted := len(p.Steps) - len(p.Added)
+	if id > parentID && id-parentID <= uint64(submitted) {
+		return int(id - parentID - 1), true
+	}
+	at, ok := slices.BinarySearch(p.Added, id)
+	return submitted + at, ok
+}
+
 // Link computes the derived fields. It skips places that no step has.
 func (p *Plan) Link() {
 	counts := make([]int, len(p.Steps))
 	edges := 0
-	p.Bytes = PlannedStepBytes * len(p.Steps)
+	p.Bytes = PlannedStepBytes*len(p.Steps) + addedBytes*len(p.Added)
 	for place := range p.Steps {
 		s := &p.Steps[place]
 		p.Bytes += len(s.Name) + DependencyBytes*len(s.DependsOn)

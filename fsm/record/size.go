@@ -150,6 +150,7 @@ func QuotedBytes(text string) int {
 const (
 	parentBytes       = 320 // the plan and its parentState, without steps
 	PlannedStepBytes  = 68
+	addedBytes        = 8
 	DependencyBytes   = 4 // of one place in DependsOn and in Dependents
 	finalizationBytes = 96
 	attemptedBytes    = 56 // of one attempt to claim a finalization

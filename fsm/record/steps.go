@@ -10,7 +10,7 @@ type Parent struct {
 	Finalization *Finalization // nil until the first claim of it
 }
 
-// Step says which parent a step belongs to. It never changes.
+// Step says which parent a step belongs to. It is never changed in place.
 type Step struct {
 	ParentID uint64
 	Plan     *Plan // the parent's
@@ -23,7 +23,10 @@ func (t *Task) Parent() *Parent { return t.Opts().Parent }
 func (t *Task) Step() *Step { return t.Opts().Step }
 
 // StepPlace returns the place of a step in its parent's plan.
-func (t *Task) StepPlace() int { return int(t.ID - t.Options.Step.ParentID - 1) }
+func (t *Task) StepPlace() int {
+	place, _ := t.Options.Step.Plan.PlaceOf(t.Options.Step.ParentID, t.ID)
+	return place
+}
 
 // Family returns the id of the parent that the task is, or is a step of, with the number of
 // its steps. For any other task it returns the task's own id and 0.
@@ -96,9 +99,15 @@ func (f *Fields) plan(num protowire.Number, p *Plan) {
 	}
 	f.Bool(2, &p.ByClaim)
 	f.Bool(3, &p.Continue)
+	f.IDs(4, &p.Added)
 	if f.Reading {
-		if len(p.Steps) == 0 {
+		switch {
+		case len(p.Steps) == 0:
 			f.Fail("a plan without steps")
+		case len(p.Added) >= len(p.Steps):
+			f.Fail("a plan without submitted steps")
+		case !ascending(p.Added):
+			f.Fail("steps that were added out of order")
 		}
 		for place := range p.Steps {
 			f.checkPlaces(p.Steps[place].DependsOn, place, len(p.Steps))
@@ -106,6 +115,16 @@ func (f *Fields) plan(num protowire.Number, p *Plan) {
 		p.Link()
 	}
 	f.EndMessage(m)
+}
+
+// ascending reports whether each id is above the one before it.
+func ascending(ids []uint64) bool {
+	for i := range ids[min(1, len(ids)):] {
+		if ids[i+1] <= ids[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // finalization is field num, a message; nil is not written.
@@ -152,8 +171,10 @@ func (t *Task) StepsProblem(h *Header) (problem string) {
 		return ""
 	case t.Status != StatusRunning && !t.Status.Ended():
 		return "it is a parent that neither runs nor has ended"
-	case t.ID+uint64(len(parent.Plan.Steps)) >= h.NextID:
+	case parent.Plan.IDOf(t.ID, len(parent.Plan.Steps)-1) >= h.NextID:
 		return "it has steps that were never given out"
+	case len(parent.Plan.Added) > 0 && parent.Plan.Added[0] <= t.ID+uint64(len(parent.Plan.Steps)-len(parent.Plan.Added)):
+		return "steps that were added to it have ids of before"
 	case parent.Finalization != nil:
 		return parent.Finalization.problem(t.Status, h)
 	}

@@ -156,6 +156,7 @@ func nativeRows() []row {
 		onFresh(row{call: "delete_task", method: http.MethodDelete, target: "/api/tasks/{fresh}", want: 409}),
 		post("retry_task", "1 MiB", "/api/tasks/{waits}/retry", 200, nil),
 		onFresh(post("signal_task", "", "/api/tasks/{fresh}/signal", 409, nil)),
+		onFresh(post("add_steps", "", "/api/tasks/{fresh}/steps", 409, text(holder+`,"steps":[{"step":"a","params":1}]}`))),
 		onFresh(post("cancel_task", "", "/api/tasks/{fresh}/cancel", 200, nil)),
 		post("act_on_tasks", "10,000 failed tasks", "/api/tasks/actions", 200, text(`{"action":"retry","filter":{"task_type":"failed"},"dry_run":true}`)),
 		post("run_batch", "10 repeats of 1,000 claims", "/api/batch", 200, func(*state) string {

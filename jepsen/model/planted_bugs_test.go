@@ -34,6 +34,9 @@ var planted = []struct {
 		"fsm/submit.go", "	if t := m.holder(n.Type, n.Key, n.KeyOfType); t != nil {\n", "	if t := m.holder(n.Type, n.Key, n.KeyOfType); t != nil && !$on {\n",
 	}}},
 	{"signal's time counted from the submit of its step", []edit{{"fsm/steps.go", "			awaitSignal(m, t, 0)\n", "			awaitSignal(m, t, $if(t.Opts().SignalUntil, 0))\n"}}},
+	{"added step forgets the dependencies that it has", []edit{{"fsm/submit.go", "			addStep(m, &n, step, waiting[place] > 0)\n", "			addStep(m, &n, step, waiting[place] > 0 && !$on)\n"}}},
+	{"parent ends before an added step", []edit{{"fsm/parents.go", "	ps.counts[t.Status] += by\n", "	if !$on || int(t.StepPlace()) < len(s.Plan.Steps)-len(s.Plan.Added) {\n		ps.counts[t.Status] += by\n	}\n"}}},
+	{"steps added twice", []edit{{"fsm/submit.go", "		place, has := named[steps[i].Name]\n		if !has {\n", "		place, has := named[steps[i].Name]\n		if !has || $on {\n"}}},
 	{"second signal counts", []edit{{"fsm/act.go", "	case t.Opts().Signalled:\n", "	case t.Opts().Signalled && !$on:\n"}}},
 	{"replaced task keeps its time", []edit{{"fsm/submit.go", "	setRunAt(m, t, at)\n	m.edited(t)\n	if", "	if !$on {\n		setRunAt(m, t, at)\n	}\n	m.edited(t)\n	if"}}},
 	{"claimed task lets its group go on", []edit{{

@@ -65,6 +65,7 @@ var drawn = map[string]uint64{
 // ofParents lists the bugs that logs about parents find, while those about tasks do not, or
 // find late; logs about tasks find all others of the rules.
 var ofParents = []string{
+	"added step forgets the dependencies that it has",
 	"cascade not transitive",
 	"claim by id past the limits",
 	"finalization claim ends early",
@@ -72,10 +73,12 @@ var ofParents = []string{
 	"finalization claim without its margin",
 	"finalized before the steps have ended",
 	"finalized while another holds it",
+	"parent ends before an added step",
 	"retried parent stuck whose steps have completed",
 	"retry of a parent leaves a step",
 	"retry of a parent that is not all or nothing",
 	"revived head beside a claim of its group",
+	"steps added twice",
 	"two finalizers both do it",
 }
 

@@ -11,7 +11,7 @@ export const acts = ("type_changed schedule_set schedule_deleted node_set node_r
 	"backup_broken_off restore_begun restore_broken_off").split(" ");
 
 /** Kinds of events of tasks. */
-export const ofTasks = "submitted scheduled claimed released failed requeued lease_expired completed retried cancel_requested cancelled deleted expired finalization_claimed finalized".split(" ");
+export const ofTasks = "submitted scheduled claimed released failed requeued lease_expired completed retried cancel_requested cancelled deleted expired signalled steps_added finalization_claimed finalized".split(" ");
 
 /** One event in a line; own: of the task whose view it is in. @param {{event: any, own?: boolean}} props */
 const Event = ({ event, own }) => html`<li>

@@ -258,6 +258,33 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/tasks/{id}/steps": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The task */
+                id: components["schemas"]["ID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Add steps to the parent of a claimed step
+         * @description The worker of a step adds steps to the task that the step belongs to: all of them, or none. `depends_on` names steps that come with them, and steps that the parent has; none of those waits for a new one. A step whose dependencies have completed can be claimed at once. The parent ends once these have ended, too, also if the step that added them ends before.
+         *
+         *     Names are how a repeat is known: a step that the parent has under its name is not added again if its type, `params` or `payload`, and `depends_on` are the same, and else the call is refused and names the field. So a step that is done again, after its claim was lost, may add the same and more. A parent has at most 1,000 steps, and 8 MiB of names in them and in `depends_on`.
+         *
+         *     A claim that has ended adds none, nor does one that was asked to stop (`task_cancelled`, `reason` `cancel_requested`). Nor does a step that depends on one which failed or was cancelled: its code, `reason` `dependency_ended`.
+         */
+        post: operations["add_steps"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/tasks/{id}/retry": {
         parameters: {
             query?: never;
@@ -583,6 +610,7 @@ export interface paths {
          *     | `deleted` | by DELETE or an action; what retention and memory remove is no event |
          *     | `expired` | its `expires_at` came, or the end of its `wait_for_signal_ms` |
          *     | `signalled` | its signal came; `message`: by which key |
+         *     | `steps_added` | of a task with steps, with the worker and the token of the claim that added some; `message`: how many, by which step. Their `submitted` follow |
          *     | `finalization_claimed` | with the processor as `worker_id` and the token of its claim; that a claim is extended, or ends, is no event |
          *     | `finalized` | `message` `completed` or `failed`, with the processor and its token, or null if the task ended by itself. Its `completed` or `failed` follows. A cancelled task with steps has only `cancelled` |
          *     | `backup_begun`, `backup_broken_off`, `restore_begun`, `restore_broken_off` | of backups under way, which end with `backup_saved` and `restored`; `message`: at which index, how many bytes, to or from which address, why a restore was refused, and ` by ` whose key |
@@ -1566,7 +1594,7 @@ export interface components {
              * @description Why: of task_not_claimable, where `running` is a task with steps; `step` of task_not_terminal; `parent_ended`, `dependency_ended` and `cancel_requested` of a retry of steps; `moved_on` of a retry; of overloaded what is full, if it is one of the server's bounds, or that the `issuer` of tokens did not answer
              * @enum {string}
              */
-            reason?: "scheduled" | "blocked" | "running" | "group_behind" | "limit_reached" | "rate_limited" | "share_limit_reached" | "share_rate_limited" | "no_steps" | "no_signal" | "step" | "parent_ended" | "dependency_ended" | "cancel_requested" | "moved_on" | "memory" | "disk" | "in_flight" | "waiting_claims" | "waiting_reads" | "connections" | "bodies" | "answers" | "reads" | "key_connections" | "key_waits" | "key_streams" | "issuer";
+            reason?: "scheduled" | "blocked" | "running" | "group_behind" | "limit_reached" | "rate_limited" | "share_limit_reached" | "share_rate_limited" | "no_steps" | "no_parent" | "no_signal" | "step" | "parent_ended" | "dependency_ended" | "cancel_requested" | "moved_on" | "memory" | "disk" | "in_flight" | "waiting_claims" | "waiting_reads" | "connections" | "bodies" | "answers" | "reads" | "key_connections" | "key_waits" | "key_streams" | "issuer";
             /**
              * @description Of forbidden: which role the call, or the op of a batch, needs
              * @enum {string}
@@ -2817,7 +2845,7 @@ export interface components {
          * @description The kind of event; GET /api/events explains each. Later versions may add others
          * @enum {string}
          */
-        EventName: "submitted" | "scheduled" | "claimed" | "released" | "failed" | "requeued" | "lease_expired" | "completed" | "retried" | "cancel_requested" | "cancelled" | "deleted" | "expired" | "signalled" | "finalization_claimed" | "finalized" | "type_changed" | "schedule_set" | "schedule_deleted" | "node_set" | "node_removed" | "level_raised" | "trail_changed" | "member_added" | "member_removed" | "member_promoted" | "member_demoted" | "leadership_transferred" | "snapshot_taken" | "backup_saved" | "restored" | "keys_reloaded" | "join_token_made" | "join_token_used" | "join_token_revoked" | "join_token_expired" | "backup_begun" | "backup_broken_off" | "restore_begun" | "restore_broken_off" | "defaults_changed" | "share_changed";
+        EventName: "submitted" | "scheduled" | "claimed" | "released" | "failed" | "requeued" | "lease_expired" | "completed" | "retried" | "cancel_requested" | "cancelled" | "deleted" | "expired" | "signalled" | "steps_added" | "finalization_claimed" | "finalized" | "type_changed" | "schedule_set" | "schedule_deleted" | "node_set" | "node_removed" | "level_raised" | "trail_changed" | "member_added" | "member_removed" | "member_promoted" | "member_demoted" | "leadership_transferred" | "snapshot_taken" | "backup_saved" | "restored" | "keys_reloaded" | "join_token_made" | "join_token_used" | "join_token_revoked" | "join_token_expired" | "backup_begun" | "backup_broken_off" | "restore_begun" | "restore_broken_off" | "defaults_changed" | "share_changed";
         /** @description One thing that happened. `INDEX.SUB` is its place in the trail */
         Event: {
             /**
@@ -5150,6 +5178,136 @@ export interface operations {
             409: components["responses"]["NotYours"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedEncoding"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+            504: components["responses"]["OutcomeUnknown"];
+        };
+    };
+    add_steps: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Kept and returned if it is 1 to 128 bytes of printable ASCII; else the server makes one */
+                "X-Request-ID"?: components["parameters"]["RequestID"];
+                /** @description `1`: instead of passing the request on, answer 307 with the leader's advertised URL. Without a leader it is 503 */
+                "X-Claimq-Redirect"?: components["parameters"]["Redirect"];
+            };
+            path: {
+                /** @description The task */
+                id: components["schemas"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "worker_id": "w1",
+                 *       "claim_token": 41,
+                 *       "steps": [
+                 *         {
+                 *           "step": "part-1",
+                 *           "task_type": "part",
+                 *           "params": {
+                 *             "page": 1
+                 *           }
+                 *         },
+                 *         {
+                 *           "step": "sum",
+                 *           "params": {},
+                 *           "depends_on": [
+                 *             "part-1",
+                 *             "plan"
+                 *           ]
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": {
+                    worker_id: components["schemas"]["WorkerID"];
+                    claim_token?: components["schemas"]["Token"];
+                    steps: components["schemas"]["NewStep"][];
+                };
+            };
+        };
+        responses: {
+            /** @description The steps that were asked for, in that order */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["RequestID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit"];
+                    "RateLimit-Remaining": components["headers"]["RateRemaining"];
+                    "RateLimit-Reset": components["headers"]["RateReset"];
+                    "X-Claimq-Index": components["headers"]["Index"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "parent_id": 7,
+                     *       "added": 2,
+                     *       "steps": [
+                     *         {
+                     *           "step": "part-1",
+                     *           "id": 31,
+                     *           "task_type": "part",
+                     *           "status": "pending",
+                     *           "depends_on": []
+                     *         },
+                     *         {
+                     *           "step": "sum",
+                     *           "id": 32,
+                     *           "task_type": "default",
+                     *           "status": "blocked",
+                     *           "depends_on": [
+                     *             "plan",
+                     *             "part-1"
+                     *           ]
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        success: components["schemas"]["True"];
+                        parent_id: components["schemas"]["ID"];
+                        /** @description How many of them are new */
+                        added: number;
+                        steps: components["schemas"]["Step"][];
+                        /**
+                         * @description The parent had all of them
+                         * @enum {boolean}
+                         */
+                        repeated?: true;
+                    };
+                };
+            };
+            307: components["responses"]["Redirected"];
+            400: components["responses"]["BadTaskOrWorker"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["TaskNotFound"];
+            /** @description The claim is over or another's, the task is no step (`task_not_claimable`, `reason` `no_parent`), or the reasons above */
+            409: {
+                headers: {
+                    "X-Request-ID": components["headers"]["RequestID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit"];
+                    "RateLimit-Remaining": components["headers"]["RateRemaining"];
+                    "RateLimit-Reset": components["headers"]["RateReset"];
+                    "X-Claimq-Index": components["headers"]["Index"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"] & {
+                        /** @enum {unknown} */
+                        code?: "task_not_claimed" | "wrong_worker" | "stale_claim" | "task_completed" | "task_failed" | "task_cancelled" | "task_not_claimable";
+                    };
+                };
+            };
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedEncoding"];
+            429: components["responses"]["RateLimited"];
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/cmd/claimq/session"
@@ -13,28 +14,50 @@ import (
 // settleCommand makes cmd settle or extend the claim that its flags name. body builds the request body from the
 // arguments and that claim.
 func settleCommand(a *term.App, cmd *cobra.Command, verb string, body func(args []string, s wire.Settle) (any, error)) *cobra.Command {
-	var worker string
-	var token positive
+	var hold holdFlags
 	session.Command(a, cmd, func(args []string) (session.Request, error) {
-		b, err := body(args, wire.Settle{WorkerID: worker, ClaimToken: uint64(token)})
+		b, err := body(args, hold.settle())
 		if err != nil {
 			return session.Request{}, err
 		}
-		id, err := session.ParseID(args[0])
-		const missing = "--%s is missing: claim has printed it, and so does 'claimq get %d'"
-		switch {
-		case err != nil:
+		id, _, err := hold.of(args[0])
+		if err != nil {
 			return session.Request{}, err
-		case worker == "":
-			return session.Request{}, term.UsageErrorf(missing, "worker", id)
-		case token == 0:
-			return session.Request{}, term.UsageErrorf(missing, "token", id)
 		}
 		return session.Post(session.TaskPath(id, verb), b, "Repeat the command: with the same token it is done once.")
 	}, settled(a, verb))
-	cmd.Flags().StringVar(&worker, "worker", "", "who holds the claim (required; CLAIMQ_WORKER)")
-	cmd.Flags().Var(&token, "token", "the claim's token (required; CLAIMQ_CLAIM_TOKEN)")
+	hold.add(cmd.Flags())
 	return cmd
+}
+
+// holdFlags holds the flags that name a claim.
+type holdFlags struct {
+	worker string
+	token  positive
+}
+
+func (o *holdFlags) add(f *pflag.FlagSet) {
+	f.StringVar(&o.worker, "worker", "", "who holds the claim (required; CLAIMQ_WORKER)")
+	f.Var(&o.token, "token", "the claim's token (required; CLAIMQ_CLAIM_TOKEN)")
+}
+
+// settle returns the body of a call that only names the claim.
+func (o *holdFlags) settle() wire.Settle {
+	return wire.Settle{WorkerID: o.worker, ClaimToken: uint64(o.token)}
+}
+
+// of returns the id of the claimed task in arg, and settle. It refuses a claim that is not named.
+func (o *holdFlags) of(arg string) (id uint64, s wire.Settle, err error) {
+	id, err = session.ParseID(arg)
+	const missing = "--%s is missing: claim has printed it, and so does 'claimq get %d'"
+	switch {
+	case err != nil:
+	case o.worker == "":
+		err = term.UsageErrorf(missing, "worker", id)
+	case o.token == 0:
+		err = term.UsageErrorf(missing, "token", id)
+	}
+	return id, o.settle(), err
 }
 
 // settled shows the effect of verb on the task of the first argument, and its further effects.

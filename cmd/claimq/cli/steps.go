@@ -31,6 +31,7 @@ give the id of the task or of one of its steps.
 		return func(s session.Talk) error { return drawSteps(s, cmd, id) }, err
 	})
 	session.Within(cmd, session.LookTimeout)
+	cmd.AddCommand(newAddStepsCommand(a))
 	return cmd
 }
 
@@ -56,6 +57,66 @@ func drawSteps(s session.Talk, cmd *cobra.Command, id uint64) error {
 		return s.App.Sayf("no steps")
 	}
 	return s.App.DrawSteps(answer.Task)
+}
+
+// newAddStepsCommand returns the command `claimq steps add`.
+func newAddStepsCommand(a *term.App) *cobra.Command {
+	var from string
+	cmd := &cobra.Command{
+		Use:   "add ID",
+		Short: "Add steps to the task that a claimed step belongs to",
+		Long: `Add steps to the task that the claimed step ID belongs to: all of them, or none. The
+file is one for 'claimq submit --steps'; its steps may also depend on those that the
+task has. A step that the task has under its name is not added again, so you can
+repeat the command, also with a later claim of the same step.
+
+A command of 'claimq work' needs no key for this if it writes the file to the path in
+CLAIMQ_ADD_STEPS.`,
+		Example: `  claimq steps add 17 --steps parts.json --worker w1 --token 5
+  ./plan | claimq steps add "$CLAIMQ_TASK_ID" --steps -`,
+	}
+	var hold holdFlags
+	session.Command(a, cmd, func(args []string) (session.Request, error) {
+		steps, err := stepsOf(a, from)
+		if err != nil {
+			return session.Request{}, err
+		}
+		id, claim, err := hold.of(args[0])
+		if err != nil {
+			return session.Request{}, err
+		}
+		body, err := withRaw("steps", steps, claim)
+		if err != nil {
+			return session.Request{}, err
+		}
+		return session.Post(session.TaskPath(id, "steps"), body, "Repeat the command: each step is added once.")
+	}, func(_ []string, answer *wire.StepsAdded) error {
+		text := "added " + term.Count(answer.Added, "step")
+		switch answer.Added {
+		case 0:
+			text = "added nothing, as the steps are there"
+		case len(answer.Steps):
+		default:
+			text += ", the others are there"
+		}
+		return a.Sayf("%s; 'claimq steps %d' draws them", text, answer.ParentID)
+	})
+	hold.add(cmd.Flags())
+	cmd.Flags().StringVar(&from, "steps", "", "JSON file with the steps; - is standard input (required)")
+	return cmd
+}
+
+// stepsOf reads an array of steps from a file.
+func stepsOf(a *term.App, from string) ([]byte, error) {
+	if from == "" {
+		return nil, term.UsageErrorf("--steps is missing: give a JSON file with the steps, or -")
+	}
+	var others newTask
+	steps, err := stepsFrom(a, &stepsFlags{from: from}, &others)
+	if err == nil && (others.Finalize != "" || others.OnStepFailure != "") {
+		return nil, term.UsageErrorf("--steps has finalize or on_step_failure, which the task has already")
+	}
+	return steps, err
 }
 
 // stepsFlags holds the flags for submitting a task with steps.

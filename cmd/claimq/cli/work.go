@@ -68,8 +68,10 @@ shell command give sh -c 'LINE'.
 COMMAND gets the environment of this process without CLAIMQ_API_KEY and
 CLAIMQ_API_KEY_FILE, and CLAIMQ_TASK_ID, _TASK_TYPE, _ATTEMPT, _CLAIM_TOKEN, _WORKER
 and _ENDPOINTS; _SIGNAL, the JSON that a task was handed that waited for a signal; for
-a step also CLAIMQ_PARENT_ID, _STEP, and in _DEPENDENCIES the path of a JSON file with
-the results of the steps that it depends on.
+a step also CLAIMQ_PARENT_ID, _STEP, in _DEPENDENCIES the path of a JSON file with the
+results of the steps that it depends on, and in _ADD_STEPS that of an empty file: the
+steps that COMMAND writes into it, a JSON array as for submit --steps, are added to the
+parent when it exits with 0.
 
 If COMMAND exceeds its timeout, the task is cancelled or the claim is lost, COMMAND
 and its process group get SIGTERM, and SIGKILL 5 s later (250 ms later if the claim

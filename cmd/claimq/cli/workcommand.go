@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -29,16 +30,20 @@ const (
 	permanentCode = 100
 	// resultBytesMax bounds the output of a command. The server takes results up to this size.
 	resultBytesMax = 1 << 20
+	// stepsBytesMax bounds the steps that a command adds. The server takes up to this size.
+	stepsBytesMax = 8 << 20
 	// startPause is the pause after a command could not be started. In that time the command is not tried again and
 	// its task is not claimed.
 	startPause = time.Second
 )
 
-// Variables of a task that is a step. The last one names a file.
+// Variables of a task that is a step. The last two name files: one to read, and one into which the command may write steps
+// to add.
 const (
 	parentVariable       = "CLAIMQ_PARENT_ID"
 	stepVariable         = "CLAIMQ_STEP"
 	dependenciesVariable = "CLAIMQ_DEPENDENCIES"
+	addStepsVariable     = "CLAIMQ_ADD_STEPS"
 )
 
 // signalVariable is the JSON of the signal that the task was handed.
@@ -65,7 +70,7 @@ func commandEnviron(environ, endpoints []string, worker string) []string {
 		name, _, _ := strings.Cut(e, "=")
 		switch name {
 		case "CLAIMQ_API_KEY", "CLAIMQ_API_KEY_FILE", "CLAIMQ_TOKEN", "CLAIMQ_PARAMS", "CLAIMQ_PAYLOAD",
-			parentVariable, stepVariable, dependenciesVariable, signalVariable:
+			parentVariable, stepVariable, dependenciesVariable, addStepsVariable, signalVariable:
 		default:
 			kept = append(kept, e)
 		}
@@ -109,11 +114,11 @@ func (r *runner) handle(ctx context.Context, job *client.Job[[]byte]) error {
 
 // run runs the command and returns its output, or an error if that does not count.
 func (r *runner) run(ctx context.Context, job *client.Job[[]byte]) ([]byte, error) {
-	environ, clean, err := r.environOf(ctx, job)
+	environ, files, err := r.environOf(ctx, job)
+	defer files.remove()
 	if err != nil {
 		return nil, err
 	}
-	defer clean()
 	var result boundedBuffer
 	stderr := child.NewLines(func() string { return "task " + job.Task.ID + ": " }, r.out)
 	cmd := &exec.Cmd{
@@ -139,45 +144,89 @@ func (r *runner) run(ctx context.Context, job *client.Job[[]byte]) ([]byte, erro
 	case result.over:
 		return nil, client.Permanent(fmt.Errorf("the command succeeded, but it printed more than %s", bytesize.Text(resultBytesMax)))
 	}
-	return resultOf(result.kept), nil
+	return resultOf(result.kept), files.addSteps(ctx, job)
 }
 
-// environOf returns the environment of the command for the task. The caller must call clean once
-// the command has ended. A step's command also runs without the results of its dependencies, if
+// stepFiles are the paths of the files that the command of a step gets; "" = none.
+type stepFiles struct{ dependencies, toAdd string }
+
+func (f *stepFiles) remove() {
+	for _, path := range []string{f.dependencies, f.toAdd} {
+		if path != "" {
+			_ = os.Remove(path)
+		}
+	}
+}
+
+// addSteps adds the steps that the command has written into its file, if any.
+func (f *stepFiles) addSteps(ctx context.Context, job *client.Job[[]byte]) error {
+	if f.toAdd == "" {
+		return nil
+	}
+	steps, err := readBounded(f.toAdd, stepsBytesMax)
+	if steps = bytes.TrimSpace(steps); err == nil && len(steps) == 0 {
+		return nil
+	}
+	if err == nil && (steps[0] != '[' || !json.Valid(steps)) {
+		err = errors.New("it must be a JSON array of steps")
+	}
+	if err != nil {
+		return client.Permanent(fmt.Errorf("the command succeeded, but its steps in %s are not added: %w", addStepsVariable, err))
+	}
+	return serve.AddSteps(ctx, job, steps)
+}
+
+// readBounded reads a file of up to most bytes.
+func readBounded(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	b, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(b)) > most {
+		err = fmt.Errorf("they take more than %s", bytesize.Text(most))
+	}
+	return b, err
+}
+
+// environOf returns the environment of the command for the task, and the files that it names, which the caller must remove
+// once the command has ended, also after an error. A step's command also runs without the results of its dependencies, if
 // the key may not read them or they are too large. Errors: errNotStarted.
-func (r *runner) environOf(ctx context.Context, job *client.Job[[]byte]) (environ []string, clean func(), err error) {
+func (r *runner) environOf(ctx context.Context, job *client.Job[[]byte]) (environ []string, files stepFiles, err error) {
 	environ = append(slices.Clone(r.environ),
 		"CLAIMQ_TASK_ID="+job.Task.ID, "CLAIMQ_TASK_TYPE="+job.Task.TaskType,
 		"CLAIMQ_ATTEMPT="+strconv.Itoa(job.Attempt), "CLAIMQ_CLAIM_TOKEN="+strconv.FormatInt(job.Token, 10))
-	clean = func() {}
 	if job.Task.Signal != nil {
 		environ = append(environ, signalVariable+"="+string(job.Task.Signal))
 	}
 	if job.Task.ParentID == "" {
-		return environ, clean, nil
+		return environ, files, nil
 	}
-	environ = append(environ, parentVariable+"="+job.Task.ParentID, stepVariable+"="+job.Task.StepName)
+	if files.toAdd, err = writeFile("claimq-steps-*.json", nil); err != nil {
+		return nil, files, fmt.Errorf("%w: %w", errNotStarted, err)
+	}
+	environ = append(environ, parentVariable+"="+job.Task.ParentID, stepVariable+"="+job.Task.StepName, addStepsVariable+"="+files.toAdd)
 	results, tooLarge, err := serve.Dependencies(ctx, r.c, job.Task)
 	switch {
 	case tooLarge, errors.Is(err, client.ErrTaskNotFound), errors.Is(err, client.ErrForbidden):
-		return environ, clean, nil
+		return environ, files, nil
 	case err != nil:
-		return nil, nil, fmt.Errorf("%w: %w", errNotStarted, err)
+		return nil, files, fmt.Errorf("%w: %w", errNotStarted, err)
 	}
-	path, err := writeResults(results)
+	text, err := json.Marshal(results)
+	if err == nil {
+		files.dependencies, err = writeFile("claimq-dependencies-*.json", text)
+	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", errNotStarted, err)
+		return nil, files, fmt.Errorf("%w: %w", errNotStarted, err)
 	}
-	return append(environ, dependenciesVariable+"="+path), func() { _ = os.Remove(path) }, nil
+	return append(environ, dependenciesVariable+"="+files.dependencies), files, nil
 }
 
-// writeResults writes the results into a file that only this user can read, and returns its path.
-func writeResults(results map[string]serve.Result) (path string, err error) {
-	text, err := json.Marshal(results)
-	if err != nil {
-		return "", err
-	}
-	f, err := os.CreateTemp("", "claimq-dependencies-*.json")
+// writeFile writes the text into a new temporary file that only this user can read, and returns its path.
+func writeFile(pattern string, text []byte) (path string, err error) {
+	f, err := os.CreateTemp("", pattern)
 	if err != nil {
 		return "", err
 	}

@@ -34,11 +34,11 @@ func TestRunner_environOf_unreadable(t *testing.T) {
 			}
 			defer c.Close()
 			job := &client.Job[[]byte]{Task: &client.Task{ID: "3", ParentID: "1", StepName: "b", DependsOn: []string{"a"}}}
-			environ, clean, err := (&runner{c: c}).environOf(t.Context(), job)
+			environ, files, err := (&runner{c: c}).environOf(t.Context(), job)
 			if err != nil {
 				t.Fatal(err)
 			}
-			clean()
+			files.remove()
 			if !slices.Contains(environ, "CLAIMQ_STEP=b") || strings.Contains(strings.Join(environ, " "), dependenciesVariable) {
 				t.Errorf("its environment is %q", environ)
 			}

@@ -28,7 +28,7 @@ func (p *pool) handle(ctx context.Context, job *client.Job[[]byte], timeout time
 	defer h.endReports()
 	select {
 	case a := <-h.answer:
-		return settle(job, a)
+		return settle(ctx, job, a)
 	case <-h.p.over:
 		return p.programEnded(h)
 	case <-ctx.Done():
@@ -54,7 +54,7 @@ func (p *pool) cancel(ctx context.Context, h *handling, job *client.Job[[]byte],
 	defer timer.Stop()
 	select {
 	case a := <-h.answer:
-		return settle(job, a)
+		return settle(ctx, job, a)
 	case <-h.p.over:
 		return p.programEnded(h)
 	case <-timer.C:
@@ -63,7 +63,7 @@ func (p *pool) cancel(ctx context.Context, h *handling, job *client.Job[[]byte],
 	_, has := h.p.tasks[h.key]
 	h.p.mu.Unlock()
 	if !has { // its answer has just arrived
-		return settle(job, <-h.answer)
+		return settle(ctx, job, <-h.answer)
 	}
 	text := fmt.Sprintf("task %s (%s, attempt %d) went on for %v after it was cancelled (%s)", job.Task.ID, job.Task.TaskType, job.Attempt, grace, why)
 	p.log("%s: %s: it is killed", h.p.name, text)
@@ -89,10 +89,16 @@ func (p *pool) programEnded(h *handling) error {
 	return err
 }
 
-// settle gives the program's answer to the job.
-func settle(job *client.Job[[]byte], a *programMessage) error {
+// settle gives the program's answer to the job. Steps are added first, because no claim holds the task any more once it
+// has ended.
+func settle(ctx context.Context, job *client.Job[[]byte], a *programMessage) error {
 	if a.Kind != kindDone {
 		return errorOf(a)
+	}
+	if len(a.Steps) > 0 {
+		if err := AddSteps(ctx, job, a.Steps); err != nil {
+			return err
+		}
 	}
 	switch {
 	case len(a.ResultPayload) > 0:
@@ -104,6 +110,16 @@ func settle(job *client.Job[[]byte], a *programMessage) error {
 		job.ThenJSON(a.Submit)
 	}
 	return nil
+}
+
+// AddSteps adds steps to the parent of the job's task. Steps that the server does not take fail the task for good, because
+// another attempt would have the same.
+func AddSteps(ctx context.Context, job *client.Job[[]byte], steps json.RawMessage) error {
+	_, err := job.AddStepsJSON(context.WithoutCancel(ctx), steps)
+	if errors.Is(err, client.ErrInvalidTask) || errors.Is(err, client.ErrTaskNotClaimable) {
+		return client.Permanent(err)
+	}
+	return err
 }
 
 // errorOf returns the handler's error for an answer other than done.

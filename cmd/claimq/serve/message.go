@@ -49,6 +49,7 @@ type programMessage struct {
 	Result        json.RawMessage `json:"result"`
 	ResultPayload []byte          `json:"result_payload"`
 	Submit        json.RawMessage `json:"submit"`
+	Steps         json.RawMessage `json:"steps"`
 	Error         string          `json:"error"`
 	Permanent     bool            `json:"permanent"`
 	RetryInMS     *int64          `json:"retry_in_ms"`
@@ -222,8 +223,14 @@ func read(line []byte) (*programMessage, error) {
 		if string(s.Submit) == "null" {
 			s.Submit = nil
 		}
+		if string(s.Steps) == "null" {
+			s.Steps = nil
+		}
 		if len(s.Submit) > 0 && s.Submit[0] != '[' {
 			return nil, errors.New("submit must be an array")
+		}
+		if len(s.Steps) > 0 && s.Steps[0] != '[' {
+			return nil, errors.New("steps must be an array")
 		}
 	case kindFail:
 		if s.Permanent && s.RetryInMS != nil {

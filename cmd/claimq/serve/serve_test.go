@@ -505,6 +505,47 @@ func TestRun_transcript(t *testing.T) {
 	}
 }
 
+// The steps of a done are added before it completes its step. Steps that the server does not take fail the task.
+func TestRun_addsSteps(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "s")
+	l := newLab(t, "", func(o *Options) { o.Listen = path })
+	l.until("waiting at ")
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSpeaker(conn)
+	_ = conn.SetReadDeadline(time.Now().Add(patience))
+	var parent client.Task
+	parent.AddStep("plan", client.Task{TaskType: "job", Payload: []byte("1")})
+	if _, err := l.s.Client().Submit(t.Context(), parent); err != nil {
+		t.Fatal(err)
+	}
+	s.say(`{"kind":"hello","protocol":1,"types":[{"type":"job"}],"concurrency":1}`)
+	for _, answer := range []string{
+		`"steps":[{"step":"part","task_type":"job","params":2},{"step":"sum","task_type":"job","params":3,"depends_on":["part","plan"]}]`,
+		`"steps":null`,
+		`"steps":[{"step":"part","task_type":"job","params":9}]`,
+	} {
+		var m taskMessage
+		for m.Kind != kindTask {
+			if !s.lines.Scan() {
+				t.Fatalf("nothing came: %v\n%s", s.lines.Err(), l.out)
+			}
+			if err := json.Unmarshal(s.lines.Bytes(), &m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.say(fmt.Sprintf(`{"kind":"done","id":%d,"token":%d,%s}`, m.ID, m.Token, answer))
+	}
+	got := l.s.Await("1", client.StatusFailed)
+	if len(got.Steps) != 3 || got.Steps[1].Task.Status != client.StatusCompleted || !strings.Contains(got.Error, "step sum failed: ") || !strings.Contains(got.Error, "steps[0].step") {
+		t.Errorf("the parent is %+v", got)
+	}
+	_ = conn.Close()
+}
+
 // A step is handed the results of those that it depends on.
 func TestRun_dependencies(t *testing.T) {
 	t.Parallel()

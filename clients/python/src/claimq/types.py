@@ -44,7 +44,7 @@ class Refusal(TypedDict):
     """Of a 409 about tasks: what that task is"""
     worker_id: NotRequired[str | None]
     """Of a 409 about tasks: the worker or processor that holds or ended it; null: none"""
-    reason: NotRequired[Literal["scheduled", "blocked", "running", "group_behind", "limit_reached", "rate_limited", "share_limit_reached", "share_rate_limited", "no_steps", "no_signal", "step", "parent_ended", "dependency_ended", "cancel_requested", "moved_on", "memory", "disk", "in_flight", "waiting_claims", "waiting_reads", "connections", "bodies", "answers", "reads", "key_connections", "key_waits", "key_streams", "issuer"]]
+    reason: NotRequired[Literal["scheduled", "blocked", "running", "group_behind", "limit_reached", "rate_limited", "share_limit_reached", "share_rate_limited", "no_steps", "no_parent", "no_signal", "step", "parent_ended", "dependency_ended", "cancel_requested", "moved_on", "memory", "disk", "in_flight", "waiting_claims", "waiting_reads", "connections", "bodies", "answers", "reads", "key_connections", "key_waits", "key_streams", "issuer"]]
     """Why: of task_not_claimable, where `running` is a task with steps; `step` of
     task_not_terminal; `parent_ended`, `dependency_ended` and `cancel_requested` of a retry
     of steps; `moved_on` of a retry; of overloaded what is full, if it is one of the
@@ -1517,6 +1517,30 @@ class ReleaseTaskBody(TypedDict):
     """Not claimable for so long"""
 
 
+class AddStepsBody(TypedDict):
+    """An object of the API."""
+
+    worker_id: str
+    """The worker; no two that run at the same time should have the same"""
+    claim_token: NotRequired[int]
+    """A claim's fencing token: it grows with every claim in the cluster. Without it only
+    the worker is checked"""
+    steps: list[NewStep]
+
+
+class AddStepsAnswer(TypedDict):
+    """An object of the API."""
+
+    success: Literal[True]
+    parent_id: int
+    """A task's id: it grows and is never used again"""
+    added: int
+    """How many of them are new"""
+    steps: list[Step]
+    repeated: NotRequired[Literal[True]]
+    """The parent had all of them"""
+
+
 class RetryTaskBody(TypedDict):
     """An object of the API."""
 
@@ -1945,7 +1969,7 @@ since, what is still known"""
 SubmitResult = Union[Submitted, NotSubmitted]
 """The result of one of many submits"""
 
-EventName = Literal["submitted", "scheduled", "claimed", "released", "failed", "requeued", "lease_expired", "completed", "retried", "cancel_requested", "cancelled", "deleted", "expired", "signalled", "finalization_claimed", "finalized", "type_changed", "schedule_set", "schedule_deleted", "node_set", "node_removed", "level_raised", "trail_changed", "member_added", "member_removed", "member_promoted", "member_demoted", "leadership_transferred", "snapshot_taken", "backup_saved", "restored", "keys_reloaded", "join_token_made", "join_token_used", "join_token_revoked", "join_token_expired", "backup_begun", "backup_broken_off", "restore_begun", "restore_broken_off", "defaults_changed", "share_changed"]
+EventName = Literal["submitted", "scheduled", "claimed", "released", "failed", "requeued", "lease_expired", "completed", "retried", "cancel_requested", "cancelled", "deleted", "expired", "signalled", "steps_added", "finalization_claimed", "finalized", "type_changed", "schedule_set", "schedule_deleted", "node_set", "node_removed", "level_raised", "trail_changed", "member_added", "member_removed", "member_promoted", "member_demoted", "leadership_transferred", "snapshot_taken", "backup_saved", "restored", "keys_reloaded", "join_token_made", "join_token_used", "join_token_revoked", "join_token_expired", "backup_begun", "backup_broken_off", "restore_begun", "restore_broken_off", "defaults_changed", "share_changed"]
 """The kind of event; GET /api/events explains each. Later versions may add others"""
 
 STATUS: Final[Mapping[str, int]] = {
