@@ -212,6 +212,33 @@ def test_signal(claimq_client: Client, run_worker: RunWorker) -> None:
         claimq_client.signal(claimq_client.submit("t").id)
 
 
+def test_add_steps(claimq_client: Client, run_worker: RunWorker) -> None:
+    own = App(client=claimq_client)
+    tries: list[int] = []
+
+    @own.task("plan")
+    def plan(of: str) -> str:
+        tries.append(current().attempt)
+        part = new_step("part", new_task("part", {"n": 1}))
+        current().add_steps(part, new_step("sum", new_task("part", {"n": 2}), depends_on=["part"]))
+        if len(tries) == 1:
+            raise Snooze(0)
+        return of
+
+    @own.task("part")
+    def part(n: int) -> int:
+        return n
+
+    step = new_step("plan", plan.new("book"))
+    parent = claimq_client.submit("scan", steps=[step])
+    outcomes = run_worker(own)
+    assert [o.result for o in outcomes if isinstance(o, Done)] == ["book", 1, 2]
+    task = claimq_client.wait(parent.id, timeout=5)
+    assert task["result"] == {"plan": "book", "part": 1, "sum": 2}
+    alone = run(plan, "alone")
+    assert isinstance(alone, Failed) and "is no step" in alone.error
+
+
 def test_unique_replace(claimq_client: Client) -> None:
     first = claimq_client.submit("t", 1, key="k", unique="replace", delay=60)
     second = claimq_client.submit("t", 2, key="k", unique="replace")

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from claimq import App, Permanent, RetryAfter, Snooze, current, new_task
+from claimq import App, Permanent, RetryAfter, Snooze, current, new_step, new_task
 from claimq._serve import ProtocolError, cut, serve
 
 LIMITS = {
@@ -149,6 +149,11 @@ def bytes_() -> bytes:
 def follow(a: int) -> None:
     current().progress({"a": a})
     current().then(add.options(key="k").new(a), new_task("mail", {"to": "ada"}))
+
+
+@app.task("grow")
+def grow(a: int) -> None:
+    current().add_steps(new_step("part", add.new(a), depends_on=["first"]))
 
 
 @app.task("wait")
@@ -317,6 +322,15 @@ def test_follow_ups_and_progress(parent: Parent) -> None:
     ]
     parent.task(2, "follow", {"a": 10**200})
     assert "must be 1 to 100" in parent.read()["error"]
+
+
+def test_added_steps(parent: Parent) -> None:
+    task = {"kind": "task", "id": 1, "token": 101, "type": "grow", "attempt": 1}
+    parent.send(task | {"params": {"a": 7}, "parent_id": 5, "step": "first"})
+    step = {"task_type": "add", "params": {"a": 7}, "step": "part", "depends_on": ["first"]}
+    assert parent.read() == {"kind": "done", "id": 1, "token": 101, "steps": [step]}
+    parent.send(task | {"id": 2, "params": {"a": 7}})
+    assert "is no step" in parent.read()["error"]
 
 
 @pytest.mark.parametrize("type", ["wait", "await"])

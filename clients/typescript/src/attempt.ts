@@ -4,7 +4,7 @@ import { inspect } from "node:util";
 import { encodeProgress, type Limits } from "./encode.js";
 import { Invalid } from "./errors.js";
 import { Cancelled, type Context, type Handler, Permanent, type Reason, RetryAfter, Snooze } from "./handler.js";
-import { type NewTask, newTask, type Params, parse, type TaskOptions, type TaskType } from "./task.js";
+import { type NewStep, type NewTask, newTask, type Params, parse, type TaskOptions, type TaskType } from "./task.js";
 
 /** The handler returned: the task is completed. */
 export interface Done<R = unknown> {
@@ -13,6 +13,8 @@ export interface Done<R = unknown> {
   readonly result: R;
   /** What it had submitted by followUp. */
   readonly followUps: readonly NewTask[];
+  /** What it had added by addSteps. */
+  readonly steps: readonly NewStep[];
 }
 
 /** The handler threw: the attempt has failed. */
@@ -57,9 +59,13 @@ const SIGNAL: PropertyDescriptor & ThisType<{ [CONTROLLER]: AbortController }> =
 };
 
 /** An attempt under way. */
+/** Bounds the steps of a task. */
+const STEPS_MAX = 1_000;
+
 export class Attempt {
   readonly context: Context;
   readonly #followUps: NewTask[] = [];
+  readonly #steps: NewStep[] = [];
   readonly #controller = new AbortController();
 
   /** Takes what the cluster takes, what is done with progress as JSON, and how long the handler has. */
@@ -79,6 +85,11 @@ export class Attempt {
       followUp: <Data>(type: TaskType<Data, any, any> | string, ...rest: Params<Data, TaskOptions>) => {
         if (this.#followUps.length >= limits.submit) throw new RangeError(`a task has at most ${limits.submit} follow-ups`);
         this.#followUps.push(newTask(type, ...rest));
+      },
+      addSteps: (...steps: NewStep[]) => {
+        if (this.context.step === undefined) throw new TypeError("this task is no step: it has no task to add steps to");
+        if (this.#steps.length + steps.length > STEPS_MAX) throw new RangeError(`a task has at most ${STEPS_MAX} steps`);
+        this.#steps.push(...steps);
       },
       [CONTROLLER]: this.#controller,
       ...fields,
@@ -100,7 +111,7 @@ export class Attempt {
     } catch (e) {
       return failed(e);
     }
-    running.then((result) => ended({ kind: "done", result, followUps: this.#followUps }), failed);
+    running.then((result) => ended({ kind: "done", result, followUps: this.#followUps, steps: this.#steps }), failed);
   }
 
   /** Runs the handler, as start does. */

@@ -26,7 +26,7 @@ export const LIMITS: Limits = { line_bytes: 8 << 20, value_bytes: 1 << 20, error
  * @throws {TypeError} It is no JSON.
  * @throws {RangeError} It is too large.
  */
-export function encodeDone({ result, followUps }: Done, limits: Limits): string {
+export function encodeDone({ result, followUps, steps }: Done, limits: Limits): string {
   let fields = "";
   if (result instanceof Uint8Array) {
     fits("the result", result, limits.value_bytes);
@@ -38,6 +38,7 @@ export function encodeDone({ result, followUps }: Done, limits: Limits): string 
     fields += `,"result":${json}`;
   }
   if (followUps.length > 0) fields += `,"submit":${toJson("follow-ups", followUps)}`;
+  if (steps.length > 0) fields += `,"steps":${toJson("steps", steps)}`;
   return fields;
 }
 

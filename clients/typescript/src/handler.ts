@@ -1,7 +1,7 @@
 // Handlers: what a worker does for tasks of which type, and what a handler knows and can say.
 
 import { TIME_MAX_MS, TYPE } from "./options.js";
-import type { Params, TaskOptions, TaskType } from "./task.js";
+import type { NewStep, Params, TaskOptions, TaskType } from "./task.js";
 
 /** How many tasks a process takes at once at most, and how many types it handles. */
 export const CONCURRENCY_MAX = 1_000;
@@ -105,6 +105,14 @@ export interface Context {
    * the cluster takes: 1,000, unless it is told otherwise.
    */
   readonly followUp: <Data>(type: TaskType<Data, any, any> | string, ...rest: Params<Data, TaskOptions>) => void;
+  /**
+   * Has steps added to the task that this step belongs to, right before this step is completed;
+   * newStep makes them. They may depend on each other and on steps that the task has. One that the
+   * task has under its name is not added again, so another attempt may add the same. If the handler
+   * throws, they are not added. It throws TypeError if this task is no step, RangeError for more
+   * than 1,000.
+   */
+  readonly addSteps: (...steps: NewStep[]) => void;
 }
 
 /** What a handler may be given. */

@@ -39,6 +39,7 @@ export async function runOnce(handlers: ReadonlyMap<string, Handler>): Promise<v
       return;
     }
     for (const submitted of outcome.followUps) console.error("submits:", JSON.stringify(submitted));
+    for (const step of outcome.steps) console.error("adds:", JSON.stringify(step));
     console.log(outcome.result instanceof Uint8Array ? outcome.result : JSON.stringify(outcome.result ?? null));
     return;
   }

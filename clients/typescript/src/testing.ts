@@ -12,7 +12,7 @@ import { Client, type Submitted } from "./client.js";
 import type { CallOptions } from "./core.js";
 import { cut, encodeDone, LIMITS } from "./encode.js";
 import type { Context, Handler } from "./handler.js";
-import { type NewTask, newTask, type Params, type TaskOptions, type TaskType } from "./task.js";
+import { type NewStep, type NewTask, newTask, type Params, type TaskOptions, type TaskType } from "./task.js";
 import type { Task } from "./types.js";
 
 export type { Done, Failed, Outcome, Snoozed };
@@ -98,7 +98,11 @@ async function work(handler: Handler, task: Task, client: Client): Promise<Ran> 
   };
   if (progress.length > 0) await settle("extend", { progress: progress.at(-1) });
   if (outcome.kind === "snoozed") await settle("release", outcome.afterMs > 0 ? { delay_ms: outcome.afterMs } : {});
-  else if (outcome.kind === "done") await settle("complete", JSON.parse(`{${encodeDone(outcome, LIMITS).slice(1)}}`) as object);
+  else if (outcome.kind === "done") {
+    const { steps, ...done } = JSON.parse(`{${encodeDone(outcome, LIMITS).slice(1)}}`) as { steps?: NewStep[] };
+    if (steps !== undefined) await settle("steps", { steps });
+    await settle("complete", done);
+  }
   else {
     const { error, permanent, retryInMs } = outcome;
     await settle("fail", { error: cut(error, LIMITS.error_bytes), permanent: permanent || undefined, retry_in_ms: retryInMs });

@@ -36,10 +36,10 @@ const echoBytes = handle(echo, {}, (bytes) => bytes);
 describe("run", () => {
   test("done", async () => {
     assert.deepEqual(await run(sendMail, { to: "ada" }), {
-      kind: "done", result: { sentTo: "ada" }, followUps: [], progress: [{ connected: true }, { sent: 1 }],
+      kind: "done", result: { sentTo: "ada" }, followUps: [], steps: [], progress: [{ connected: true }, { sent: 1 }],
     });
     assert.deepEqual(await run(makeReport, { month: 11 }), {
-      kind: "done", result: 11, followUps: [newTask(mail, { to: "boss@example.org" }, { key: "report-11" })], progress: [],
+      kind: "done", result: 11, followUps: [newTask(mail, { to: "boss@example.org" }, { key: "report-11" })], steps: [], progress: [],
     });
   });
 
@@ -142,6 +142,19 @@ describe("a test server", { timeout: 60_000 }, () => {
     assert.deepEqual(await kinds(), ["done"]);
     const done = await server.client.get(id);
     assert.deepEqual([done.result, done.progress], [{ sentTo: "ada" }, { sent: 1 }]);
+  });
+
+  test("a step adds steps", async () => {
+    const plan = handle(task("plan"), {}, (_, { addSteps }) => {
+      addSteps(newStep("part", newTask(mail, { to: "part" })), newStep("sum", newTask(mail, { to: "sum" }), ["part", "plan"]));
+    });
+    const { id } = await server.client.submit("scan", undefined, { steps: [newStep("plan", newTask("plan", 1))] });
+    const ran = await runWorker([...all, plan], server.client);
+    assert.deepEqual(ran.map(({ kind }) => kind), ["done", "done", "done"]);
+    const done = await server.client.get(id);
+    assert.deepEqual(done.result, { plan: null, part: { sentTo: "part" }, sum: { sentTo: "sum" } });
+    const outcome = await run(plan, 1);
+    assert.ok(outcome.kind === "failed" && outcome.error.includes("is no step"));
   });
 
   test("each outcome", async () => {

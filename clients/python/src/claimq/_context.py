@@ -19,6 +19,9 @@ Reason = Literal["cancel_requested", "lease_lost", "timeout", "shutdown"]
 SUBMIT_MAX = 1_000
 """Bounds the follow-ups of a task."""
 
+STEPS_MAX = 1_000
+"""Bounds the steps of a task."""
+
 
 class Permanent(Exception):
     """Raised by a handler: the task fails for good, even if attempts are left."""
@@ -98,6 +101,7 @@ class Context:
     reason: Reason | None = None
     """Why it is to stop; None: it is not."""
     follow_ups: list[types.NewTask] = field(default_factory=list[types.NewTask])
+    added_steps: list[types.NewStep] = field(default_factory=list[types.NewStep])
     """The follow-ups passed to then()."""
     _report: Callable[[Any], None] = field(default=lambda value: None, repr=False)
 
@@ -141,6 +145,21 @@ class Context:
         if len(self.follow_ups) + len(tasks) > SUBMIT_MAX:
             raise ValueError(f"a task has at most {SUBMIT_MAX} follow-ups")
         self.follow_ups.extend(tasks)
+
+    def add_steps(self, *steps: types.NewStep) -> None:
+        """Have steps added to the task that this step belongs to, right before this step is
+        completed; new_step makes them. They may depend on each other and on steps that the task
+        has. One that the task has under its name is not added again, so another attempt may add
+        the same. If the handler raises, they are not added.
+
+        Raises:
+            ValueError: They are more than 1,000, or this task is no step.
+        """
+        if self.step is None:
+            raise ValueError(f"task {self.id} is no step: it has no task to add steps to")
+        if len(self.added_steps) + len(steps) > STEPS_MAX:
+            raise ValueError(f"a task has at most {STEPS_MAX} steps")
+        self.added_steps.extend(steps)
 
 
 _current: contextvars.ContextVar[Context] = contextvars.ContextVar("claimq_current")

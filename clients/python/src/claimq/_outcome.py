@@ -25,6 +25,8 @@ class Done:
     """What it returned."""
     follow_ups: tuple[types.NewTask, ...] = ()
     """What current().then() was given."""
+    steps: tuple[types.NewStep, ...] = ()
+    """What current().add_steps() was given."""
 
 
 @dataclass(frozen=True)
@@ -56,11 +58,16 @@ def perform(task: Handler, context: Context, params: object) -> Outcome:
     """Run a handler that is no async def."""
     token = _current.set(context)
     try:
-        return Done(task.function(**task.arguments(params)), tuple(context.follow_ups))
+        result = task.function(**task.arguments(params))
+        return _done(result, context)
     except BaseException as e:
         return outcome_of(e, context)
     finally:
         _current.reset(token)
+
+
+def _done(result: Any, context: Context) -> Done:
+    return Done(result, tuple(context.follow_ups), tuple(context.added_steps))
 
 
 async def perform_async(task: Handler, context: Context, params: object) -> Outcome:
@@ -68,7 +75,7 @@ async def perform_async(task: Handler, context: Context, params: object) -> Outc
     _current.set(context)
     try:
         result = await task.function(**task.arguments(params))
-        return Done(result, tuple(context.follow_ups))
+        return _done(result, context)
     except BaseException as e:
         return outcome_of(e, context)
 

@@ -379,6 +379,8 @@ def _done(outcome: Done, most: int) -> bytes:
         raise _TooLarge(f"the result has {size} bytes, at most {most}")
     if outcome.follow_ups:
         fields += b',"submit":' + encode(list(outcome.follow_ups), "follow-ups")
+    if outcome.steps:
+        fields += b',"steps":' + encode(list(outcome.steps), "steps")
     return fields
 
 

@@ -149,6 +149,8 @@ def _work(app: App, client: Client, claimed: Mapping[str, Any]) -> Outcome:
             body["result"] = outcome.result
         if outcome.follow_ups:
             body["submit"] = list(outcome.follow_ups)
+        if outcome.steps:
+            client.request("POST", path + "steps", claim | {"steps": list(outcome.steps)})
         client.request("POST", path + "complete", body)
     return outcome
 
