@@ -32,8 +32,9 @@ type index struct {
 	// givenBack counts, for each task, the claims that the trail shows as released although no
 	// caller received them: their leader could not write the answer.
 	givenBack map[uint64]int
-	// hiddenParents says that the submit of some parent has an unknown outcome.
+	// hiddenParents says that the submit of some parent has an unknown outcome, or an add_steps.
 	hiddenParents bool
+	hiddenAdds    []uint64 // steps that may have added others which no answer shows
 }
 
 // task collects the history of one task.
@@ -54,8 +55,12 @@ type task struct {
 	plan     *history.Plan // of a parent; nil if no call shows it
 	parentID uint64        // of a step; 0 for other tasks, or if the parent's plan is not known
 	place    int           // of a step within its parent's plan
-	shownOf  uint64        // the parent in the answers, 0 = none
-	hidden   bool          // a parent whose submit got no answer and whose key no answer shows
+	added    []uint64      // of a parent: the ids of the last steps of its plan, which were added to it
+	adds     []submit      // how they were added
+	// openPlan says of a parent that it may have been given steps that no answer shows.
+	openPlan bool
+	shownOf  uint64 // the parent in the answers, 0 = none
+	hidden   bool   // a parent whose submit got no answer and whose key no answer shows
 }
 
 // orphan reports whether the task is a step of a parent whose plan is not known.
@@ -124,6 +129,7 @@ func newIndex(h *history.History) *index {
 		}
 	}
 	x.addSubmits()
+	x.addAdded()
 	x.addSteps()
 	x.addClaims()
 	x.addGivenBack()
@@ -300,7 +306,87 @@ func (x *index) addSubmits() {
 	}
 }
 
-// addSteps adds the steps of each parent, which were submitted with it.
+// stepID returns the id of the step at the place in the plan of the parent.
+func (t *task) stepID(place int) uint64 {
+	if submitted := len(t.plan.Steps) - len(t.added); place >= submitted {
+		return t.added[place-submitted]
+	}
+	return t.id + 1 + uint64(place)
+}
+
+// grown is a step that was added to a parent.
+type grown struct {
+	id     uint64
+	step   history.Step
+	on     []uint64 // ids of those that it depends on
+	submit submit
+}
+
+// addAdded lets the plans of parents have the steps that were added to them, in the order of their
+// ids. All calls for one step add the same, until one was answered.
+func (x *index) addAdded() {
+	first, answered := map[uint64]int64{}, map[uint64]bool{}
+	steps := map[uint64]map[uint64]*grown{} // by parent and id
+	for i, op := range x.took(history.AddSteps) {
+		call, before := first[op.TaskID]
+		if !before || op.Call < call {
+			call = op.Call
+			first[op.TaskID] = call
+		}
+		if op.Outcome == history.Unknown {
+			continue
+		}
+		answered[op.TaskID] = true
+		p := x.task(op.Added.ParentID)
+		if p.parent = true; steps[p.id] == nil {
+			steps[p.id] = map[uint64]*grown{}
+		}
+		for place, id := range op.Added.IDs {
+			g := steps[p.id][id]
+			if g == nil {
+				g = &grown{id: id, step: op.Plan.Steps[place], submit: submit{ret: never, acked: -1, maxAttempts: op.Plan.Steps[place].MaxAttempts}}
+				for _, on := range g.step.DependsOn {
+					g.on = append(g.on, op.Added.IDs[on])
+				}
+				steps[p.id][id] = g
+			}
+			if g.submit.call = call; op.Return < g.submit.ret {
+				g.submit.ret, g.submit.acked = op.Return, i
+			}
+		}
+	}
+	for id, added := range steps {
+		if p := x.tasks[id]; p.plan != nil {
+			p.grow(added)
+		}
+	}
+	for by := range first {
+		if !answered[by] {
+			x.hiddenParents = true // its parent is known once the steps are
+			x.hiddenAdds = append(x.hiddenAdds, by)
+		}
+	}
+}
+
+// grow lets the plan have the steps.
+func (t *task) grow(added map[uint64]*grown) {
+	plan := *t.plan
+	plan.Steps = slices.Clone(plan.Steps)
+	submitted := len(plan.Steps)
+	t.added = slices.Sorted(maps.Keys(added))
+	for _, id := range t.added {
+		g := added[id]
+		g.step.DependsOn = nil
+		for _, on := range g.on {
+			g.step.DependsOn = append(g.step.DependsOn, submitted+slices.Index(t.added, on))
+		}
+		t.adds = append(t.adds, g.submit)
+		plan.Steps = append(plan.Steps, g.step)
+	}
+	t.plan = &plan
+}
+
+// addSteps adds the steps of each parent, which were submitted with it or added later.
 func (x *index) addSteps() {
 	for _, id := range slices.Sorted(maps.Keys(x.tasks)) {
 		p := x.tasks[id]
@@ -309,10 +395,18 @@ func (x *index) addSteps() {
 		}
 		p.parent = true
 		for place := range p.plan.Steps {
-			if t := x.task(id + 1 + uint64(place)); t.submit == nil { // else by another call: keys or ids say so
+			if t := x.task(p.stepID(place)); t.submit == nil { // else by another call: keys or ids say so
 				t.parentID, t.place = id, place
 				t.submit = &submit{call: p.submit.call, ret: p.submit.ret, acked: p.submit.acked, maxAttempts: p.plan.Steps[place].MaxAttempts}
+				if submitted := len(p.plan.Steps) - len(p.added); place >= submitted {
+					t.submit = &p.adds[place-submitted]
+				}
 			}
+		}
+	}
+	for _, by := range x.hiddenAdds {
+		if p := x.tasks[x.task(by).parentID]; p != nil {
+			p.openPlan = true
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(x.tasks)) {

@@ -75,6 +75,8 @@ func alive(op *history.Op) uint64 {
 		return 0
 	}
 	switch op.Kind {
+	case history.AddSteps:
+		return op.Token
 	case history.Complete, history.Fail, history.Release, history.Extend:
 		if !op.Repeated {
 			return op.Token

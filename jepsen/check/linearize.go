@@ -201,7 +201,7 @@ func (x *index) stepLimits(t *task) stepLimits {
 	l := stepLimits{is: true, depends: len(parent.plan.Steps[t.place].DependsOn) > 0}
 	l.deleted, l.retried = x.mayHave(parent, history.Delete), x.mayHave(parent, history.Retry)
 	for place := range parent.plan.Steps {
-		s := x.tasks[t.parentID+1+uint64(place)]
+		s := x.tasks[parent.stepID(place)]
 		// A step that fails, or whose lease may end, cancels others.
 		if s != nil && (parent.plan.Steps[place].MaxAttempts > 0 || x.mayHave(s, history.Fail)) {
 			l.cancelled = true
@@ -218,7 +218,7 @@ func (x *index) reopened(parent *task) iter.Seq[*history.Op] {
 			return
 		}
 		for place := range parent.plan.Steps {
-			s := x.tasks[parent.id+1+uint64(place)]
+			s := x.tasks[parent.stepID(place)]
 			if s == nil {
 				continue
 			}
@@ -274,6 +274,8 @@ func (t *task) saysNothing(op *history.Op) bool {
 		}
 	case history.ClaimFinalization, history.ExtendFinalization, history.ReleaseFinalization:
 		return true // they do not change the state
+	case history.AddSteps:
+		return op.Outcome != history.OK // it may be refused for the sake of other steps
 	case history.Finalize:
 		if !t.parent { // the refusal says nothing about a task without steps
 			return true

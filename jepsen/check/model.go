@@ -295,7 +295,7 @@ func (l limits) done(s state, c *call) []state {
 		return s.claimed(c)
 	case history.Complete, history.Fail, history.Release:
 		return l.settled(s, c)
-	case history.Extend:
+	case history.Extend, history.AddSteps:
 		if s.heldBy(c.token) {
 			return []state{s}
 		}

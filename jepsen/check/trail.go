@@ -72,7 +72,8 @@ type life struct {
 
 	// Of a parent: the number of retries, and its events.
 	retried                     int
-	submitted, finalized, ended *history.Told // ended is nil until it has ended
+	submitted, finalized, ended *history.Told   // ended is nil until it has ended
+	grew                        []*history.Told // steps were added to it
 }
 
 // becomes maps an event to the status that the task has after it.

@@ -38,6 +38,9 @@ func (c *trailChecker) checkAnswers() {
 		case ok:
 			c.answers++
 			c.checkAnswer(i, op, c.told[k], k.token != 0)
+		case op.Kind == history.AddSteps && !op.Repeated:
+			c.answers++
+			c.checkAdded(i, op)
 		case op.Kind == history.Finalize && op.Done:
 			c.answers++
 			c.checkFinalized(i, op)
@@ -48,6 +51,16 @@ func (c *trailChecker) checkAnswers() {
 				c.Violate(RuleTrailAcked, op.TaskID, []int{i}, "acknowledged at index %d, and the trail has no such event there", op.Index)
 			}
 		}
+	}
+}
+
+// checkAdded looks for the event of a call that added steps to a parent.
+func (c *trailChecker) checkAdded(i int, op *history.Op) {
+	p := c.lives[op.Added.ParentID]
+	if p == nil || !slices.ContainsFunc(p.grew, func(e *history.Told) bool {
+		return e.Token == op.Token && e.Worker == op.Worker && (op.Index == 0 || op.Index == e.Index)
+	}) {
+		c.Violate(RuleTrailAcked, op.TaskID, []int{i}, "acknowledged at index %d, and the trail has no such event there", op.Index)
 	}
 }
 
@@ -74,18 +87,28 @@ func did(op *history.Op) bool {
 func (c *trailChecker) checkUnasked() {
 	asked := map[end]bool{}
 	unknown := map[string]bool{} // kinds with an unknown outcome, with the worker
+	adds := map[uint64]bool{}    // tokens of claims that may have added steps
 	deleted := map[string]bool{} // types whose tasks a call may have deleted all at once
 	for _, op := range c.took() {
 		if k, ok := eventOf(op); ok {
 			asked[k] = true
 			if k.token == 0 {
-				for place := range c.known(op.TaskID).steps() { // they are submitted and deleted with their parent
-					asked[end{kind: k.kind, task: op.TaskID + 1 + uint64(place)}] = true
+				t := c.known(op.TaskID)
+				for place := range t.steps() { // they are submitted and deleted with their parent
+					asked[end{kind: k.kind, task: t.stepID(place)}] = true
 				}
 			}
 		}
 		if op.Kind == history.Act && op.Action == string(history.Delete) {
 			deleted[op.TaskType] = true
+		}
+		if op.Kind == history.AddSteps {
+			adds[op.Token] = true
+		}
+		if op.Added != nil {
+			for _, id := range op.Added.IDs {
+				asked[end{kind: "submitted", task: id}] = true
+			}
 		}
 		if op.Outcome == history.Unknown {
 			unknown[toldAs[op.Kind]+" "+op.Worker] = true
@@ -97,7 +120,9 @@ func (c *trailChecker) checkUnasked() {
 		excused := false
 		switch e.Kind {
 		case "submitted":
-			excused = e.Message == "schedule "+history.Tick || unknown["submitted "]
+			excused = e.Message == "schedule "+history.Tick || unknown["submitted "] || len(c.hiddenAdds) > 0
+		case "steps_added":
+			excused = adds[e.Token]
 		case "claimed", "finalization_claimed":
 			excused = unknown[e.Kind+" "+e.Worker]
 		case "finalized":

@@ -1,10 +1,14 @@
 package check
 
-import "github.com/claimq/claimq/jepsen/history"
+import (
+	"slices"
+
+	"github.com/claimq/claimq/jepsen/history"
+)
 
 // step returns the step at the place, an empty one before its submit.
 func (c *trailChecker) step(parent *task, place int) *life {
-	id := parent.id + 1 + uint64(place)
+	id := parent.stepID(place)
 	if t := c.lives[id]; t != nil {
 		return t
 	}
@@ -29,6 +33,11 @@ func (c *trailChecker) blocked(t *task) string {
 func (c *trailChecker) takeParent(t *life, e *history.Told) {
 	switch e.Kind {
 	case "submitted", "cancel_requested":
+	case "steps_added":
+		if t.ended != nil {
+			c.fails(RuleTrailSteps, e, "after %s", tell(t.ended))
+		}
+		t.grew = append(t.grew, e)
 	case "finalization_claimed":
 		if t.ended != nil {
 			c.fails(RuleTrailSteps, e, "after %s", tell(t.ended))
@@ -71,13 +80,20 @@ func (c *trailChecker) ownEnd(t *life) string {
 	if t.plan == nil || t.plan.ByClaim {
 		return ""
 	}
-	completed := 0
+	completed, steps := 0, 0
+	if t.openPlan {
+		return ""
+	}
 	for place := range t.plan.Steps {
+		if c.later(t, place) {
+			continue
+		}
+		steps++
 		if c.step(t.task, place).status == statusCompleted {
 			completed++
 		}
 	}
-	if completed == len(t.plan.Steps) || t.plan.Continue && completed > 0 {
+	if completed == steps || t.plan.Continue && completed > 0 {
 		return statusCompleted
 	}
 	return statusFailed
@@ -86,11 +102,16 @@ func (c *trailChecker) ownEnd(t *life) string {
 // open returns a step of the parent that has not ended, "" if all have.
 func (c *trailChecker) open(t *life) string {
 	for place := range t.steps() {
-		if !hasEnded(c.step(t.task, place).status) {
+		if !c.later(t, place) && !hasEnded(c.step(t.task, place).status) {
 			return t.plan.Steps[place].Name
 		}
 	}
 	return ""
+}
+
+// later reports whether the step at the place has not been added yet.
+func (c *trailChecker) later(t *life, place int) bool {
+	return place >= len(t.plan.Steps)-len(t.added) && c.lives[t.stepID(place)] == nil
 }
 
 // steps returns the steps of the parent, none if no call shows them.
@@ -126,12 +147,19 @@ func (c *trailChecker) checkFamilies() {
 		if t.plan == nil || t.submitted == nil {
 			continue // another rule reports a submit without an event
 		}
-		for place, s := range t.plan.Steps {
+		submitted := len(t.plan.Steps) - len(t.added)
+		for place, s := range t.plan.Steps[submitted:] {
+			e := c.step(t.task, submitted+place).submitted
+			if e == nil || !slices.ContainsFunc(t.grew, func(g *history.Told) bool { return g.Index == e.Index && g.Sub < e.Sub }) {
+				c.fails(RuleTrailSteps, t.submitted, "its step %s was not added to it", s.Name)
+			}
+		}
+		for place, s := range t.plan.Steps[:submitted] {
 			if e := c.step(t.task, place).submitted; e == nil || e.Index != t.submitted.Index || e.Sub < t.submitted.Sub+1+uint32(place) {
 				c.fails(RuleTrailSteps, t.submitted, "its step %s was not submitted with it", s.Name)
 			}
 		}
-		if t.ended == nil && !t.plan.ByClaim && c.open(t) == "" {
+		if t.ended == nil && !t.plan.ByClaim && !t.openPlan && c.open(t) == "" {
 			c.fails(RuleTrailSteps, t.submitted, "all its steps have ended, and it has not")
 		}
 	}

@@ -63,19 +63,7 @@ func families() *history.History {
 		return &history.Plan{Steps: []history.Step{{Name: "a"}, {Name: "b", DependsOn: []int{0}}}, ByClaim: byClaim}
 	}
 	h := &history.History{Run: &history.Run{Nodes: 1}}
-	tell := func(index uint64, kind string, task, token uint64, worker, message string) {
-		sub := uint32(0)
-		if n := len(h.Trail); n > 0 && h.Trail[n-1].Index == index {
-			sub = h.Trail[n-1].Sub + 1
-		}
-		h.Trail = append(h.Trail, history.Told{
-			Index: index, Sub: sub, At: calendar + int64(index), Kind: kind, TaskID: task, Token: token, Worker: worker, Message: message,
-		})
-	}
-	did := func(index uint64, kind history.Kind, task, token uint64, worker string) *history.Op {
-		h.Ops = append(h.Ops, history.Op{Kind: kind, Outcome: history.OK, TaskID: task, Token: token, Worker: worker, Index: index})
-		return &h.Ops[len(h.Ops)-1]
-	}
+	tell, did := telling(h)
 	for id := uint64(1); id <= 6; id++ {
 		tell(3, "submitted", id, 0, "", "")
 	}
@@ -128,6 +116,123 @@ func families() *history.History {
 	tell(18, "deleted", 6, 0, "", "")
 	did(18, history.Delete, 4, 0, "")
 	return h
+}
+
+// telling returns what adds an event to the trail, and a call that was acknowledged.
+func telling(h *history.History) (tell func(index uint64, kind string, task, token uint64, worker, message string), did func(index uint64, kind history.Kind, task, token uint64, worker string) *history.Op) {
+	tell = func(index uint64, kind string, task, token uint64, worker, message string) {
+		sub := uint32(0)
+		if n := len(h.Trail); n > 0 && h.Trail[n-1].Index == index {
+			sub = h.Trail[n-1].Sub + 1
+		}
+		h.Trail = append(h.Trail, history.Told{
+			Index: index, Sub: sub, At: calendar + int64(index), Kind: kind, TaskID: task, Token: token, Worker: worker, Message: message,
+		})
+	}
+	did = func(index uint64, kind history.Kind, task, token uint64, worker string) *history.Op {
+		h.Ops = append(h.Ops, history.Op{Kind: kind, Outcome: history.OK, TaskID: task, Token: token, Worker: worker, Index: index})
+		return &h.Ops[len(h.Ops)-1]
+	}
+	return tell, did
+}
+
+// adding is the trail of a parent whose first step adds two, and what callers saw of it. The second of these depends on
+// the first.
+func adding() *history.History {
+	h := &history.History{Run: &history.Run{Nodes: 1}}
+	tell, did := telling(h)
+	tell(3, "submitted", 1, 0, "", "")
+	tell(3, "submitted", 2, 0, "", "")
+	op := did(3, history.Submit, 1, 0, "")
+	op.Created, op.Plan = true, &history.Plan{Steps: []history.Step{{Name: "a"}}}
+	tell(4, "claimed", 2, 1, "w", "")
+	did(4, history.Claim, 2, 1, "w")
+	tell(5, "steps_added", 1, 1, "w", "2 by step a")
+	tell(5, "submitted", 3, 0, "", "")
+	tell(5, "submitted", 4, 0, "", "")
+	for _, index := range []uint64{5, 6} {
+		op = did(index, history.AddSteps, 2, 1, "w")
+		op.Plan = &history.Plan{Steps: []history.Step{{Name: "b"}, {Name: "c", DependsOn: []int{0}}}}
+		op.Added, op.Repeated = &history.Added{ParentID: 1, IDs: []uint64{3, 4}}, index == 6
+	}
+	for i, id := range []uint64{2, 3, 4} {
+		index, token := uint64(6+2*i), uint64(1+i)
+		if id > 2 {
+			tell(index, "claimed", id, token, "w", "")
+			did(index, history.ClaimTask, id, token, "w")
+		}
+		tell(index+1, "completed", id, token, "w", "")
+		did(index+1, history.Complete, id, token, "w")
+	}
+	tell(11, "finalized", 1, 0, "", "completed")
+	tell(11, "completed", 1, 0, "", "")
+	for _, shown := range []struct {
+		index uint64
+		steps []string
+	}{{4, []string{"claimed"}}, {5, []string{"claimed", "pending", "blocked"}}, {10, []string{"completed", "completed", "claimed"}}} {
+		did(shown.index, history.Get, 1, 0, "").Seen = &history.Task{ID: 1, Status: "running", Steps: shown.steps}
+	}
+	return h
+}
+
+func TestTrail_passesGoodAdding(t *testing.T) {
+	t.Parallel()
+	if r := trailOf(adding()); len(r.Violations) > 0 {
+		t.Errorf("%+v", r.Part)
+	}
+	h := adding() // as if no answer had come
+	for i := range h.Ops {
+		if op := &h.Ops[i]; op.Kind == history.AddSteps {
+			op.Outcome, op.Added, op.Index = history.Unknown, nil, 0
+		}
+	}
+	if r := trailOf(h); len(r.Violations) > 0 {
+		t.Errorf("with unknown outcomes: %+v", r.Part)
+	}
+}
+
+func TestTrail_noticesBadAdding(t *testing.T) {
+	t.Parallel()
+	for _, x := range []struct {
+		name string
+		rule Rule
+		lie  func(h *history.History)
+	}{
+		{"a parent that ends before a step that was added", RuleTrailSteps, func(h *history.History) {
+			leaveOut(h, placeIn(h, "finalized", 1))
+			leaveOut(h, placeIn(h, "completed", 1))
+			insert(h, history.Told{Index: 9, Kind: "finalized", TaskID: 1, Message: "completed"})
+			insert(h, history.Told{Index: 9, Kind: "completed", TaskID: 1})
+		}},
+		{"steps added to a parent that has ended", RuleTrailSteps, func(h *history.History) {
+			insert(h, history.Told{Index: 12, Kind: "steps_added", TaskID: 1, Token: 1, Worker: "w"})
+		}},
+		{"an added step that began too early", RuleTrailSteps, func(h *history.History) {
+			h.Trail[placeIn(h, "claimed", 3)].TaskID, h.Trail[placeIn(h, "claimed", 4)].TaskID = 4, 3
+		}},
+		{"an added step that is lost", RuleTrailSteps, func(h *history.History) { leaveOut(h, placeIn(h, "submitted", 4)) }},
+		{"a step that came by itself", RuleTrailSteps, func(h *history.History) {
+			leaveOut(h, placeIn(h, "submitted", 4))
+			insert(h, history.Told{Index: 6, Kind: "submitted", TaskID: 4})
+		}},
+		{"acknowledged steps without an event", RuleTrailAcked, func(h *history.History) { leaveOut(h, placeIn(h, "steps_added", 1)) }},
+		{"steps that nobody asked for", RuleTrailUnasked, func(h *history.History) {
+			h.Ops = slices.DeleteFunc(h.Ops, func(op history.Op) bool { return op.Kind == history.AddSteps })
+		}},
+		{"an added step shown as it is not", RuleShown, func(h *history.History) {
+			h.Ops = append(h.Ops, history.Op{Kind: history.Get, Outcome: history.OK, TaskID: 1, Index: 7, Seen: &history.Task{ID: 1, Status: "running", Steps: []string{"completed", "pending", "pending"}}})
+		}},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			t.Parallel()
+			h := adding()
+			x.lie(h)
+			r := trailOf(h)
+			if !slices.ContainsFunc(r.Violations, func(v Violation) bool { return v.Rule == x.rule }) {
+				t.Errorf("rule %s does not notice: %+v", x.rule, r.Part)
+			}
+		})
+	}
 }
 
 func TestTrail_passesGoodFamilies(t *testing.T) {

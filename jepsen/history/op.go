@@ -17,6 +17,7 @@ const (
 	Fail      Kind = "fail"
 	Extend    Kind = "extend"
 	Release   Kind = "release"
+	AddSteps  Kind = "steps" // by the claim of a step, to its parent
 	Retry     Kind = "retry"
 	Delete    Kind = "delete"
 	Cancel    Kind = "cancel"
@@ -103,8 +104,10 @@ type Op struct {
 	// it has not done them all.
 	Count int64 `json:"count,omitempty"`
 
-	// Plan holds the steps of a submit's task, nil if it has none.
+	// Plan holds the steps of a submit's task, nil if it has none, and those that an add_steps adds.
 	Plan *Plan `json:"plan,omitempty"`
+	// Added is the answer to an add_steps.
+	Added *Added `json:"added,omitempty"`
 
 	// In calls about a finalization Worker is the processor and LeaseMS the timeout. A successful
 	// answer says whether it was Done: claimed (then Token is its claim's), extended, released, or
@@ -160,6 +163,12 @@ type Task struct {
 	ParentID uint64 `json:"parent,omitempty"` // of a step
 	// Steps are the statuses of a parent's steps in the plan's order, if they are in the answer.
 	Steps []string `json:"steps,omitempty"`
+}
+
+// Added says which ids the steps have that were to be added to a parent.
+type Added struct {
+	ParentID uint64   `json:"parent"`
+	IDs      []uint64 `json:"ids"`
 }
 
 // Plan describes the submitted steps of a parent. The id of the step at place i is the

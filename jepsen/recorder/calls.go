@@ -29,6 +29,13 @@ var routes = map[history.Kind]route{
 	history.Retry: {http.MethodPost, "/api/tasks/%d/retry", func(op *history.Op) any {
 		return wire.Retry{ClaimToken: op.Token, AddAttempts: op.MaxAttempts}
 	}, answered(takeSeen)},
+	history.AddSteps: {http.MethodPost, "/api/tasks/%d/steps", stepsOf, as(func(op *history.Op, a *wire.StepsAdded) bool {
+		op.Repeated, op.Added = a.Repeated, &history.Added{ParentID: a.ParentID}
+		for i := range a.Steps {
+			op.Added.IDs = append(op.Added.IDs, a.Steps[i].ID)
+		}
+		return a.Success && len(a.Steps) == len(op.Plan.Steps)
+	})},
 	history.Cancel:  {http.MethodPost, "/api/tasks/%d/cancel", nil, answered(takeSeen)},
 	history.Delete:  {http.MethodDelete, "/api/tasks/%d", nil, answered(func(_ *history.Op, a *wire.Answer) bool { return a.Deleted == 1 })},
 	history.Get:     {http.MethodGet, "/api/tasks/%d", nil, answered(takeSeen)},
@@ -65,6 +72,22 @@ func settingOf(op *history.Op) any {
 		return map[string]bool{"fair": true}
 	}
 	return map[string]int32{"max_claimed": op.MaxClaimed}
+}
+
+// stepsOf returns the body of an add_steps. All of its steps have the same type and params.
+func stepsOf(op *history.Op) any {
+	steps := make([]wire.NewStep, len(op.Plan.Steps))
+	for i, s := range op.Plan.Steps {
+		limit := s.MaxAttempts
+		steps[i] = wire.NewStep{Step: s.Name, NewTask: wire.NewTask{TaskType: op.TaskType, Params: json.RawMessage(op.Params), MaxAttempts: &limit, Backoff: &wire.Backoff{}}}
+		for _, on := range s.DependsOn {
+			steps[i].DependsOn = append(steps[i].DependsOn, op.Plan.Steps[on].Name)
+		}
+	}
+	return struct {
+		wire.Settle
+		Steps []wire.NewStep `json:"steps"`
+	}{wire.Settle{WorkerID: op.Worker, ClaimToken: op.Token}, steps}
 }
 
 // holdOf returns the body of a processor's call about a claim of a finalization.

@@ -120,7 +120,8 @@ var courses = []struct {
 	{25, []act{waits(90, 20), completes}},                         // near the end of the lease
 	{25, []act{(*hold).die}},
 	{30, []act{completes, completes}}, // as if it did not know the outcome
-	{15, []act{completes, fails}},     // it mixes them up
+	{60, []act{(*hold).addSteps, completes}},
+	{15, []act{completes, fails}}, // it mixes them up
 	{25, []act{waits(100, 0), naps(time.Second), (*hold).confuse}},
 	{130, []act{naps(100 * time.Millisecond), completes}},
 }
@@ -153,6 +154,25 @@ func (h *hold) giveUp(context.Context) {
 // die ends silently.
 func (h *hold) die(context.Context) { h.w.tasks.add(abandoned, h.id) }
 
+// addSteps adds steps to the parent of a claimed step: always the same, so that each attempt repeats those before it.
+func (h *hold) addSteps(ctx context.Context) {
+	if h.parent == 0 {
+		return
+	}
+	first := fmt.Sprintf("of-%d", h.id)
+	op := h.callAgain(ctx, history.Op{
+		Kind: history.AddSteps, TaskID: h.id, Worker: h.by.WorkerID, Token: h.by.ClaimToken, TaskType: typeName(int(h.id) % typeCount), Params: fmt.Sprintf(`{"of":%d}`, h.id),
+		Plan: &history.Plan{Steps: []history.Step{{Name: first}, {Name: first + "-then", DependsOn: []int{0}, MaxAttempts: 1 + int32(h.id%3)}}},
+	})
+	if op.Outcome != history.OK || op.Repeated {
+		return
+	}
+	h.w.open.Add(int64(len(op.Added.IDs)))
+	for _, id := range op.Added.IDs {
+		h.w.tasks.add(recent, id)
+	}
+}
+
 // confuse claims the task again, and uses the old token instead of the new one.
 func (h *hold) confuse(ctx context.Context) {
 	req := h.newClaim()
@@ -169,9 +189,10 @@ func (h *hold) confuse(ctx context.Context) {
 // hold is a claim of its worker.
 type hold struct {
 	*client
-	id    uint64
-	lease time.Duration
-	by    wire.Settle
+	id     uint64
+	parent uint64 // of a step
+	lease  time.Duration
+	by     wire.Settle
 	// follow and ask are submitted and claimed by every complete of the claim, so that a
 	// second one is a repeat.
 	follow []wire.NewTask
@@ -189,8 +210,12 @@ const (
 
 // hold returns the claim in the op.
 func (c *client) hold(claim *history.Op) hold {
+	parent := uint64(0)
+	if claim.Seen != nil {
+		parent = claim.Seen.ParentID
+	}
 	return hold{
-		client: c, id: claim.TaskID, lease: time.Duration(claim.LeaseMS) * time.Millisecond,
+		client: c, id: claim.TaskID, parent: parent, lease: time.Duration(claim.LeaseMS) * time.Millisecond,
 		by: wire.Settle{WorkerID: claim.Worker, ClaimToken: claim.Token},
 	}
 }
