@@ -137,9 +137,9 @@ func (c *comparison) describe(node *core, members []raft.Server) string {
 }
 
 // agree returns true once a majority of the voters has confirmed that it applied the same
-// as this node up to the point at or a later one. It returns false when the scope ends, or
-// when a majority has applied something else: then this node stops. Until it returns true
-// this node must not answer anything, however long that takes.
+// as this node up to the point at or a later one; their wall clocks are noted. It returns
+// false when the scope ends, or when a majority has applied something else: then this node
+// stops. Until it returns true this node must not answer anything, however long that takes.
 func (ag *agreement) agree(l *leadership, at replica.ChainPoint) bool {
 	if ag.raft == nil || ag.call == nil {
 		return true
@@ -180,6 +180,7 @@ func (ag *agreement) compareVoters(l *leadership, at replica.ChainPoint, wait ti
 	ag.eachStatus(ctx, voters, statusQuestion{ChainAt: at.Index}, func(i int, status peerStatus, err error) bool {
 		if err == nil {
 			c.note(string(voters[i].ID), status.Chain)
+			l.noteWall(voters[i].ID, &status)
 		}
 		a, _ := c.accord(voters)
 		return a == undecided || a == divided

@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"github.com/claimq/claimq/cluster/clustertest"
 	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/fsm/command"
@@ -96,6 +98,46 @@ func TestNode_wallClockOfTwo(t *testing.T) {
 			}
 			<-time.After(6 * time.Second) // the clocks are read again
 			c.Restart(c.Place(c.Leader()))
+		}
+	})
+}
+
+// A new leader proposes nothing but ticks before it knows the time from a majority of the
+// voters: by the state's it would be an old time, in a new cluster 1970, and a task that
+// ended then would be removed with the first entry of the right time.
+func TestNode_calendarOfANewLeader(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3)
+		for i := range c.Len() {
+			c.Tamper(i, func(l *raft.Log) {
+				if l.Type != raft.LogCommand {
+					return
+				}
+				stamp, commands, err := command.DecodeEntry(l.Data)
+				if err != nil {
+					t.Error(err)
+				}
+				if _, ok := commands[0].(command.Tick); !ok && !near(time.Until(time.UnixMilli(stamp.T))) {
+					t.Errorf("entry %d, %T, is of %s", l.Index, commands[0], time.UnixMilli(stamp.T).UTC())
+				}
+			})
+		}
+		for range 3 {
+			c.LoseCalls("status", 2) // the new leader's first
+			id := c.Propose(submit("")).Result.Submitted[0].Task.ID
+			c.Propose(command.Complete{Hold: hold(c.Propose(claim("w", time.Minute)))})
+			<-time.After(10 * time.Second)
+			if taskOf(c.Leader(), id) == nil {
+				t.Errorf("task %d, which has ended, is gone", id)
+			}
+			for i := range c.Len() {
+				c.Stop(i)
+			}
+			<-time.After(30 * 24 * time.Hour)
+			for i := range c.Len() {
+				c.Start(i)
+			}
 		}
 	})
 }

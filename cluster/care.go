@@ -105,7 +105,7 @@ func (mc *memberCare) lookAfterMembers(l *leadership, looks *memberLooks, askAll
 // promoteLooks checks in a row at which it was near the end of the log and had applied the
 // same as this node.
 func (mc *memberCare) lookAfter(l *leadership, s raft.Server, status *peerStatus, looks *memberLooks) {
-	mc.clocks.noteWall(l, s.ID, status)
+	l.noteWall(s.ID, status)
 	mc.membership.record(l, status.Record)
 	mc.standing.move(l, s, status.Record.PeerAddr)
 	if s.Suffrage == raft.Voter || mc.keptNonvoter(l, s) {

@@ -27,14 +27,14 @@ type leaseClocks struct{ *statuses }
 // start starts the leadership's clocks after the barrier, from the state, the hints
 // of U that the voters have received, and their wall clocks. It continues once a majority
 // of voters has answered, or after statusTimeout. In the latter case U may continue from
-// slightly earlier, and T goes by monotonic time alone.
+// slightly earlier, and T goes by monotonic time until agree has heard a majority.
 func (lc *leaseClocks) start(l *leadership, voters []raft.ServerID, others []raft.Server) {
 	hints := []lease.Hint{lc.hints.Latest()}
 	heard := len(voters) - len(others)
 	lc.eachStatus(l.ctx, others, statusQuestion{}, func(i int, status peerStatus, err error) bool {
 		if err == nil {
 			hints = append(hints, status.Hint)
-			lc.noteWall(l, others[i].ID, &status)
+			l.noteWall(others[i].ID, &status)
 			heard++
 		}
 		return heard <= len(voters)/2
@@ -59,7 +59,7 @@ func (lc *leaseClocks) termOf(index uint64) uint64 {
 }
 
 // noteWall records a member's wall clock from its status.
-func (lc *leaseClocks) noteWall(l *leadership, id raft.ServerID, status *peerStatus) {
+func (l *leadership) noteWall(id raft.ServerID, status *peerStatus) {
 	if status.WallNS != 0 {
 		l.wallClocks.Note(id, status.wall)
 	}

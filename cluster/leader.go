@@ -103,7 +103,9 @@ func (ld *leaders) begin(ctx context.Context) *leadership {
 //  2. The clocks, which continue from that state and from the answers of most voters.
 //  3. A tick, so that the newest entry is one of ours.
 //  4. Confirmation by a majority of the voters that they have applied the same up to the barrier. The tick
-//     has told them that it is committed.
+//     has told them that it is committed. Their answers have their wall clocks, too, so that nothing is
+//     proposed while the calendar goes by monotonic time: it may be behind by as long as there was no leader,
+//     in a new cluster by decades, and a task that ended then would be removed as soon as it is set right.
 //  5. The feature level, if the cluster is new.
 //  6. The lease timers, from what each claim has left by U.
 //  7. Proposals and reads.
@@ -123,6 +125,7 @@ func (ld *leaders) run(l *leadership) {
 	if !ld.agreement.agree(l, applied) {
 		return
 	}
+	ld.clocks.followWalls(l)
 	if !l.retry("feature level", func() error { return ld.levels.startLevel(l) }) {
 		return
 	}

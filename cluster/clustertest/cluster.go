@@ -39,6 +39,7 @@ type Cluster struct {
 	mu      sync.Mutex
 	members []*member
 	calls   map[string]int // guarded by mu; calls that reached a node, by name
+	lost    map[string]int // guarded by mu; calls that are still to be lost, by name
 }
 
 // member is one place in the cluster: the node, and what outlives its restart.
@@ -54,7 +55,7 @@ type member struct {
 // New starts a cluster of n voters. A Cleanup of the test closes it.
 func New(t testing.TB, n int, options ...Option) *Cluster {
 	t.Helper()
-	c := &Cluster{t: t, options: options, network: newNetwork(), calls: make(map[string]int)}
+	c := &Cluster{t: t, options: options, network: newNetwork(), calls: make(map[string]int), lost: make(map[string]int)}
 	for i := range n {
 		name := fmt.Sprintf("n%d", i+1)
 		c.servers = append(c.servers, raft.Server{ID: raft.ServerID("uuid-" + name), Address: raft.ServerAddress(name)})
@@ -113,6 +114,11 @@ func (c *Cluster) caller(from string) func(ctx context.Context, addr, name strin
 			return nil, err
 		}
 		c.mu.Lock()
+		if c.lost[name] > 0 {
+			c.lost[name]--
+			c.mu.Unlock()
+			return nil, fmt.Errorf("call %s: %s is lost", addr, name)
+		}
 		var to *cluster.Node
 		for _, m := range c.members {
 			if m.name == addr {
@@ -135,6 +141,13 @@ func (c *Cluster) Calls(name string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.calls[name]
+}
+
+// LoseCalls makes the next count calls between nodes of that name fail.
+func (c *Cluster) LoseCalls(name string, count int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lost[name] = count
 }
 
 // Stop stops the node at place i without a handover.
