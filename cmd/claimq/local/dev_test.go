@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,6 +34,22 @@ func TestRunDev_staleLeader(t *testing.T) {
 	}
 	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("leader.pid is still there: %v", err)
+	}
+}
+
+// A cluster is not ready without a node that has ended, even if another process answers at the node's address.
+func TestLocalCluster_anotherAnswers(t *testing.T) {
+	t.Parallel()
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer other.Close()
+	n := &localNode{id: "n1", url: other.URL, logPath: filepath.Join(t.TempDir(), "n1.log")}
+	c := &localCluster{binary: "/bin/false", nodes: []*localNode{n}, exits: make(chan *localNode, 1)}
+	if err := c.start(n); err != nil {
+		t.Fatal(err)
+	}
+	c.wg.Wait()
+	if err := c.waitReady(t.Context()); err == nil || !strings.Contains(err.Error(), "node n1 ended while starting") {
+		t.Errorf("it is ready with %v", err)
 	}
 }
 

@@ -214,7 +214,8 @@ func (c *localCluster) start(n *localNode) error {
 	return nil
 }
 
-// waitReady returns once every node reports that it is ready.
+// waitReady returns once every node reports that it is ready. A node that has ended is an error even then: another
+// process may answer at its address.
 func (c *localCluster) waitReady(ctx context.Context) error {
 	tick := time.NewTicker(localPoll)
 	defer tick.Stop()
@@ -223,13 +224,22 @@ func (c *localCluster) waitReady(ctx context.Context) error {
 			select {
 			case <-tick.C:
 			case dead := <-c.exits:
-				return fmt.Errorf("node %s ended while starting (%w): %s", dead.id, exitError(dead.exit), lastLine(dead.logPath))
+				return endedAtStart(dead)
 			case <-ctx.Done():
 				return fmt.Errorf("node %s is not ready (its log is %s): %w", n.id, n.logPath, ctx.Err())
 			}
 		}
 	}
-	return nil
+	select {
+	case dead := <-c.exits:
+		return endedAtStart(dead)
+	default:
+		return nil
+	}
+}
+
+func endedAtStart(n *localNode) error {
+	return fmt.Errorf("node %s ended while starting (%w): %s", n.id, exitError(n.exit), lastLine(n.logPath))
 }
 
 func exitError(err error) error {
