@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -79,6 +80,9 @@ func startDev(t *testing.T, flags ...string) *devCluster {
 	var reading sync.WaitGroup
 	reading.Go(func() { d.read(out) })
 	t.Cleanup(func() {
+		if t.Failed() {
+			d.tell(t)
+		}
 		_ = d.cmd.Process.Signal(os.Interrupt)
 		reading.Wait()
 		if err := d.cmd.Wait(); err != nil {
@@ -87,6 +91,24 @@ func startDev(t *testing.T, flags ...string) *devCluster {
 	})
 	d.waitFor(t, "leader: n")
 	return d
+}
+
+// tell logs what may explain a failure: what dev and its nodes have printed, and each node's view of the cluster and its
+// first events.
+func (d *devCluster) tell(t *testing.T) {
+	t.Helper()
+	t.Logf("claimq dev printed\n%s", d.output())
+	logs, _ := filepath.Glob(filepath.Join(d.dir, "n*.log"))
+	for i, path := range logs {
+		log, err := os.ReadFile(path)
+		t.Logf("%s (%v):\n%s", filepath.Base(path), err, log)
+		for _, path := range []string{"/api/cluster?consistency=stale", "/api/events?limit=100&consistency=stale"} {
+			ctx, cancel := context.WithTimeout(context.Background(), claimqtest.Patience/6)
+			status, answer, err := ask(ctx, http.MethodGet, d.url(i)+path, "", "")
+			cancel()
+			t.Logf("%s: %d %s (%v)", path, status, answer, err)
+		}
+	}
 }
 
 func (d *devCluster) read(out io.Reader) {
