@@ -237,28 +237,6 @@ func TestWork_fewDescriptors(t *testing.T) {
 	}
 }
 
-// A client in the middle of its request delays a stop, but causes no failure.
-func TestServer_stopsAmidARequest(t *testing.T) {
-	t.Parallel()
-	n := startLone(t, nil, nil)
-	conn, err := net.Dial("tcp", n.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	// An answer shows that the connection is served.
-	if _, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := conn.Read(make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.WriteString(conn, "POST /api/tasks HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"); err != nil {
-		t.Fatal(err)
-	}
-	n.stops(t)
-}
-
 // worker starts claimq work for the node with stderr. It is killed when the test ends.
 func (n *loneNode) worker(t *testing.T, stderr *os.File, args ...string) *exec.Cmd {
 	t.Helper()

@@ -44,7 +44,7 @@ func TestRunServer_keysGone(t *testing.T) {
 	}
 	write("")
 	a := &term.App{Stdout: io.Discard, Stderr: io.Discard}
-	if err := run(t.Context(), a, loaded, load, stopBound{stopMax, os.Exit}); !errors.Is(err, errKeysGone) {
+	if err := run(t.Context(), a, loaded, load, defaultWaits()); !errors.Is(err, errKeysGone) {
 		t.Errorf("%v, want %v", err, errKeysGone)
 	}
 }

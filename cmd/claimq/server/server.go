@@ -25,17 +25,26 @@ import (
 // The node and the API know each other only by this interface.
 var _ api.Node = (*cluster.Node)(nil)
 
-// stopTimeout bounds a graceful stop, in which the leadership is handed over and requests are finished; then the rest
-// is dropped.
-const stopTimeout = 10 * time.Second
+const (
+	// stopTimeout bounds a graceful stop, in which the leadership is handed over and requests are finished; then the
+	// rest is dropped.
+	stopTimeout = 10 * time.Second
+	// stopMax bounds a whole stop, without drain_time, because a disk that hangs also holds up closing files.
+	stopMax = 30 * time.Second
+	// fileLookInterval is the interval at which files of certificates, join keys and time zones are checked.
+	fileLookInterval = 10 * time.Second
+)
 
-// stopMax bounds a whole stop, without drain_time, because a disk that hangs also holds up closing files.
-const stopMax = 30 * time.Second
+// waits are the times for which a server waits. Tests shorten them.
+type waits struct {
+	stop time.Duration  // as stopTimeout
+	most time.Duration  // as stopMax
+	look time.Duration  // as fileLookInterval
+	exit func(code int) // ends the process if its stop takes longer than most
+}
 
-// stopBound ends the process if its stop, without drain_time, takes longer than most.
-type stopBound struct {
-	most time.Duration
-	exit func(code int)
+func defaultWaits() waits {
+	return waits{stop: stopTimeout, most: stopMax, look: fileLookInterval, exit: os.Exit}
 }
 
 // untilEnd returns a context that ends with ctx, and when in ends. Its goroutine ends with in.
@@ -91,7 +100,7 @@ overrides a variable, and a variable overrides the file.`,
 			if untilStdinEnds {
 				cfg.DrainTime = 0 // the parent process decides when it stops
 			}
-			return run(ctx, a, cfg, load, stopBound{stopMax, os.Exit})
+			return run(ctx, a, cfg, load, defaultWaits())
 		},
 	}
 	config.AddServerFlags(cmd.Flags())
@@ -119,16 +128,16 @@ func startProfile(path string) (stop func(), err error) {
 }
 
 // run runs a node until ctx ends. load reads its configuration again.
-func run(ctx context.Context, a *term.App, loaded config.Loaded, load func() (config.Loaded, error), bound stopBound) error {
+func run(ctx context.Context, a *term.App, loaded config.Loaded, load func() (config.Loaded, error), w waits) error {
 	hangups := newHangups()
 	defer hangups.stop()
 	defer a.FlushStderr()
-	s, err := newSetup(a, loaded, load)
+	s, err := newSetup(a, loaded, load, w)
 	if err != nil {
 		return err
 	}
 	ctx, s.stops = context.WithCancel(ctx)
-	defer boundStop(ctx, s.cfg.DrainTime+bound.most, func(after time.Duration) { bound.exit(s.abandonStop(after)) })()
+	defer boundStop(ctx, s.cfg.DrainTime+w.most, func(after time.Duration) { w.exit(s.abandonStop(after)) })()
 	told := newNotices(a, s.logger)
 	defer told.stop()
 	// Listen first: a port in use must be noticed before the node touches its data or contacts others.
@@ -152,7 +161,7 @@ func run(ctx context.Context, a *term.App, loaded config.Loaded, load func() (co
 		return err
 	}
 	// From here on, because the node may have to wait long for others, which may reject it.
-	defer watchFiles(s.certificates.look, joinKeys.look, s.lookAtZones)()
+	defer watchFiles(w.look, s.certificates.look, joinKeys.look, s.lookAtZones)()
 	defer tuneGC(a, nodeConfig.MemoryLimit)()
 	started := probes.Meanwhile(listener, s.certificates.httpConfig())
 	node, err := cluster.Open(ctx, nodeConfig)
@@ -167,14 +176,14 @@ func run(ctx context.Context, a *term.App, loaded config.Loaded, load func() (co
 	audit, stopAudit, err := startAudit(s.cfg.AuditFile, node, s.logger)
 	if err != nil {
 		s.stops()
-		return errors.Join(err, closeNode(node))
+		return errors.Join(err, w.closeNode(node))
 	}
 	// It continues until the node has stopped. Missing events are written after the next start.
 	defer stopAudit()
 	server, err := s.newAPI(node, audit, nodeConfig.MemoryLimit)
 	if err != nil {
 		s.stops()
-		return errors.Join(err, closeNode(node))
+		return errors.Join(err, w.closeNode(node))
 	}
 	defer s.startBackups(node)()
 	defer hangups.call(func() { told.reloading(server.HangUp) }, nil)()
@@ -196,7 +205,7 @@ func (s *setup) serve(ctx context.Context, server *api.Server, node *cluster.Nod
 	select {
 	case err := <-served: // it ends by itself only with an error
 		s.stops()
-		return errors.Join(fmt.Errorf("serve HTTP: %w", err), closeNode(node))
+		return errors.Join(fmt.Errorf("serve HTTP: %w", err), s.waits.closeNode(node))
 	case <-lingered(ctx, node.Left()):
 		s.logger.Info("this node was removed from the cluster: it ends", "told_for", removedLinger)
 		s.stops()
@@ -205,7 +214,7 @@ func (s *setup) serve(ctx context.Context, server *api.Server, node *cluster.Nod
 	told.stopping()
 	probes.ReadyAs(func() error { return nodes.ErrShuttingDown })
 	s.leave(server, node)
-	return stopServer(server, node, served, s.logger)
+	return s.waits.stopServer(server, node, served, s.logger)
 }
 
 // removedLinger is the time for which the process of a node that was removed goes on, to tell probes and people so. It is then
@@ -243,17 +252,17 @@ func (s *setup) leave(server *api.Server, node *cluster.Node) {
 
 // stopServer stops listening while the node hands over the leadership and finishes its requests, and waits for both.
 // New requests are told that the node is shutting down.
-func stopServer(server *api.Server, node *cluster.Node, served <-chan error, logger hclog.Logger) error {
+func (w waits) stopServer(server *api.Server, node *cluster.Node, served <-chan error, logger hclog.Logger) error {
 	logger.Info("stopping")
-	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), w.stop)
 	defer cancel()
 	shutdown := make(chan error, 1)
 	go func() { shutdown <- server.Shutdown(ctx) }()
-	err := closeNode(node)
+	err := w.closeNode(node)
 	unanswered := <-shutdown
 	if errors.Is(unanswered, context.DeadlineExceeded) {
 		// A client in the middle of a request may take any time.
-		logger.Warn("requests that were under way are not answered", "waited", stopTimeout)
+		logger.Warn("requests that were under way are not answered", "waited", w.stop)
 		unanswered = nil
 	}
 	err = errors.Join(err, unanswered, <-served)
@@ -261,8 +270,8 @@ func stopServer(server *api.Server, node *cluster.Node, served <-chan error, log
 	return err
 }
 
-func closeNode(node *cluster.Node) error {
-	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+func (w waits) closeNode(node *cluster.Node) error {
+	ctx, cancel := context.WithTimeout(context.Background(), w.stop)
 	defer cancel()
 	return node.Close(ctx)
 }

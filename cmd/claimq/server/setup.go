@@ -32,13 +32,14 @@ type setup struct {
 	certificates *serverTLS
 	zones        *zones.Source
 
+	waits           waits
 	peerConnections int    // limit of the peer port
 	stops           func() // notes that the process is stopping
 }
 
 // newSetup opens the log and reads the certificates.
-func newSetup(a *term.App, loaded config.Loaded, load func() (config.Loaded, error)) (*setup, error) {
-	s := &setup{cfg: loaded.Server, version: a.Version, load: load, flushLog: a.FlushStderr, registry: prometheus.NewRegistry()}
+func newSetup(a *term.App, loaded config.Loaded, load func() (config.Loaded, error), w waits) (*setup, error) {
+	s := &setup{waits: w, cfg: loaded.Server, version: a.Version, load: load, flushLog: a.FlushStderr, registry: prometheus.NewRegistry()}
 	var dropped func() uint64
 	s.logger, dropped = newLogger(a, loaded)
 	s.files = newSecretFiles(s.logger)

@@ -121,14 +121,14 @@ func serveNode(ctx context.Context, t *testing.T, id string, addrs map[string]st
 	}
 	server, err := api.New(api.Config{Node: node, Registry: registry})
 	if err != nil {
-		return nil, errors.Join(err, listener.Close(), closeNode(node))
+		return nil, errors.Join(err, listener.Close(), defaultWaits().closeNode(node))
 	}
 	node.SetForwardHandler(server.ForwardHandler())
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	n := &servedNode{node: node, server: server, registry: registry, addr: listener.Addr().String()}
 	n.stop = sync.OnceFunc(func() {
-		if err := stopServer(server, node, served, hclog.NewNullLogger()); err != nil {
+		if err := defaultWaits().stopServer(server, node, served, hclog.NewNullLogger()); err != nil {
 			t.Errorf("stop %s: %v", id, err)
 		}
 	})
