@@ -199,13 +199,11 @@ func TestWork_settlesByHowTheCommandEnds(t *testing.T) {
 	t.Parallel()
 	l := newWorkLab(t)
 	ids := map[string]string{}
-	for _, name := range []string{"json", "bytes", "nothing", "fail", "permanent", "big", "environ", "behind", "slow", "bad"} {
-		attempts := 2
-		if name == "slow" {
-			attempts = 1
-		}
-		ids[name] = l.submit(t, "job", name, attempts)
+	for _, name := range []string{"json", "bytes", "nothing", "fail", "permanent", "big", "environ", "behind", "bad"} {
+		ids[name] = l.submit(t, "job", name, 2)
 	}
+	ids["slow"] = l.submit(t, "slow", "slow", 1)
+	slow := l.work(t, "slow", `trap 'exit 0' TERM; sleep 1000 & echo $! >slow; wait`, "--timeout", "5s")
 	p := l.work(t, "job", `read what
 case $what in
 json) echo ' {"a": 1}' ;;
@@ -216,9 +214,8 @@ permanent) echo never >&2; exit 100 ;;
 big) head -c 1048577 /dev/zero ;;
 environ) echo "$CLAIMQ_TASK_ID $CLAIMQ_TASK_TYPE $CLAIMQ_ATTEMPT ${CLAIMQ_CLAIM_TOKEN:?} $CLAIMQ_WORKER ${CLAIMQ_API_KEY-none}" ;;
 behind) sleep 1000 & echo $! >behind ;;
-slow) trap 'exit 0' TERM; sleep 1000 & echo $! >slow; wait ;;
 bad) printf 'a\377b\0' >&2; kill -9 $$ ;;
-esac`, "--worker", "shell", "--concurrency", "4", "--timeout", "15s")
+esac`, "--worker", "shell", "--concurrency", "4")
 	for name, want := range map[string]struct {
 		status   client.TaskStatus
 		attempts int
@@ -232,7 +229,7 @@ esac`, "--worker", "shell", "--concurrency", "4", "--timeout", "15s")
 		"permanent": {client.StatusFailed, 1, "", `^never \(exit code 100\)$`},
 		"big":       {client.StatusFailed, 1, "", `printed more than 1.0 MiB`},
 		"behind":    {client.StatusCompleted, 1, "", `^$`},
-		"slow":      {client.StatusFailed, 1, "", `^the attempt took more than 15s: stopped: exit code 0$`},
+		"slow":      {client.StatusFailed, 1, "", `^the attempt took more than 5s: stopped: exit code 0$`},
 		"bad":       {client.StatusFailed, 2, "", "^a\uFFFDb\uFFFD \\(signal: killed\\)$"},
 	} {
 		got := l.ended(t, ids[name])
@@ -246,6 +243,7 @@ esac`, "--worker", "shell", "--concurrency", "4", "--timeout", "15s")
 	}
 	gone(t, l.appears(t, "behind"))
 	gone(t, l.appears(t, "slow"))
+	slow.stop(t)
 	out := p.stop(t)
 	for _, want := range []string{"task " + ids["permanent"] + ": never\n", "task " + ids["permanent"] + " (job, attempt 1): after ", "exit code 100", "task " + ids["json"] + " (job, attempt 1): done in ", "5 completed"} {
 		if !strings.Contains(out, want) {
