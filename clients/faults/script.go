@@ -19,7 +19,9 @@ type script struct {
 	// task 1; or claim, a batch with one claim of the worker w. It is made Calls times, one after the other; 0: once.
 	Call  string `json:"call"`
 	Calls int    `json:"calls"`
-	// TimeoutMS bounds the time of a call.
+	// TimeoutMS bounds the time of a call. On a busy machine it may be over before the last request is answered. The
+	// call then ends with outcome_unknown, as it must: a client that meets this where the script has another outcome
+	// plays the script again.
 	TimeoutMS int `json:"timeout_ms"`
 	// Answers are the answers to the requests, in the order in which they come, whichever node
 	// they come to. The last one is given to all that follow.

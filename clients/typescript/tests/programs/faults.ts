@@ -42,9 +42,28 @@ async function call(client: Client, plan: Plan): Promise<void> {
   }
 }
 
+/** The time of a call was over before its last request was answered, as happens on a busy machine. */
+class OutOfTime extends Error {}
+
+/** How long a script is played again whose call was out of time. */
+const PATIENCE_MS = 60_000;
+
 async function play(script: string): Promise<void> {
-  const child = spawn(server, [script], { stdio: ["pipe", "pipe", "inherit"] });
-  const exit = new Promise((resolve) => child.on("exit", resolve));
+  for (const until = performance.now() + PATIENCE_MS; ; ) {
+    try {
+      return await playOnce(script);
+    } catch (e) {
+      if (!(e instanceof OutOfTime) || performance.now() > until) throw e;
+    }
+  }
+}
+
+async function playOnce(script: string): Promise<void> {
+  const child = spawn(server, [script], { stdio: ["pipe", "pipe", "pipe"] });
+  const exit = new Promise((resolve) => child.on("close", resolve));
+  let differences = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => { differences += text; });
+  let outOfTime = false;
   try {
     const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
     const plan = JSON.parse((await lines.next()).value) as Plan;
@@ -55,6 +74,9 @@ async function play(script: string): Promise<void> {
     } catch (e) {
       error = e;
     }
+    client.close();
+    outOfTime = error instanceof OutcomeUnknown && plan.outcome !== "outcome_unknown";
+    if (outOfTime) throw new OutOfTime(String(error));
     if (plan.outcome === "done") {
       assert.equal(error, undefined);
     } else {
@@ -63,10 +85,10 @@ async function play(script: string): Promise<void> {
       assert.equal(error.code, plan.code);
       assert.ok(error.requestId);
     }
-    client.close();
   } finally {
     child.stdin.end();
-    assert.equal(await exit, 0, "the requests were not those of the script");
+    const code = await exit;
+    if (!outOfTime) assert.equal(code, 0, `the requests were not those of the script: ${differences}`);
   }
 }
 
