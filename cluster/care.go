@@ -50,14 +50,14 @@ func (mc *memberCare) run(l *leadership) {
 	asked := time.Duration(-1)
 	for {
 		now := mc.clock.Mono()
-		ask := asked < 0 || now-asked >= memberAskInterval
+		ask := asked < 0 || now-asked >= mc.cfg.soon(memberAskInterval)
 		if ask {
 			asked = now
 		}
 		newest := mc.fsm.NewestChain()
 		mc.lookAfterMembers(l, looks, ask)
 		looks.at = newest
-		if !pause.For(l.ctx, pause.Beat(memberInterval)) {
+		if !pause.For(l.ctx, pause.Beat(mc.cfg.soon(memberInterval))) {
 			return
 		}
 	}

@@ -118,6 +118,9 @@ type Config struct {
 	// segmentBytes is the size of the log's segments; 0: 16 MiB. Tests start many nodes, each of
 	// which fills two with zeros.
 	segmentBytes int
+	// haste divides the intervals at which a node looks after itself and others, so that tests
+	// wait less; 0: 1.
+	haste int
 }
 
 // The defaults for fields of Config that are 0.
@@ -265,6 +268,11 @@ func isLoopback(host string) bool {
 	}
 	ip := net.ParseIP(host)
 	return ip != nil && ip.IsLoopback()
+}
+
+// soon returns an interval of a look that the node takes by itself.
+func (c *Config) soon(interval time.Duration) time.Duration {
+	return interval / time.Duration(max(c.haste, 1))
 }
 
 // withDefaults fills in the defaults.

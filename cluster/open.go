@@ -175,7 +175,7 @@ func (n *Node) proveStart(ctx context.Context) {
 		ask: func(ctx context.Context, addr string, s storage.Start) (startAnswer, error) {
 			return ask[startAnswer](ctx, n.core, addr, callStart, s)
 		},
-		moved: n.peers.Whereabouts().Heard,
+		moved: n.peers.Whereabouts().Heard, tellInterval: n.cfg.soon(startTellInterval),
 	}
 	p.run(ctx)
 }
@@ -390,7 +390,7 @@ func (o *opening) awaitAdmission(ctx context.Context, n *Node) (a joining.Admiss
 // before it had data, and its old cluster, which goes on without it, would get a rival at
 // the same addresses.
 func (o *opening) checkAlone(ctx context.Context, n *Node) error {
-	timer := time.NewTimer(aloneWait)
+	timer := time.NewTimer(o.cfg.soon(aloneWait))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

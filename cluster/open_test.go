@@ -29,7 +29,7 @@ func testConfig(t *testing.T, nodeID, dir, peerAddr string) Config {
 	cfg := DefaultConfig()
 	cfg.NodeID, cfg.DataDir, cfg.PeerAddr = nodeID, dir, peerAddr
 	cfg.HTTPAdvertise = "http://127.0.0.1:1"
-	cfg.DiskFreeMin, cfg.segmentBytes = 1, 1<<20
+	cfg.DiskFreeMin, cfg.segmentBytes, cfg.haste = 1, 1<<20, 10
 	cfg.Logger = hclog.New(&hclog.LoggerOptions{Name: nodeID, Level: hclog.Error, Output: testWriter{t}})
 	cfg.Registerer = prometheus.NewRegistry()
 	cfg.Fatal = func(err error) { t.Errorf("%s stopped itself: %v", nodeID, err) }

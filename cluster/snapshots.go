@@ -43,7 +43,7 @@ type snapshots struct {
 // monitor takes a snapshot whenever enough log has been applied since the last one. Raft
 // counts entries, which hold up to a thousand commands, so Raft's own trigger is disabled.
 func (s *snapshots) monitor(ctx context.Context) {
-	for pause.For(ctx, pause.Beat(snapshotCheckInterval)) {
+	for pause.For(ctx, pause.Beat(s.cfg.soon(snapshotCheckInterval))) {
 		if !s.due() {
 			continue
 		}

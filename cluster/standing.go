@@ -61,7 +61,7 @@ type standingAnswer struct {
 // address differs from the cluster's. Raft reports neither: it sends nothing to a node that
 // was removed or has moved.
 func (sd *standing) monitor(ctx context.Context) {
-	ticker := time.NewTicker(standingInterval)
+	ticker := time.NewTicker(sd.cfg.soon(standingInterval))
 	defer ticker.Stop()
 	asked := time.Duration(-1)
 	for {
@@ -73,7 +73,7 @@ func (sd *standing) monitor(ctx context.Context) {
 		case <-ticker.C:
 		}
 		now := sd.clock.Mono()
-		if !sd.inDoubt() || asked >= 0 && now-asked < standingAskInterval {
+		if !sd.inDoubt() || asked >= 0 && now-asked < sd.cfg.soon(standingAskInterval) {
 			continue
 		}
 		asked = now

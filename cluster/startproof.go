@@ -40,6 +40,8 @@ type startProof struct {
 	clock  ClockSource
 	fatal  func(error)
 	logger hclog.Logger
+
+	tellInterval time.Duration
 }
 
 // startMembers are the members as the node knows them, including itself.
@@ -94,7 +96,7 @@ func (p *startProof) run(ctx context.Context) {
 	}
 	p.gate.Open()
 	noted := make(map[string]bool)
-	for pause.For(ctx, startTellInterval) {
+	for pause.For(ctx, p.tellInterval) {
 		if !p.unnoted(noted) && !p.members.inDoubt() {
 			continue
 		}
