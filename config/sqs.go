@@ -147,7 +147,7 @@ func (s *Server) validateSQS(add func(string, ...any)) {
 // sqsSettings are the settings of the endpoint.
 func sqsSettings() []setting {
 	return []setting{
-		{name: "sqs.enabled", usage: "answer clients of Amazon SQS on the API's port (experimental)", value: func(s *Server) value { return &toggle{&s.SQS.Enabled} }},
+		{name: "sqs.enabled", usage: "answer clients of Amazon SQS on the API's port", value: func(s *Server) value { return &toggle{&s.SQS.Enabled} }},
 		{name: "sqs.credentials_file", usage: "YAML file with the credentials by which clients of SQS sign; SIGHUP reloads it", value: func(s *Server) value { return &text{p: &s.SQS.CredentialsFile} }},
 		{name: "sqs.url", usage: "beginning of the URLs of queues, as https://HOST:PORT (default: the address that the client has used)", value: func(s *Server) value { return &text{p: &s.SQS.URL} }},
 		{name: "sqs.account", usage: "account in the URLs of queues, 12 digits", value: func(s *Server) value { return &text{p: &s.SQS.Account} }},
