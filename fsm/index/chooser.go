@@ -36,7 +36,7 @@ type source struct {
 // rank returns the rank of the first task of the source.
 func (s *source) rank(o order) rank {
 	if s.queue != nil {
-		return s.queue.First()[o]
+		return s.queue.rank(o)
 	}
 	return s.of.ranking.rank(o)
 }

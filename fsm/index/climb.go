@@ -30,7 +30,8 @@ func (ts *Type) climb(l *ladder) {
 		ts.rungs = ts.rerung(l, queues)
 	}
 	for i, q := range queues {
-		l.Put(ts.rungs[i], q.Len(), q.First())
+		first := q.First()
+		l.Put(ts.rungs[i], q.Len(), &first)
 	}
 }
 

@@ -14,9 +14,15 @@ import (
 // The zero value is an empty set.
 type fifo struct {
 	count int
+	left  int       // how many ids at the start of back are removed
+	back  []uint64  // the last in order, fewer than a chunk, after left removed ones
+	few   [2]uint64 // memory for back: most have few ids
+	more  *fifoMore // nil until needed
+}
+
+// fifoMore has what only a fifo of many ids, or of some out of order, needs.
+type fifoMore struct {
 	front []uint64 // the first in order, (part of) a chunk; empty only if full is
-	back  []uint64 // the last in order, fewer than a chunk, after left removed ones
-	left  int      // how many ids at the start of back are removed
 	// full has the chunks in between by their first ids. Chunks never change.
 	full Map[uint64, *fifoChunk] // nil until needed
 	// loose has the ids that are in no chunk.
@@ -28,10 +34,34 @@ type fifoChunk [64]uint64
 
 // loosely returns how many ids are loose.
 func (f *fifo) loosely() int {
-	if f.loose == nil {
+	if f.more == nil || f.more.loose == nil {
 		return 0
 	}
-	return f.loose.Len()
+	return f.more.loose.Len()
+}
+
+// front returns the first ids in order, or nil.
+func (f *fifo) front() []uint64 {
+	if f.more == nil {
+		return nil
+	}
+	return f.more.front
+}
+
+// full returns the chunks in between, or nil.
+func (f *fifo) full() Map[uint64, *fifoChunk] {
+	if f.more == nil {
+		return nil
+	}
+	return f.more.full
+}
+
+// grown returns the part that only some have.
+func (f *fifo) grown() *fifoMore {
+	if f.more == nil {
+		f.more = &fifoMore{}
+	}
+	return f.more
 }
 
 // inOrder returns how many ids are not loose.
@@ -48,30 +78,36 @@ func (f *fifo) add(id uint64) {
 		f.back = slices.Delete(f.back, 0, f.left)
 		f.left = 0
 	}
-	if f.back == nil && len(f.front) > 0 { // there was a chunk before, so this one will be full, too
+	switch {
+	case f.back != nil:
+	case len(f.front()) > 0: // there was a chunk before, so this one will be full, too
 		f.back = make([]uint64, 0, len(fifoChunk{}))
+	default:
+		f.back = f.few[:0]
 	}
 	f.back = append(f.back, id)
 	if len(f.back)-f.left == len(fifoChunk{}) {
 		chunk := (*fifoChunk)(f.back[f.left:])
 		f.back, f.left = nil, 0
-		if len(f.front) == 0 {
-			f.front = chunk[:]
+		more := f.grown()
+		if len(more.front) == 0 {
+			more.front = chunk[:]
 		} else {
-			if f.full == nil {
-				f.full = NewMap[uint64, *fifoChunk]()
+			if more.full == nil {
+				more.full = NewMap[uint64, *fifoChunk]()
 			}
-			f.full.Load(chunk[0], chunk)
+			more.full.Load(chunk[0], chunk)
 		}
 	}
 }
 
 // loosen adds an id to the loose ones.
 func (f *fifo) loosen(id uint64) {
-	if f.loose == nil {
-		f.loose = NewIDs()
+	more := f.grown()
+	if more.loose == nil {
+		more.loose = NewIDs()
 	}
-	f.loose.Insert(id)
+	more.loose.Insert(id)
 }
 
 // lastInOrder returns the last id that is not loose. There must be one.
@@ -79,12 +115,12 @@ func (f *fifo) lastInOrder() uint64 {
 	if n := len(f.back); n > f.left {
 		return f.back[n-1]
 	}
-	if f.full != nil {
-		if _, chunk, ok := f.full.Max(); ok {
+	if full := f.full(); full != nil {
+		if _, chunk, ok := full.Max(); ok {
 			return chunk[len(chunk)-1]
 		}
 	}
-	return f.front[len(f.front)-1]
+	return f.more.front[len(f.more.front)-1]
 }
 
 // remove removes an id that is in the set.
@@ -92,9 +128,9 @@ func (f *fifo) remove(id uint64) {
 	f.count--
 	back := f.back[f.left:]
 	switch {
-	case len(f.front) > 0 && f.front[0] == id:
-		f.front = f.front[1:]
-		f.refill()
+	case len(f.front()) > 0 && f.front()[0] == id:
+		f.more.front = f.more.front[1:]
+		f.more.refill()
 	case len(back) > 0 && back[0] == id:
 		f.left++
 		f.emptied()
@@ -105,16 +141,16 @@ func (f *fifo) remove(id uint64) {
 }
 
 // refill makes the next chunk the front if the front is empty.
-func (f *fifo) refill() {
-	if len(f.front) > 0 {
+func (m *fifoMore) refill() {
+	if len(m.front) > 0 {
 		return
 	}
-	f.front = nil
-	if f.full == nil {
+	m.front = nil
+	if m.full == nil {
 		return
 	}
-	if _, chunk, ok := f.full.PopMin(); ok {
-		f.front = chunk[:]
+	if _, chunk, ok := m.full.PopMin(); ok {
+		m.front = chunk[:]
 	}
 }
 
@@ -126,16 +162,17 @@ func (f *fifo) emptied() {
 }
 
 func (f *fifo) removeFromFront(id uint64) bool {
-	at, found := slices.BinarySearch(f.front, id)
+	front := f.front()
+	at, found := slices.BinarySearch(front, id)
 	switch {
 	case !found:
 		return false
-	case at == len(f.front)-1:
-		f.front = f.front[:at]
+	case at == len(front)-1:
+		f.more.front = front[:at]
 	default:
-		f.front = slices.Concat(f.front[:at], f.front[at+1:])
+		f.more.front = slices.Concat(front[:at], front[at+1:])
 	}
-	f.refill()
+	f.more.refill()
 	return true
 }
 
@@ -153,20 +190,21 @@ func (f *fifo) removeLoose(id uint64) bool {
 	if n == 0 {
 		return false
 	}
-	f.loose.Delete(id)
-	return f.loose.Len() < n
+	f.more.loose.Delete(id)
+	return f.more.loose.Len() < n
 }
 
 // removeFromFull dissolves the chunk that has the id. The last chunk becomes the back if
 // that is empty, so that taking the newest ids one by one is cheap, too.
 func (f *fifo) removeFromFull(id uint64) {
 	var chunk *fifoChunk
-	f.full.Descend(id, func(_ uint64, c *fifoChunk) bool {
+	full := f.more.full
+	full.Descend(id, func(_ uint64, c *fifoChunk) bool {
 		chunk = c
 		return false
 	})
-	last, _, _ := f.full.Max()
-	f.full.Delete(chunk[0])
+	last, _, _ := full.Max()
+	full.Delete(chunk[0])
 	if len(f.back) == 0 && chunk[0] == last {
 		f.back = append(f.back, chunk[:]...)
 		f.removeFromBack(id)
@@ -228,12 +266,13 @@ func (f *fifo) below(id uint64) int {
 
 // inOrderAt is at for the ids that are not loose.
 func (f *fifo) inOrderAt(k int) uint64 {
-	if k < len(f.front) {
-		return f.front[k]
+	front := f.front()
+	if k < len(front) {
+		return front[k]
 	}
-	k -= len(f.front)
-	if f.full != nil {
-		if _, chunk, ok := f.full.GetAt(k / len(fifoChunk{})); ok {
+	k -= len(front)
+	if full := f.full(); full != nil {
+		if _, chunk, ok := full.GetAt(k / len(fifoChunk{})); ok {
 			return chunk[k%len(fifoChunk{})]
 		}
 	}
@@ -242,7 +281,7 @@ func (f *fifo) inOrderAt(k int) uint64 {
 
 // looseAt is at for the loose ids.
 func (f *fifo) looseAt(k int) uint64 {
-	id, _ := f.loose.GetAt(k)
+	id, _ := f.more.loose.GetAt(k)
 	return id
 }
 
@@ -251,11 +290,16 @@ func (f *fifo) looseAt(k int) uint64 {
 func (f *fifo) copy() *fifo {
 	c := *f
 	c.back, c.left = slices.Clone(f.back[f.left:]), 0
-	if f.full != nil {
-		c.full = f.full.Copy()
+	if f.more == nil {
+		return &c
 	}
-	if f.loose != nil {
-		c.loose = f.loose.Copy()
+	more := *f.more
+	c.more = &more
+	if more.full != nil {
+		more.full = more.full.Copy()
+	}
+	if more.loose != nil {
+		more.loose = more.loose.Copy()
 	}
 	return &c
 }

@@ -107,8 +107,8 @@ func (f *fifo) wants(rt *rapid.T, want []uint64) {
 			rt.Fatalf("%d are below %d, want %d", f.below(id+1), id+1, at)
 		}
 	}
-	if len(f.front) == 0 && f.full != nil && f.full.Len() > 0 || len(f.back)-f.left >= len(fifoChunk{}) {
-		rt.Fatalf("%d ids in front of chunks, %d behind", len(f.front), len(f.back)-f.left)
+	if len(f.front()) == 0 && f.full() != nil && f.full().Len() > 0 || len(f.back)-f.left >= len(fifoChunk{}) {
+		rt.Fatalf("%d ids in front of chunks, %d behind", len(f.front()), len(f.back)-f.left)
 	}
 }
 

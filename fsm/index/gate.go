@@ -88,6 +88,11 @@ func (ts *Type) roomOf(sh *share, t int64) int64 {
 	if ts.gateOf(sh, t).State() != ShareOpen {
 		return 0
 	}
+	return ts.roomIn(sh, t)
+}
+
+// roomIn is roomOf for a share that is open at time t.
+func (ts *Type) roomIn(sh *share, t int64) int64 {
 	return min(int64(sh.count), ts.slotsOf(sh), record.ShareClaimsAt(sh.saved(), ts.rateOf(sh), t))
 }
 
@@ -304,6 +309,6 @@ func (ts *Type) Share(key string, t int64) (v ShareView, ok bool) {
 
 func (ts *Type) viewOf(sh *share, t int64) ShareView {
 	v := ShareView{Key: sh.key, Waiting: sh.count, Claimed: sh.claimed, Saved: sh.saved(), Gate: ts.gateOf(sh, t)}
-	v.Oldest, _ = sh.top()[oldest].Task(oldest)
+	v.Oldest, _ = sh.firstOf(oldest).Task(oldest)
 	return v
 }

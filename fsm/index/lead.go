@@ -7,12 +7,12 @@ import (
 
 // lead is the place of a share in the order in which the shares of a type take turns: by the
 // highest priority of its tasks, then by its tag there, and of equal tags the one that has been
-// there longest.
+// there longest. No two shares have the same.
 type lead struct {
 	priority uint64 // as in a rank of highest
 	tag      uint64 // compared by the sign of the difference, because tags may wrap
 	since    uint64 // the oldest of the tasks of a tag with its first value; behind those the number of a saved one
-	slot     uint64
+	of       *stock
 }
 
 // isSaved is set in lead.since of tags that are saved.
@@ -29,20 +29,138 @@ func (a *lead) before(b *lead) uint64 {
 	return less
 }
 
-// leads finds which of the shares of a fair type is next. Like a tournament it plays in groups
-// of four, but in one order, and only when it is asked.
+// leads finds which of the shares of a fair type is next. After its turn a share mostly comes behind all
+// others: those stand in line, so that a turn touches only both ends. One that does not come
+// behind the line is loose, until its place changes.
 type leads struct {
-	shares []*stock
+	count int // its shares, also those without a task
+	line
+	loose
+}
+
+// stand says where in leads a share with a task is.
+type stand uint8
+
+const (
+	nowhere stand = iota
+	inLine
+	isLoose
+)
+
+// add adds a share, without a task that can be claimed.
+func (l *leads) add(s *stock) {
+	l.count++
+	s.stand = nowhere
+}
+
+// remove removes a share.
+func (l *leads) remove(s *stock) {
+	l.leave(s)
+	l.count--
+}
+
+// put sets the place of a share that has a task.
+func (l *leads) put(to lead) {
+	switch s := to.of; {
+	case s.stand == inLine && *l.at(uint32(s.place)) == to, s.stand == isLoose && l.rounds[0][s.place] == to:
+		return
+	default:
+		l.leave(s)
+	}
+	if l.taken == 0 || l.at(l.end-1).before(&to) == 1 {
+		l.push(to)
+		return
+	}
+	l.loosen(to)
+}
+
+// leave makes the share one without a task that can be claimed.
+func (l *leads) leave(s *stock) {
+	switch s.stand {
+	case inLine:
+		l.quit(uint32(s.place))
+	case isLoose:
+		l.tighten(s.place)
+	}
+	s.stand = nowhere
+}
+
+// first returns the share that is next and its place. There must be one with a task.
+func (l *leads) first() (*stock, lead) {
+	first := noLead
+	if l.slots > 0 {
+		first = l.firstLoose()
+	}
+	if l.taken > 0 && l.at(l.head).before(&first) == 1 {
+		first = *l.at(l.head)
+	}
+	return first.of, first
+}
+
+// line has leads in order, at places that count up. Those at both ends are taken.
+type line struct {
+	ring  []lead // by place modulo its length, which is a power of two; of is nil at places that are not taken
+	head  uint32
+	end   uint32
+	taken int
+}
+
+// lineKept is the length for which a line keeps room once it had it.
+const lineKept = 64
+
+func (l *line) at(place uint32) *lead { return &l.ring[place&uint32(len(l.ring)-1)] }
+
+// push adds the share that comes last.
+func (l *line) push(to lead) {
+	if int(l.end-l.head) == len(l.ring) {
+		l.fit()
+	}
+	*l.at(l.end) = to
+	to.of.stand, to.of.place = inLine, int32(l.end)
+	l.end++
+	l.taken++
+}
+
+// quit frees a place.
+func (l *line) quit(place uint32) {
+	l.at(place).of = nil
+	l.taken--
+	for l.head != l.end && l.at(l.head).of == nil {
+		l.head++
+	}
+	for l.head != l.end && l.at(l.end-1).of == nil {
+		l.end--
+	}
+	if len(l.ring) > max(lineKept, 8*l.taken) {
+		l.fit()
+	}
+}
+
+// fit closes the gaps, in a ring with room for as many again, or at least half as many.
+func (l *line) fit() {
+	old := *l
+	*l = line{ring: make([]lead, 1<<bits.Len(uint(old.taken+old.taken/2)))}
+	for place := old.head; place != old.end; place++ {
+		if its := old.at(place); its.of != nil {
+			l.push(*its)
+		}
+	}
+}
+
+// loose finds the first of shares in any order. Like a tournament it plays in groups
+// of four, but in one order, and only when it is asked.
+type loose struct {
+	slots  int      // taken ones: the first
 	rounds [][]lead // the first has the leads by slot, each of the others the first of four of it
 	fours  []int32  // groups of four in the first round that have changed
 	all    bool     // too many have changed; play them all
 }
 
-// add adds a share, without a task.
-func (l *leads) add(s *stock) {
-	s.place = int32(len(l.shares))
-	l.shares = append(l.shares, s)
-	for n, at := len(l.shares), 0; at == 0 || n > 1; n, at = (n+roundOf-1)/roundOf, at+1 {
+// loosen adds a share.
+func (l *loose) loosen(to lead) {
+	to.of.stand, to.of.place = isLoose, int32(l.slots)
+	l.slots++
+	for n, at := l.slots, 0; at == 0 || n > 1; n, at = (n+roundOf-1)/roundOf, at+1 {
 		if at == len(l.rounds) {
 			l.rounds = append(l.rounds, nil)
 		}
@@ -54,57 +172,47 @@ func (l *leads) add(s *stock) {
 			l.rounds[at][0] = firstOf(l.rounds[at-1][:roundOf])
 		}
 	}
+	l.set(to.of.place, to)
 }
 
-// put sets the place of the share.
-func (l *leads) put(s *stock, to lead) {
-	to.slot = uint64(s.place)
-	if at := &l.rounds[0][s.place]; *at != to {
-		*at = to
-		l.note(s.place / roundOf)
-	}
-}
-
-// note notes a group of four to play, or that all must be played.
-func (l *leads) note(four int32) {
-	switch n := len(l.fours); {
+// set sets the lead at a slot.
+func (l *loose) set(slot int32, to lead) {
+	l.rounds[0][slot] = to
+	switch four, n := slot/roundOf, len(l.fours); {
 	case l.all || n > 0 && l.fours[n-1] == four:
-	case n > len(l.shares)/changedShare:
+	case n > l.slots/changedShare:
 		l.all, l.fours = true, l.fours[:0]
 	default:
 		l.fours = append(l.fours, four)
 	}
 }
 
-// remove removes a share. The last one takes over its slot.
-func (l *leads) remove(s *stock) {
-	last := len(l.shares) - 1
-	its, moved := l.rounds[0][last], l.shares[last]
-	l.put(moved, noLead)
-	l.shares[last] = nil
-	l.shares = l.shares[:last]
-	if moved != s {
-		moved.place = s.place
-		l.shares[s.place] = moved
-		l.put(moved, its)
+// tighten frees a slot. The last share takes it over.
+func (l *loose) tighten(slot int32) {
+	last := int32(l.slots - 1)
+	if slot != last {
+		moved := l.rounds[0][last]
+		moved.of.place = slot
+		l.set(slot, moved)
 	}
-	if len(l.rounds[0]) > max(tournamentKept, roundOf*len(l.shares)) {
+	l.set(last, noLead)
+	l.slots--
+	if len(l.rounds[0]) > max(tournamentKept, roundOf*l.slots) {
 		l.shrink()
 	}
 }
 
 // shrink releases memory.
-func (l *leads) shrink() {
-	all, before := l.shares, l.rounds[0]
-	*l = leads{}
-	for at, s := range all {
-		l.add(s)
-		l.put(s, before[at])
+func (l *loose) shrink() {
+	all := l.rounds[0][:l.slots]
+	*l = loose{}
+	for _, its := range all {
+		l.loosen(its)
 	}
 }
 
-// first returns the share that is next and its place. There must be one with a task.
-func (l *leads) first() (*stock, lead) {
+// firstLoose returns the first. There must be one.
+func (l *loose) firstLoose() lead {
 	if l.all {
 		for four := range len(l.rounds[0]) / roundOf {
 			l.play(four)
@@ -115,13 +223,12 @@ func (l *leads) first() (*stock, lead) {
 		l.play(int(four))
 	}
 	l.fours = l.fours[:0]
-	first := firstOf(l.rounds[len(l.rounds)-1][:roundOf])
-	return l.shares[first.slot], first
+	return firstOf(l.rounds[len(l.rounds)-1][:roundOf])
 }
 
 // play plays one group of four in the first round, and later rounds while the first of them
 // changes.
-func (l *leads) play(at int) {
+func (l *loose) play(at int) {
 	for i, round := range l.rounds[:len(l.rounds)-1] {
 		first, next := firstOf(round[at*roundOf:]), &l.rounds[i+1][at]
 		if *next == first {

@@ -7,8 +7,7 @@ type queue struct {
 	slot        // among the queues of its share
 	Left  int32 // the caller's own, as of; not used here
 	of    *stock
-	count int   // number of tasks
-	top   ranks // of the first tasks
+	count int // number of tasks
 	one   level
 	// Of several levels; nil as long as the queue has had only one.
 	levels map[int32]*level
@@ -67,7 +66,7 @@ func (q *queue) another(priority int32) *level {
 	if q.levels == nil {
 		q.levels, q.first = map[int32]*level{q.one.priority: &q.one}, new(newTournament())
 		q.first.Add(&q.one)
-		q.first.Put(q.one.slot, &q.top)
+		q.place(&q.one)
 	}
 	if len(q.levels) == 1 {
 		q.all = q.only().ids.copy()
@@ -81,20 +80,25 @@ func (q *queue) another(priority int32) *level {
 	return l
 }
 
-// place updates the level's ranks.
+// place updates the level's ranks among several.
 func (q *queue) place(l *level) {
-	its := ranks{
-		highest: rankOf(highest, l.priority, l.min),
-		lowest:  rankOf(lowest, l.priority, l.min),
-		oldest:  rankOf(oldest, l.priority, l.min),
-		newest:  rankOf(newest, l.priority, l.max),
+	if q.levels != nil {
+		its := l.top()
+		q.first.Put(l.slot, &its)
 	}
-	if q.levels == nil {
-		q.top = its
-		return
+}
+
+// rank returns the rank of the level's first task in the order. There must be one.
+func (l *level) rank(o order) rank {
+	if o == newest {
+		return rankOf(o, l.priority, l.max)
 	}
-	q.first.Put(l.slot, &its)
-	q.top = *q.first.Top()
+	return rankOf(o, l.priority, l.min)
+}
+
+// top returns the ranks of the level's first tasks. There must be one.
+func (l *level) top() ranks {
+	return ranks{highest: l.rank(highest), lowest: l.rank(lowest), oldest: l.rank(oldest), newest: l.rank(newest)}
 }
 
 // Remove removes a task that is in the queue.
@@ -123,12 +127,10 @@ func (q *queue) Remove(priority int32, id uint64) {
 func (q *queue) close(l *level) {
 	q.recent = nil
 	if q.levels == nil {
-		q.top = noRanks
 		return
 	}
 	delete(q.levels, l.priority)
 	q.first.Remove(l)
-	q.top = *q.first.Top()
 	q.spare = l
 	if len(q.levels) == 1 {
 		q.all = nil
@@ -179,8 +181,27 @@ func (q *queue) Levels() int {
 	return len(q.levels)
 }
 
-// First returns the ranks of the first tasks. The result is read-only and stays up to date.
-func (q *queue) First() *ranks { return &q.top }
+// First returns the ranks of the first tasks.
+func (q *queue) First() ranks {
+	switch {
+	case q.levels != nil:
+		return *q.first.Top()
+	case q.count == 0:
+		return noRanks
+	}
+	return q.one.top()
+}
+
+// rank returns the rank of the first task in the order.
+func (q *queue) rank(o order) rank {
+	switch {
+	case q.levels != nil:
+		return q.first.Top()[o]
+	case q.count == 0:
+		return noRank
+	}
+	return q.one.rank(o)
+}
 
 // Below returns how many tasks of the priority have a lower id.
 func (q *queue) Below(priority int32, id uint64) int {
@@ -195,5 +216,5 @@ func (q *queue) only() *level {
 	if q.levels == nil {
 		return &q.one
 	}
-	return q.levels[q.top[lowest].priority()]
+	return q.levels[q.rank(lowest).priority()]
 }

@@ -43,7 +43,7 @@ func (q *queue) check(tasks []queued) error {
 func TestQueue(t *testing.T) {
 	t.Parallel()
 	proof.Check(t, func(rt *rapid.T) {
-		q := &queue{top: noRanks}
+		q := &queue{}
 		var tasks []queued // by id
 		next := uint64(1)
 		for range rapid.IntRange(1, 150).Draw(rt, "steps") {
@@ -78,7 +78,7 @@ func TestQueue(t *testing.T) {
 					want[o] = want[o].or(rankOf(o, task.priority, task.id))
 				}
 			}
-			if got := *q.First(); got != want {
+			if got := q.First(); got != want {
 				rt.Fatalf("the first are %v, want %v", got, want)
 			}
 		}

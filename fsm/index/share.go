@@ -24,13 +24,13 @@ type shares struct {
 // limits keeps them from being claimed.
 type share struct {
 	stock
+	state   ShareState // where it counts in shares.waiting; ShareStates: nowhere
 	changed bool       // whether it is in shares.changed
 	claimed int64      // number of claimed tasks
 	ready   int        // its part of its type's ready: count, or 0 while closed
 	room    int        // how many of these can be claimed one after another
 	held    uint64     // its task in shares.held, or 0
 	bytes   int64      // its part of shares.bytes
-	state   ShareState // where it counts in shares.waiting; ShareStates: nowhere
 
 	own *ownShare // nil for most
 }
@@ -122,9 +122,12 @@ func (s *Types) settleShare(ts *Type, sh *share, now int64) (opened bool) {
 	ready, held := sh.count, uint64(0)
 	if sh.closed {
 		ready = 0
-		held, _ = sh.top()[oldest].Task(oldest)
+		held, _ = sh.firstOf(oldest).Task(oldest)
 	}
-	room := int(ts.roomOf(sh, now))
+	room := 0
+	if !sh.closed {
+		room = int(ts.roomIn(sh, now))
+	}
 	ts.added += max(room-sh.room, 0)
 	ts.ready += ready - sh.ready
 	sh.ready, sh.room = ready, room

@@ -11,6 +11,10 @@ import (
 // stock holds the claimable tasks of one share, or those of a type without share key.
 type stock struct {
 	slot               // in its type's ranking
+	place  int32       // where it stands in its type's turns
+	weight int32       // 0 = the default
+	stand  stand       // in its type's turns
+	closed bool        // none of them can be claimed, because of a pause or limit of the share
 	key    string      // share key of the tasks, or ""
 	queues []*queue    // by attempts left, ascending; never empty queues
 	room   [1]*queue   // memory for queues: most have one
@@ -20,15 +24,13 @@ type stock struct {
 	census *census     // the same tasks by priority; nil as long as they have one
 	levels int         // of all queues
 	count  int         // tasks in all queues
-	closed bool        // none of them can be claimed, because of a pause or limit of the share
 
-	place   int32         // in its type's turns
-	weight  int32         // 0 = the default
-	share   *share        // nil for the tasks without share key
-	tags    []tag         // one for each priority of its tasks, if the type is fair
-	tag     [1]tag        // memory for tags: most have one
-	tagAt   map[int32]int // where they are by priority; nil if they are few
-	touched []int32       // priorities of which a tag may have to begin or end
+	share    *share        // nil for the tasks without share key
+	tags     []tag         // one for each priority of its tasks, if the type is fair
+	tag      [1]tag        // memory for tags: most have one
+	tagAt    map[int32]int // where they are by priority; nil if they are few
+	touched  []int32       // priorities of which a tag may have to begin or end
+	touching [2]int32      // memory for touched: most have one
 }
 
 // attemptsLeftNone stands for more attempts left than AttemptsLeftMax, or no limit. No
@@ -48,7 +50,7 @@ func (s *stock) rank(o order) rank {
 	if s.closed {
 		return noRank
 	}
-	return s.top()[o]
+	return s.firstOf(o)
 }
 
 // add adds a claimable task.
@@ -62,9 +64,7 @@ func (s *stock) add(t *record.Task) {
 	s.levels -= q.Levels()
 	q.Add(t.Priority, t.ID)
 	s.levels += q.Levels()
-	if s.first != nil {
-		s.first.Put(q.slot, q.First())
-	}
+	s.playQueue(q)
 	s.count++
 	switch {
 	case s.census != nil:
@@ -91,7 +91,7 @@ func (s *stock) addQueue(at int, left int32) {
 	default:
 		q = &queue{}
 	}
-	q.Left, q.of, q.top = left, s, noRanks
+	q.Left, q.of = left, s
 	if s.queues == nil {
 		s.queues = s.room[:0]
 	}
@@ -103,20 +103,28 @@ func (s *stock) addQueue(at int, left int32) {
 		s.first = new(newTournament())
 		for _, q := range s.queues {
 			s.first.Add(q)
-			s.first.Put(q.slot, q.First())
+			s.playQueue(q)
 		}
 	}
 }
 
-// top returns the ranks of the first tasks. It is read-only.
-func (s *stock) top() *ranks {
+// playQueue updates the queue's ranks among several.
+func (s *stock) playQueue(q *queue) {
+	if s.first != nil {
+		its := q.First()
+		s.first.Put(q.slot, &its)
+	}
+}
+
+// firstOf returns the rank of its first task in the order, also while it is closed.
+func (s *stock) firstOf(o order) rank {
 	switch {
 	case s.first != nil:
-		return s.first.Top()
+		return s.first.Top()[o]
 	case len(s.queues) == 0:
-		return &noRanks
+		return noRank
 	}
-	return s.queues[0].First()
+	return s.queues[0].rank(o)
 }
 
 // remove takes a task out.
@@ -131,9 +139,7 @@ func (s *stock) remove(t *record.Task) {
 		s.census.Remove(t.Priority)
 	}
 	if q.Len() > 0 {
-		if s.first != nil {
-			s.first.Put(q.slot, q.First())
-		}
+		s.playQueue(q)
 		return
 	}
 	if s.first != nil {

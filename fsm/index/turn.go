@@ -177,13 +177,21 @@ func (ts *Type) setClock(c *clock, value uint64, saved Turns) {
 // startTurns makes the type fair: its clocks are at 0, and all tags at one turn.
 func (ts *Type) startTurns() {
 	ts.turns = &turns{clocks: map[int32]*clock{}}
+	var waiting []lead
 	ts.eachStock(func(s *stock) {
 		ts.turns.add(s)
 		for _, q := range s.queues {
 			q.eachLevel(func(l *level) { ts.beginTag(s, l.priority) })
 		}
-		ts.placeTurn(s)
+		if its := s.lead(); its.of != nil {
+			waiting = append(waiting, its)
+		}
 	})
+	// In order, so that all stand in line.
+	slices.SortFunc(waiting, func(a, b lead) int { return int(b.before(&a)) - int(a.before(&b)) })
+	for _, its := range waiting {
+		ts.turns.put(its)
+	}
 }
 
 // beginTag gives the share a tag with its first value, if it has none at the priority, and
@@ -293,27 +301,38 @@ func (ts *Type) catchUp(s *stock, saved Turns) {
 
 // placeTurn updates the place of the share among those of its type.
 func (ts *Type) placeTurn(s *stock) {
-	place := noLead
-	if !s.closed && s.count > 0 {
-		first := s.highest()
-		if at := s.tagOf(first.highest()); at >= 0 { // in an undo it may come later
-			place = lead{priority: first.first, tag: s.valueOf(at), since: first.second}
-			if number := s.tags[at].number; number != 0 {
-				place.since = isSaved | number
-			}
-		}
+	if its := s.lead(); its.of != nil {
+		ts.turns.put(its)
+		return
 	}
-	ts.turns.put(s, place)
+	ts.turns.leave(s)
+}
+
+// lead returns the share's place, or noLead.
+func (s *stock) lead() lead {
+	if s.closed || s.count == 0 {
+		return noLead
+	}
+	first := s.highest()
+	at := s.tagOf(first.highest())
+	if at < 0 {
+		return noLead // in an undo its tag may come later
+	}
+	its := lead{priority: first.first, tag: s.valueOf(at), since: first.second, of: s}
+	if number := s.tags[at].number; number != 0 {
+		its.since = isSaved | number
+	}
+	return its
 }
 
 // highest returns the rank of the share's first task by priority, highest first.
 func (s *stock) highest() rank {
 	if len(s.queues) == 1 {
-		return s.queues[0].First()[highest]
+		return s.queues[0].rank(highest)
 	}
 	first := noRank
 	for _, q := range s.queues { // not by first: that of a type has its shares, too
-		first = first.or(q.First()[highest])
+		first = first.or(q.rank(highest))
 	}
 	return first
 }
@@ -330,6 +349,9 @@ func (r rank) highest() int32 { return int32(math.MaxInt32 - int64(r.first)) }
 // afterwards.
 func (ts *Type) touch(s *stock, priority int32) {
 	if n := len(s.touched); ts.turns != nil && (n == 0 || s.touched[n-1] != priority) {
+		if s.touched == nil {
+			s.touched = s.touching[:0]
+		}
 		s.touched = append(s.touched, priority)
 	}
 }

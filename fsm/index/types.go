@@ -140,7 +140,7 @@ func (s *Types) weigh(ts *Type) {
 		bytes += ts.shares.bytes
 	}
 	if ts.turns != nil {
-		bytes += int64(len(ts.turns.shares)) * record.FairBytes
+		bytes += int64(ts.turns.count) * record.FairBytes
 	}
 	s.bytes += bytes - ts.bytes
 	ts.bytes = bytes

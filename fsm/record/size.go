@@ -8,9 +8,9 @@ const (
 	endedBytes          = 135  // of a packed task that has ended: more times, and in two indexes
 	PlaceBytes          = 16   // of a place in a page and in its list of packed records
 	groupBytes          = 180  // of a group with tasks that have not ended
-	shareBytes          = 590  // of a share with its first queue
+	shareBytes          = 520  // of a share with its first queue
 	typeBytes           = 1500 // of a task type with its first queue
-	queueBytes          = 385  // of each further queue of a type, with its first level
+	queueBytes          = 300  // of each further queue of a type, with its first level
 	levelBytes          = 350  // of each further level of a queue
 	keyBytes            = 18   // of a place in the index of keys
 	attemptBytes        = 64
