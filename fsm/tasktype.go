@@ -14,6 +14,12 @@ import (
 // share.
 func (m *Machine) NameOfType(name []byte) string { return m.types.NameOf(name) }
 
+// ShareKeyOf returns the share key of tasks of the type as a string. If they have a share, it is the one that
+// its tasks share.
+func (m *Machine) ShareKeyOf(taskType string, key []byte) string {
+	return m.types.ShareKeyOf(taskType, key)
+}
+
 // NextOpening returns the earliest time, by T, at which a type opens that only its rate limit
 // keeps closed; ok is false if there is no such type.
 func (m *Machine) NextOpening() (t int64, ok bool) { return m.types.NextOpening() }

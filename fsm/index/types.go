@@ -108,6 +108,19 @@ func (s *Types) NameOf(name []byte) string {
 	return string(name)
 }
 
+// ShareKeyOf returns the key as a string. If the type has the share, it is the share's own.
+func (s *Types) ShareKeyOf(taskType string, key []byte) string {
+	if ts := s.Named(taskType); ts != nil && ts.shares != nil {
+		if sh := ts.shares.recent; sh != nil && sh.key == string(key) {
+			return sh.key
+		}
+		if sh := ts.shares.byName[string(key)]; sh != nil {
+			return sh.key
+		}
+	}
+	return string(key)
+}
+
 // Len returns the number of types.
 func (s *Types) Len() int { return len(s.byName) }
 

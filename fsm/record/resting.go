@@ -17,6 +17,8 @@ type EncodedTasks struct{ Names TypeNames }
 type TypeNames interface {
 	// NameOfType returns the name: the string that all tasks of the type share, if there are any.
 	NameOfType(name []byte) string
+	// ShareKeyOf returns the share key of tasks of the type: the string of the share, if there is one.
+	ShareKeyOf(taskType string, key []byte) string
 }
 
 // BusyPages is the number of pages at the end that are not packed, because the tasks added last usually
@@ -77,8 +79,20 @@ func (EncodedTasks) Pack(b []byte, _ uint64, t *Task) []byte { return AppendTask
 // Unpack reads the record.
 func (w EncodedTasks) Unpack(b []byte, shared bool) *Task {
 	var t Task
-	w.read(b, &t, nil)
-	if shared {
+	key := w.read(b, &t, nil)
+	switch {
+	case key != "":
+		// In one allocation, as in withParams.
+		own := &struct {
+			Task
+			options Options
+		}{Task: t, options: Options{ShareKey: key}}
+		own.Options = &own.options
+		if !shared {
+			own.Params, own.Payload = slices.Clone(t.Params), slices.Clone(t.Payload)
+		}
+		return &own.Task
+	case shared:
 		own := t
 		return &own
 	}
@@ -99,7 +113,9 @@ type TaskMemory struct {
 func (w EncodedTasks) UnpackInto(memory *TaskMemory, b []byte) *Task {
 	clear(memory.log)
 	memory.task = Task{Log: memory.log[:0]}
-	w.read(b, &memory.task, &memory.names)
+	if key := w.read(b, &memory.task, &memory.names); key != "" {
+		memory.task.Options = &Options{ShareKey: key}
+	}
 	memory.log = memory.task.Log
 	return &memory.task
 }
@@ -134,8 +150,9 @@ func (t *Task) wake(from *Task, room []byte) *Task {
 	return t
 }
 
-// read decodes the task, which shares memory with b. names may be nil.
-func (w EncodedTasks) read(b []byte, t *Task, names *NameCache) {
+// read decodes the task, which shares memory with b. names may be nil. If the task's only option is
+// its share key, read returns that and sets no options.
+func (w EncodedTasks) read(b []byte, t *Task, names *NameCache) (shareKey string) {
 	r := Scanner{Rest: b}
 	for {
 		before := r.Rest
@@ -167,16 +184,20 @@ func (w EncodedTasks) read(b []byte, t *Task, names *NameCache) {
 			t.CreatedAt = int64(r.value)
 		case 18:
 			t.UpdatedAt = int64(r.value)
-		case FieldShare: // the last field, and the only option here
-			t.Options = &Options{ShareKey: string(r.Text)}
+		case FieldShare: // of most the last field, and the only option
+			shareKey = w.Names.ShareKeyOf(t.Type, r.Text)
 		default: // rare in waiting tasks
+			if shareKey != "" {
+				t.Options = &Options{ShareKey: shareKey}
+			}
 			unpackRest(before, t, names)
-			return
+			return ""
 		}
 	}
 	if len(r.Rest) > 0 {
 		panic(fmt.Sprintf("fsm: a task cannot be read back that was packed: behind field %d", r.Num))
 	}
+	return shareKey
 }
 
 // unpackRest reads the rest of a task's record, after its type.

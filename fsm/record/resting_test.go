@@ -40,6 +40,8 @@ type typesAsRead struct{}
 
 func (typesAsRead) NameOfType(name []byte) string { return string(name) }
 
+func (typesAsRead) ShareKeyOf(_ string, key []byte) string { return string(key) }
+
 // A task that is unpacked into memory has nothing of the one before.
 func TestEncodedTasks_UnpackInto(t *testing.T) {
 	t.Parallel()
