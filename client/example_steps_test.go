@@ -24,6 +24,7 @@ func stepsClient() (*client.Client, func()) {
 	mux.HandleFunc("POST /api/tasks/claim", answer(`{"success":true,"task":{"id":21,"status":"claimed","parent_id":17,"step":"merge","depends_on":["mail","shop"],`+
 		`"worker_id":"w1","claim_token":104,"lease_remaining_ms":30000}}`))
 	mux.HandleFunc("POST /api/tasks/21/complete", answer(`{"success":true,"task":{"id":21,"status":"completed"}}`))
+	mux.HandleFunc("POST /api/tasks/21/steps", answer(`{"success":true,"parent_id":17,"added":2,"steps":[{"step":"page-1","id":22,"status":"pending","depends_on":[]},{"step":"bind","id":23,"status":"blocked","depends_on":["page-1","plan"]}]}`))
 	mux.HandleFunc("GET /api/tasks", answer(`{"success":true,"next_cursor":null,"tasks":[{"id":18,"step":"fetch","result":null},{"id":19,"step":"mail","result":30},{"id":20,"step":"shop","result":12}]}`))
 	mux.HandleFunc("GET /api/tasks/17", answer(`{"success":true,"task":{"id":17,"status":"running","steps":[{"step":"fetch","id":18,"status":"completed","depends_on":[]},`+
 		`{"step":"mail","id":19,"status":"failed","depends_on":["fetch"],"error":"no route"},{"step":"shop","id":20,"status":"completed","depends_on":["fetch"]}],"finalize":"claim"}}`))
@@ -66,6 +67,28 @@ func ExampleClient_SubmitWorkflow() {
 	}
 	fmt.Println("task", w.ID, "ends with step", w.Steps["merge"])
 	// Output: task 17 ends with step 21
+}
+
+// A step that runs adds steps to its task: page-1, and bind, which waits for it and for plan.
+func ExampleClaim_AddSteps() {
+	c, done := stepsClient()
+	defer done()
+	ctx := context.Background()
+
+	claim, err := c.ClaimNext(ctx, client.ClaimRequest{WorkerID: "w1", Types: []string{"plan"}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ids, err := claim.AddSteps(ctx,
+		client.Step{Name: "page-1", Task: newTask("page", 1)},
+		client.Step{Name: "bind", Task: newTask("bind", "book"), DependsOn: []string{"page-1", "plan"}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("page-1 is task", ids["page-1"])
+	// Output: page-1 is task 22
 }
 
 // A step reads the results of the steps that it depends on.
