@@ -9,7 +9,7 @@ GO      ?= go
 MODULES := . jepsen bench/peers client/otel
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test page python proof test-sqs test-kill test-upgrade test-steps test-fuzz test-operations test-workers test-memory test-slots test-page test-page-large test-page-soak test-page-pairs test-recipes soak crashes jepsen jepsen-long jepsen-selftest jepsen-rules lint mac fmt vuln bench bench-peers bench-callers bench-sqs bench-fsm bench-scale bench-overview benchstat fuzz cover clean cluster dist
+.PHONY: help build demo test page python proof test-sqs test-kill test-upgrade test-steps test-fuzz test-operations test-workers test-memory test-slots test-page test-page-large test-page-soak test-page-pairs test-recipes soak crashes jepsen jepsen-long jepsen-selftest jepsen-rules lint mac fmt vuln bench bench-peers bench-fair bench-callers bench-sqs bench-fsm bench-scale bench-overview benchstat fuzz cover clean cluster dist
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -158,6 +158,9 @@ bench: build ## drive three nodes of this build and print the figures of docs/be
 
 bench-peers: build ## three nodes against NATS JetStream, RabbitMQ and beanstalkd, if installed: make bench-peers ROUNDS=5 COUNTS=1,64,256
 	cd bench/peers && $(GO) run . --binary ../../$(BIN)/claimq $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(COUNTS),--counts $(COUNTS))
+
+bench-fair: build ## how long tasks of fifty tenants wait behind the 100,000 of another, in claimq and in RabbitMQ: make bench-fair ROUNDS=5
+	cd bench/peers && $(GO) run . --fair --binary ../../$(BIN)/claimq --rounds $(or $(ROUNDS),3)
 
 bench-callers: build ## tasks a second over the number of callers, claimq and NATS JetStream, measured and drawn: make bench-callers ROUNDS=5 COUNTS=1,64
 	cd bench/peers && $(GO) run . --binary ../../$(BIN)/claimq --peers nats-server --figures ../callers/figures.csv --rounds $(or $(ROUNDS),5) --counts $(or $(COUNTS),1,4,16,64,256,1000,2000,4000)

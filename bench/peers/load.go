@@ -108,20 +108,24 @@ func (l *ledger) next() []byte {
 	return append(task, strings.Repeat("x", taskSize-len(task)-1)+`"`...)
 }
 
+// numberOf returns the number of a task; ok is false if it is not one.
+func numberOf(task []byte) (number int64, ok bool) {
+	if len(task) != taskSize {
+		return 0, false
+	}
+	number, err := strconv.ParseInt(string(task[1:17]), 16, 64)
+	return number, err == nil && number >= 0
+}
+
 // submitted returns how many tasks there are.
 func (l *ledger) submitted() int64 { return l.numbered.Load() }
 
 // handled records the task.
 func (l *ledger) handled(task []byte) {
-	number := int64(-1)
-	if len(task) == taskSize {
-		if n, err := strconv.ParseInt(string(task[1:17]), 16, 64); err == nil {
-			number = n
-		}
-	}
+	number, ok := numberOf(task)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if number < 0 || number >= l.submitted() {
+	if !ok || number >= l.submitted() {
 		l.others++
 		return
 	}

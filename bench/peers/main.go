@@ -12,6 +12,10 @@
 // median of each round's ratio to claimq in brackets. With --figures it also writes all rates to a file, which
 // bench/callers draws.
 //
+// With --fair it compares instead how long tasks of small tenants wait behind those of a large one:
+//
+//	make bench-fair
+//
 // Programs are looked for in $(go env GOPATH)/bin, on PATH, and in /usr/sbin and /usr/lib/rabbitmq/bin. If a program
 // is not installed or cannot sync before it confirms, the output says how to get it. Debian's nats-server, 2.9, is
 // too old for that.
@@ -62,6 +66,7 @@ type comparison struct {
 	// figures is the file for all rates; "": none.
 	figures string
 	find    finder
+	fair    *fairness // nil: compare rates
 }
 
 // countMax bounds the producers.
@@ -79,6 +84,7 @@ func arguments(args []string, usage io.Writer) (comparison, error) {
 	counts := flags.String("counts", "1,64,256", "how many producers, and as many consumers; several, separated by commas")
 	only := flags.String("peers", "", "programs to compare with, separated by commas (default: all)")
 	flags.StringVar(&c.figures, "figures", "", "file for all rates, as CSV")
+	fair := flags.Bool("fair", false, "compare how long small tenants wait behind a large one, in claimq and RabbitMQ; only with --binary, --dir and --rounds")
 	if err := flags.Parse(args); err != nil {
 		return c, err
 	}
@@ -98,6 +104,9 @@ func arguments(args []string, usage io.Writer) (comparison, error) {
 	c.find.count = slices.Max(c.counts)
 	if *only != "" {
 		c.find.only = strings.Split(*only, ",")
+	}
+	if *fair {
+		c.fair, c.find.only, c.find.count = new(asMeasured()), []string{rabbitMQ().program}, 0
 	}
 	for _, program := range c.find.only {
 		if !slices.ContainsFunc(peers(), func(s system) bool { return s.program == program }) {
@@ -124,6 +133,9 @@ func (c *comparison) run(ctx context.Context, out, progress io.Writer) (err erro
 	found, missing, err := c.find.all(ctx, binary)
 	if err != nil {
 		return err
+	}
+	if c.fair != nil {
+		return c.runFair(ctx, dir, found, missing, out, progress)
 	}
 	t := newTable(c.counts, found)
 	for round := range c.rounds {

@@ -18,7 +18,7 @@ import (
 )
 
 // startMax bounds the time until a system serves.
-const startMax = 2 * time.Minute
+const startMax = 5 * time.Minute
 
 // startPoll is the pause between two checks whether it serves.
 const startPoll = 20 * time.Millisecond

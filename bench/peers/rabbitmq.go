@@ -57,11 +57,30 @@ const rabbitQueue = "peers"
 // connection for producers and one for consumers, to the node that leads the queue. Each producer and each consumer
 // has its own channel.
 func startRabbit(ctx context.Context, path string, s *site) (queue, error) {
+	nodes, err := startRabbitNodes(ctx, path, s)
+	if err != nil {
+		return nil, err
+	}
+	if err := nodes.declare(ctx, []string{rabbitQueue}); err != nil {
+		return nil, err
+	}
+	return func(_ context.Context, n int, handle func([]byte), of *load) error {
+		return rabbitPrepare(nodes.url, n, handle, of)
+	}, nil
+}
+
+// rabbit is three running nodes.
+type rabbit struct {
+	url string // of the first one
+	ctl func(ctx context.Context, args ...string) ([]byte, error)
+}
+
+func startRabbitNodes(ctx context.Context, path string, s *site) (*rabbit, error) {
 	ports, err := s.ports(7)
 	if err != nil {
 		return nil, err
 	}
-	dir, url := s.dir, "amqp://"+local(ports[0])
+	dir := s.dir
 	// Erlang's nodes find each other through the daemon epmd. This one ends with the run.
 	names := ports[6]
 	common := append(os.Environ(), "HOME="+dir, "ERL_EPMD_PORT="+strconv.Itoa(names), "ERL_EPMD_ADDRESS=127.0.0.1")
@@ -82,34 +101,49 @@ func startRabbit(ctx context.Context, path string, s *site) (queue, error) {
 		if err := s.start("server"+strconv.Itoa(i+1), server); err != nil {
 			return nil, err
 		}
+		if i > 0 {
+			continue
+		}
+		// The others join the first one. If all start at once on a busy machine, there may be two clusters.
+		if err := s.until(ctx, func(ctx context.Context) error { return listening(ctx, local(ports[0])) }); err != nil {
+			return nil, err
+		}
 	}
 	ctl := func(ctx context.Context, args ...string) ([]byte, error) {
 		return rabbitCtl(ctx, path, append(slices.Clone(common), "RABBITMQ_CONF_ENV_FILE="+filepath.Join(dir, "environment")), args...)
 	}
 	if err := s.until(ctx, func(ctx context.Context) error {
-		if err := listening(ctx, local(ports[0])); err != nil {
-			return err
-		}
 		_, err := ctl(ctx, "await_online_nodes", "3")
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	if err := rabbitDeclare(url); err != nil {
-		return nil, err
-	}
-	members, err := ctl(ctx, "list_queues", "members")
+	return &rabbit{"amqp://" + local(ports[0]), ctl}, nil
+}
+
+// declare makes quorum queues on all nodes. The first one leads them.
+func (r *rabbit) declare(ctx context.Context, queues []string) error {
+	conn, err := amqp.Dial(r.url)
 	if err != nil {
-		return nil, err
+		return err
+	}
+	ch, err := conn.Channel()
+	for i := 0; i < len(queues) && err == nil; i++ {
+		_, err = ch.QueueDeclare(queues[i], true, false, false, false, amqp.Table{"x-queue-type": "quorum", "x-quorum-initial-group-size": 3})
+	}
+	if err := errors.Join(err, conn.Close()); err != nil {
+		return err
+	}
+	members, err := r.ctl(ctx, "list_queues", "members")
+	if err != nil {
+		return err
 	}
 	for i := range 3 {
-		if !bytes.Contains(members, []byte(rabbitNode(i))) {
-			return nil, fmt.Errorf("the queue is not on three nodes: %s", members)
+		if bytes.Count(members, []byte(rabbitNode(i))) < len(queues) {
+			return fmt.Errorf("a queue is not on three nodes: %s", members)
 		}
 	}
-	return func(_ context.Context, n int, handle func([]byte), of *load) error {
-		return rabbitPrepare(url, n, handle, of)
-	}, nil
+	return nil
 }
 
 // rabbitCtl asks the first node.
@@ -157,19 +191,6 @@ func rabbitEnv(dir string, i, port, distPort int) []string {
 	}
 }
 
-// rabbitDeclare makes the queue. The node at url leads it.
-func rabbitDeclare(url string) error {
-	conn, err := amqp.Dial(url)
-	if err != nil {
-		return err
-	}
-	ch, err := conn.Channel()
-	if err == nil {
-		_, err = ch.QueueDeclare(rabbitQueue, true, false, false, false, amqp.Table{"x-queue-type": "quorum", "x-quorum-initial-group-size": 3})
-	}
-	return errors.Join(err, conn.Close())
-}
-
 func rabbitPrepare(url string, n int, handle func([]byte), of *load) error {
 	var conns [2]*amqp.Connection
 	for i := range conns {
@@ -186,7 +207,7 @@ func rabbitPrepare(url string, n int, handle func([]byte), of *load) error {
 		if err != nil {
 			return err
 		}
-		deliveries, err := rabbitConsumer(conns[1])
+		deliveries, err := rabbitConsumer(conns[1], rabbitQueue)
 		if err != nil {
 			return err
 		}
@@ -204,20 +225,28 @@ func rabbitProducer(conn *amqp.Connection) (func(ctx context.Context, task []byt
 		return nil, err
 	}
 	return func(ctx context.Context, task []byte) error {
-		confirmation, err := ch.PublishWithDeferredConfirmWithContext(ctx, "", rabbitQueue, true, false, amqp.Publishing{DeliveryMode: amqp.Persistent, Body: task})
+		confirmation, err := rabbitPublish(ctx, ch, rabbitQueue, task)
 		if err != nil {
 			return err
 		}
-		acked, err := confirmation.WaitContext(ctx)
-		if err == nil && !acked {
-			err = errors.New("the task was not confirmed")
-		}
-		return err
+		return rabbitConfirmed(ctx, confirmation)
 	}, ch.Confirm(false)
 }
 
+func rabbitPublish(ctx context.Context, ch *amqp.Channel, queue string, task []byte) (*amqp.DeferredConfirmation, error) {
+	return ch.PublishWithDeferredConfirmWithContext(ctx, "", queue, true, false, amqp.Publishing{DeliveryMode: amqp.Persistent, Body: task})
+}
+
+func rabbitConfirmed(ctx context.Context, confirmation *amqp.DeferredConfirmation) error {
+	acked, err := confirmation.WaitContext(ctx)
+	if err == nil && !acked {
+		err = errors.New("the task was not confirmed")
+	}
+	return err
+}
+
 // rabbitConsumer opens a channel that delivers one task at a time.
-func rabbitConsumer(conn *amqp.Connection) (<-chan amqp.Delivery, error) {
+func rabbitConsumer(conn *amqp.Connection, queue string) (<-chan amqp.Delivery, error) {
 	ch, err := conn.Channel()
 	if err != nil {
 		return nil, err
@@ -225,7 +254,7 @@ func rabbitConsumer(conn *amqp.Connection) (<-chan amqp.Delivery, error) {
 	if err := ch.Qos(1, 0, false); err != nil {
 		return nil, err
 	}
-	return ch.Consume(rabbitQueue, "", false, false, false, false, nil)
+	return ch.Consume(queue, "", false, false, false, false, nil)
 }
 
 // rabbitWork takes a task, has it handled, and acknowledges it.
