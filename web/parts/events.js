@@ -5,13 +5,24 @@ import { path } from "../routes.js";
 
 /** @import { Event as EventOf } from "../types/model" */
 
+/** Every kind of event, and whether it is of a task; the others are of what operators did. @type {Record<EventOf["event"], boolean>} */
+const kinds = {
+	submitted: true, scheduled: true, claimed: true, released: true, failed: true, requeued: true, lease_expired: true, completed: true, retried: true,
+	cancel_requested: true, cancelled: true, deleted: true, expired: true, signalled: true, steps_added: true, finalization_claimed: true, finalized: true,
+	type_changed: false, share_changed: false, defaults_changed: false, schedule_set: false, schedule_deleted: false, node_set: false, node_removed: false, level_raised: false,
+	trail_changed: false, member_added: false, member_removed: false, member_promoted: false, member_demoted: false, leadership_transferred: false, snapshot_taken: false,
+	backup_saved: false, restored: false, keys_reloaded: false, join_token_made: false, join_token_used: false, join_token_revoked: false, join_token_expired: false,
+	backup_begun: false, backup_broken_off: false, restore_begun: false, restore_broken_off: false,
+};
+
+/** @param {boolean} ofTask */
+const kindsOf = (ofTask) => Object.entries(kinds).flatMap(([kind, of]) => of === ofTask ? [kind] : []);
+
 /** Kinds of events that are about no task. */
-export const acts = ("type_changed schedule_set schedule_deleted node_set node_removed level_raised trail_changed member_added member_removed member_promoted member_demoted " +
-	"leadership_transferred snapshot_taken backup_saved restored keys_reloaded join_token_made join_token_used join_token_revoked join_token_expired backup_begun " +
-	"backup_broken_off restore_begun restore_broken_off").split(" ");
+export const acts = kindsOf(false);
 
 /** Kinds of events of tasks. */
-export const ofTasks = "submitted scheduled claimed released failed requeued lease_expired completed retried cancel_requested cancelled deleted expired signalled steps_added finalization_claimed finalized".split(" ");
+export const ofTasks = kindsOf(true);
 
 /** One event in a line; own: of the task whose view it is in. @param {{event: any, own?: boolean}} props */
 const Event = ({ event, own }) => html`<li>
