@@ -42,7 +42,7 @@ var tested = map[string]struct{ pkg, test string }{
 // too long to find them.
 var drawn = map[string]uint64{
 	"cancelled move goes on":                          14,
-	"claim by id past the limits":                     3,
+	"claim by id past the limits":                     6,
 	"finalized before the steps have ended":           3,
 	"finalized while another holds it":                8,
 	"move ahead of its rate":                          3,
