@@ -19,18 +19,25 @@ const featureLevel = 1
 const snapshotBytes = "1048576" // the least
 
 // Upgrade upgrades three nodes from the first release to a version of today that knows one feature level more, back,
-// and up again for good, one node at a time under load. Before the first release they begin with Binary. Its report is
-// like Run's.
+// and up again for good, one node at a time under load. In a checkout that has no release, as a shallow clone, they begin
+// with Binary. Its report is like Run's.
 func Upgrade(ctx context.Context, cfg Config) (*Report, error) {
 	return conduct(ctx, cfg, (*run).upgrade)
 }
 
 // upgrade is the run, from the first node to the check.
 func (r *run) upgrade(ctx context.Context) error {
-	var err error
+	root, err := procs.Root(ctx)
+	if err != nil {
+		return err
+	}
+	released, err := releases.InCheckout(ctx, root, releases.All)
+	if err != nil {
+		return err
+	}
 	r.old = r.cfg.Binary
-	if len(releases.All) > 0 {
-		if r.old, err = releases.All[0].Build(ctx, r.cfg.Dir); err != nil {
+	if len(released) > 0 {
+		if r.old, err = released[0].Build(ctx, r.cfg.Dir); err != nil {
 			return err
 		}
 	}

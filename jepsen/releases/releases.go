@@ -16,7 +16,8 @@ import (
 // Release is a version and its commit.
 type Release struct{ Version, Commit string }
 
-// All lists the releases, the first one first. CONTRIBUTING.md says when a release is added.
+// All lists the releases, the first one first. CONTRIBUTING.md says when a release is added, InCheckout which of them
+// can be built.
 var All = []Release{}
 
 // Build builds the release's claimq from its commit, in a new folder of dir, and returns its path. It has no page.
@@ -40,6 +41,25 @@ func (r Release) Build(ctx context.Context, dir string) (string, error) {
 		}
 	}
 	return binary, os.Remove(packed)
+}
+
+// InCheckout returns those of the releases whose commits the checkout at root has. A shallow clone may lack any of
+// them; that another checkout lacks one is an error.
+func InCheckout(ctx context.Context, root string, all []Release) (found []Release, err error) {
+	shallow, err := run(ctx, "git", "-C", root, "rev-parse", "--is-shallow-repository")
+	if err != nil {
+		return nil, fmt.Errorf("look for releases: %w", err)
+	}
+	for _, r := range all {
+		_, err := run(ctx, "git", "-C", root, "cat-file", "-e", r.Commit+"^{commit}")
+		switch {
+		case err == nil:
+			found = append(found, r)
+		case strings.TrimSpace(shallow) != "true":
+			return nil, fmt.Errorf("look for %s: %w", r.Version, err)
+		}
+	}
+	return found, nil
 }
 
 // Changed returns the release's files below the folder of the checkout at root that are not as they were, or are gone.

@@ -29,6 +29,36 @@ func TestRelease_Build(t *testing.T) {
 	}
 }
 
+// A shallow clone is used without the releases that it lacks; any other checkout must have them all.
+func TestInCheckout(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	git := func(args ...string) string {
+		t.Helper()
+		out, err := run(t.Context(), slices.Concat([]string{"git", "-C", dir, "-c", "user.name=a", "-c", "user.email=a@example.org"}, args)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(out)
+	}
+	git("init", "--quiet", "whole")
+	var all []Release
+	for _, version := range []string{"v1", "v2"} {
+		git("-C", "whole", "commit", "--quiet", "--allow-empty", "--message", version)
+		all = append(all, Release{version, git("-C", "whole", "rev-parse", "HEAD")})
+	}
+	git("clone", "--quiet", "--depth", "1", "file://"+dir+"/whole", "shallow")
+	for clone, want := range map[string][]Release{"whole": all, "shallow": all[1:]} {
+		if got, err := InCheckout(t.Context(), filepath.Join(dir, clone), all); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, %v, want %v", clone, got, err, want)
+		}
+	}
+	unknown := []Release{{"v3", strings.Repeat("3", 40)}}
+	if got, err := InCheckout(t.Context(), filepath.Join(dir, "whole"), unknown); err == nil {
+		t.Errorf("%v of a commit that the checkout does not have", got)
+	}
+}
+
 // Files that a release has are reported if they are changed or gone, also before a commit; new ones are not.
 func TestRelease_Changed(t *testing.T) {
 	t.Parallel()
@@ -73,7 +103,11 @@ func TestRelease_Changed(t *testing.T) {
 // What a release has written stays readable: its golden files are never changed.
 func TestGolden_frozen(t *testing.T) {
 	t.Parallel()
-	for _, r := range All {
+	found, err := InCheckout(t.Context(), checkout, All)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range found {
 		changed, err := r.Changed(t.Context(), checkout, "fsm/testdata/golden")
 		if err != nil {
 			t.Fatal(err)
