@@ -13,7 +13,7 @@ func TestKind_NamesAreTheContracts(t *testing.T) {
 	contract := strings.Fields("submitted scheduled claimed released failed requeued lease_expired completed retried " +
 		"cancel_requested cancelled deleted expired finalization_claimed finalized type_changed schedule_set schedule_deleted node_set node_removed level_raised trail_changed " +
 		"member_added member_removed member_promoted member_demoted leadership_transferred snapshot_taken backup_saved restored keys_reloaded " +
-		"join_token_made join_token_used join_token_revoked join_token_expired backup_begun backup_broken_off restore_begun restore_broken_off defaults_changed share_changed signalled")
+		"join_token_made join_token_used join_token_revoked join_token_expired backup_begun backup_broken_off restore_begun restore_broken_off defaults_changed share_changed signalled steps_added")
 	if Last >= 64 {
 		t.Errorf("event %d is in no set of kinds", Last)
 	}

@@ -28,7 +28,7 @@ const columns = [
 	{ key: "disk", title: "Disk free", num: true, cell: ({ room }) => room && bytes(room.disk_free_bytes) },
 	{ key: "version", title: "Version" },
 	{ key: "problem", title: "Problem", wide: true, cell: (node) => node.problem && html`<span class="bad">${node.problem}</span>` },
-	{ key: "acts", title: "Actions", cell: (node) => html`<${Button} kind="quiet" aria-label=${`Act on ${node.node_id}`} onClick=${() => membership(node)}>Change…<//>` },
+	{ key: "acts", title: "Actions", cell: (node) => html`<${Button} kind="quiet" aria-label=${`Change… ${node.node_id}`} onClick=${() => membership(node)}>Change…<//>` },
 ];
 
 /** @param {string} what @param {string} text @param {any} body */
