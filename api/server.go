@@ -75,6 +75,8 @@ type Config struct {
 	// ConnAge bounds how long a client with a certificate may use one connection. The answer to the first request
 	// after that says that the connection is closed, and streams end. 0: 5 min.
 	ConnAge time.Duration
+	// handshakeTimeout bounds a TLS handshake; 0: 10 s. Tests set it.
+	handshakeTimeout time.Duration
 	// Connections bounds the open connections; further ones are answered overloaded and closed. 0: 16,384.
 	Connections int
 	// ConnectionsPerAddress bounds the connections from one address that have not shown a valid key yet. If there is
@@ -95,6 +97,7 @@ type Config struct {
 const (
 	defaultWait        = 10 * time.Second
 	defaultConnAge     = 5 * time.Minute
+	defaultHandshake   = 10 * time.Second
 	defaultConnections = 16_384
 	defaultPerAddress  = 1_024
 	defaultKeyWaits    = 16_384
@@ -114,6 +117,7 @@ func (c *Config) setDefaults() {
 	c.BodiesBytes = cmp.Or(c.BodiesBytes, defaultBodiesBytes)
 	c.AnswersBytes = cmp.Or(c.AnswersBytes, defaultAnswerBytes)
 	c.ConnAge = cmp.Or(c.ConnAge, defaultConnAge)
+	c.handshakeTimeout = cmp.Or(c.handshakeTimeout, defaultHandshake)
 	c.Connections = cmp.Or(c.Connections, defaultConnections)
 	c.ConnectionsPerAddress = cmp.Or(c.ConnectionsPerAddress, defaultPerAddress)
 	c.WaitsPerKey = cmp.Or(c.WaitsPerKey, defaultKeyWaits)
@@ -235,7 +239,7 @@ func (s *Server) newPort() *door.Port {
 	h := s.core
 	return door.New(door.Config{
 		Connections: s.cfg.Connections, PerAddress: s.cfg.ConnectionsPerAddress, BodiesBytes: s.cfg.BodiesBytes, AnswersBytes: s.cfg.AnswersBytes,
-		TLS: s.cfg.TLS, ConnAge: s.cfg.ConnAge,
+		TLS: s.cfg.TLS, ConnAge: s.cfg.ConnAge, HandshakeTimeout: s.cfg.handshakeTimeout,
 		Logger: s.cfg.Logger, Serving: h.serving, Shares: &h.shares,
 		Answered:      h.answeredAlone,
 		StrangerEnded: func() { h.metrics.StrangersEnded.Inc() },

@@ -255,7 +255,7 @@ func TestServer_TLSClients(t *testing.T) {
 // Silent strangers are cut off, the oldest first if there are many, and do not hold up clients.
 func TestServer_TLSStrangers(t *testing.T) {
 	t.Parallel()
-	s, _, addr, client := setupTLS(t, nil)
+	s, _, addr, client := setupTLS(t, nil, func(c *Config) { c.handshakeTimeout = 3 * time.Second })
 	var strangers []*net.TCPConn
 	for range door.HandshakesMax + 100 {
 		strangers = append(strangers, dialServer(t, addr))

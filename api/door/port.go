@@ -35,6 +35,9 @@ type Config struct {
 
 	TLS     *tls.Config   // nil: plain HTTP
 	ConnAge time.Duration // of a client with a certificate
+	// HandshakeTimeout bounds a TLS handshake, counted from when the connection was opened. A client that is silent is
+	// cut off then.
+	HandshakeTimeout time.Duration
 
 	Logger  hclog.Logger
 	Serving context.Context // ends when the server drains

@@ -13,14 +13,9 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-const (
-	// tlsHandshakeTimeout bounds the TLS handshake, counted from when the connection was opened. A client that is
-	// silent is cut off then.
-	tlsHandshakeTimeout = 10 * time.Second
-	// HandshakesMax bounds the handshakes under way. If there is one more, the oldest is cut off, because that is
-	// more likely a silent stranger than a client, which needs only a few round trips.
-	HandshakesMax = 1_024
-)
+// HandshakesMax bounds the handshakes under way. If there is one more, the oldest is cut off, because that is
+// more likely a silent stranger than a client, which needs only a few round trips.
+const HandshakesMax = 1_024
 
 // ErrClientTLS is returned when a client uses TLS on a port without it.
 var ErrClientTLS = errors.New("the client speaks TLS and this port does not")
@@ -66,7 +61,7 @@ func (c *Conn) shake() error {
 	c.tls = nil
 	raw := secured.NetConn()
 	defer p.handshakes.begin(raw)()
-	err := raw.SetDeadline(time.Now().Add(tlsHandshakeTimeout))
+	err := raw.SetDeadline(time.Now().Add(p.cfg.HandshakeTimeout))
 	if err == nil && p.cfg.Serving.Err() == nil { // only endUnasked ends reads when the server drains
 		err = secured.Handshake()
 	}
