@@ -113,8 +113,9 @@ func TestMistakes(t *testing.T) {
 			}
 			var stdout, stderr bytes.Buffer
 			a := &term.App{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Environ: env}
-			ctx, cancel := context.WithTimeout(t.Context(), mistakeAnswered)
+			ctx, cancel := context.WithCancel(t.Context()) // a context with a deadline would count in place of --timeout
 			defer cancel()
+			defer time.AfterFunc(mistakeAnswered, cancel).Stop()
 			if code := run(ctx, a, m.args); code != m.code || ctx.Err() != nil {
 				t.Errorf("exit code %d, want %d (%v)", code, m.code, ctx.Err())
 			}
