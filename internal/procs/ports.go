@@ -6,7 +6,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -35,6 +37,10 @@ func TakePorts(count int) (numbers []int, release func(), err error) {
 	return numbers, release, err
 }
 
+// passed counts the ports that TakePortsFrom has passed in this process. The next caller gets others than the
+// last one had: nodes that are being stopped may still call a node that had one of those, and would meet a stranger.
+var passed atomic.Int64
+
 // TakePortsFrom is like TakePorts for ports at the given offsets, 0 or more, from a base
 // port, which it returns.
 func TakePortsFrom(offsets ...int) (base int, release func(), err error) {
@@ -42,10 +48,13 @@ func TakePortsFrom(offsets ...int) (base int, release func(), err error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	start := os.Getpid() * 16 // so that not all begin at the same one
+	start := os.Getpid()*16 + int(passed.Load()) // so that not all begin at the same one
 	for i := range portCount {
 		base := portMin + (start+i)%portCount
 		locks, err := lockPorts(dir, base, offsets)
+		if locks != nil {
+			passed.Add(int64(i + slices.Max(offsets) + 1))
+		}
 		if err != nil || locks != nil {
 			return base, func() { unlock(locks) }, err
 		}

@@ -197,6 +197,7 @@ func TestTakePorts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
+	passed.Store(0) // begin at the same port again
 	third, releaseThird, err := TakePorts(40)
 	if err != nil {
 		t.Fatal(err)
@@ -204,6 +205,25 @@ func TestTakePorts(t *testing.T) {
 	defer releaseThird()
 	if slices.Contains(third, number) {
 		t.Errorf("port %d was given though somebody listens on it", number)
+	}
+}
+
+// Ports that were released are not given again at once, because nodes that still run may call who had them.
+func TestTakePorts_released(t *testing.T) {
+	t.Parallel()
+	taken := map[int]bool{}
+	for range 5 {
+		numbers, release, err := TakePorts(3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		release()
+		for _, number := range numbers {
+			if taken[number] {
+				t.Errorf("port %d was given twice", number)
+			}
+			taken[number] = true
+		}
 	}
 }
 
