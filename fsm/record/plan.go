@@ -58,7 +58,7 @@ func (p *Plan) Grown(more []PlannedStep, first uint64) *Plan {
 	return &grown
 }
 
-// NamesBytes is how much of an answer about the parent the names of its steps take, and of what
+// NamesBytes returns the bytes of an answer about the parent that the names of its steps take, and of what
 // they depend on.
 func (p *Plan) NamesBytes() (n int) {
 	for i := range p.Steps {

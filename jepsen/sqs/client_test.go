@@ -245,7 +245,7 @@ func javascript(t *testing.T, arguments ...string) []string {
 	return append([]string{node, "testdata/js/client.mjs"}, arguments...)
 }
 
-// cliWorkers is how many processes of the AWS CLI send at a time, and how many receive and delete: each takes a second of
+// cliWorkers bounds the processes of the AWS CLI that send at a time, and those that receive and delete: each takes a second of
 // a core, most of it to start.
 const cliWorkers = 4
 
