@@ -51,8 +51,8 @@ type Task struct {
 	// RunAt is the earliest time the task can be claimed. Zero: at once. In a task that is read it is the time that
 	// the task waits for or last waited for.
 	RunAt time.Time
-	// Delay keeps the task from being claimed for a time after its submit, up to 365 days; with it RunAt must be zero. 0: the
-	// type's setting, else none; NoDelay: none. Of tasks that are read only those of schedules have it.
+	// Delay keeps the task from being claimed for a time after its submit, up to 365 days; with it RunAt must be zero.
+	// 0: the type's setting, else none; NoDelay: none. Of tasks that are read only those of schedules have it.
 	Delay time.Duration
 	// ExpiresAt is the deadline for the first claim; after it the task fails. Zero: none.
 	ExpiresAt time.Time

@@ -58,8 +58,8 @@ func (p *Plan) Grown(more []PlannedStep, first uint64) *Plan {
 	return &grown
 }
 
-// NamesBytes returns the bytes of an answer about the parent that the names of its steps take, and of what
-// they depend on.
+// NamesBytes returns the bytes that the names of the steps, and of what they depend on, take in an answer about the
+// parent.
 func (p *Plan) NamesBytes() (n int) {
 	for i := range p.Steps {
 		n += len(p.Steps[i].Name)
