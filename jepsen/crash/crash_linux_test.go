@@ -49,3 +49,16 @@ func TestCrash(t *testing.T) {
 		})
 	}
 }
+
+// TestBriefLog_fits checks that what the script compaction edits is still in the source:
+// only make proof plays that script.
+func TestBriefLog_fits(t *testing.T) {
+	t.Parallel()
+	root, err := procs.Root(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := briefLog.Changed(root, t.TempDir()); err != nil {
+		t.Error(err)
+	}
+}

@@ -103,7 +103,7 @@ func recordCrash(t *testing.T, s crashScript, binary string) *crashRun {
 	case s.newer:
 		r.newer, err = procs.BuildNext(r.ctx, t.TempDir(), fsm.FeatureLevel()-1)
 	case s.brief:
-		cfg.Binary, err = procs.Edited{Name: "brief", Edits: briefLog}.Build(r.ctx, t.TempDir())
+		cfg.Binary, err = briefLog.Build(r.ctx, t.TempDir())
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -284,10 +284,10 @@ const briefKept = 16
 
 // briefLog edits the source so that nodes drop most of a short log: the product keeps so
 // much that replaying it after every crash would take hours.
-var briefLog = []procs.Edit{
-	{File: "cluster/snapshots.go", Old: "	trailingLogsMax = 10_240\n", New: fmt.Sprintf("	trailingLogsMax = %d\n", briefKept)},
+var briefLog = procs.Edited{Name: "brief", Edits: []procs.Edit{
+	{File: "cluster/config.go", Old: "	trailingLogsMax = 10_240\n", New: fmt.Sprintf("	trailingLogsMax = %d\n", briefKept)},
 	{File: "cluster/storage/walstore.go", Old: "	walSegmentBytes = 16 << 20\n", New: "	walSegmentBytes = 16 << 10\n"},
-}
+}}
 
 // playCompaction repeatedly makes enough log for a snapshot to drop the beginning of it.
 func playCompaction(r *crashRun) {
