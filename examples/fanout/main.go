@@ -117,7 +117,7 @@ func describe(path string, byClaim bool) (client.Task, error) {
 	step := func(name, taskType string, params any, after ...string) {
 		t, err := client.NewTask(taskType, params)
 		errs = append(errs, err)
-		t.Lease = 10 * time.Second // a worker that dies holds its step no longer than this
+		t.Lease = 5 * time.Second // a worker that dies holds its step no longer than this
 		task.AddStep(name, t, after...)
 	}
 	step("fetch", fetchType, fetchParams{Path: path})
