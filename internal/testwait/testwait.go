@@ -12,9 +12,14 @@ import (
 const Patience = time.Minute
 
 // Together sets the number of parallel tests of a package that run at a time, unless
-// -parallel sets it. It is for tests that wait for nodes and timers more than they compute, since by
-// default only as many run as there are processors. TestMain calls it before m.Run.
+// -parallel sets it: this many with the race detector, which makes them compute several
+// times as much, and twice as many without it. It is for tests that wait for nodes and
+// timers more than they compute, since by default only as many run as there are
+// processors. TestMain calls it before m.Run.
 func Together(tests int) {
+	if !raced {
+		tests *= 2
+	}
 	if err := flag.Set("test.parallel", strconv.Itoa(tests)); err != nil {
 		panic(err)
 	}
