@@ -190,6 +190,7 @@ bench-scale: build ## real nodes with 1,000,000 tasks: memory, snapshots beside 
 # SIGN_KEY is a file of ssh-keygen, an Ed25519 key; docs/install.md says how a
 # signature is checked.
 dist: ## release archives for linux and darwin, amd64 and arm64, packages (deb, rpm), notices, bills of materials and SHA256SUMS: make dist SIGN_KEY=release.key
+	@[ -z "$$(git status --porcelain --untracked-files=no 2>/dev/null)" ] || { echo "make dist: the files are those of a commit: commit your changes, or stash them"; exit 1; }
 	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} $(GO) -C jepsen run ./deploy/dist --version $(VERSION) --out $(CURDIR)/dist $(if $(SIGN_KEY),--sign-key $(abspath $(SIGN_KEY)))
 
 fuzz: ## each fuzz target for 30 seconds

@@ -93,9 +93,10 @@ func (c *Client) submit(ctx context.Context, task *Task) (wire.Answer, error) {
 	return answer, err
 }
 
-// SubmitMany adds tasks and returns the outcome of each, in order; err joins the errors. It sends requests of up to
-// 1,000 tasks, 10,000 with their steps, and 7 MiB. Of each request either all valid tasks are stored, or none. After
-// a request fails nothing further is sent, and the remaining tasks get its error.
+// SubmitMany adds tasks and returns the outcome of each, in order; err joins the errors, with one line for tasks in a
+// row that have the same one. It sends requests of up to 1,000 tasks, 10,000 with their steps, and 7 MiB. Of each
+// request either all valid tasks are stored, or none. After a request fails nothing further is sent, and the remaining
+// tasks get its error.
 func (c *Client) SubmitMany(ctx context.Context, tasks []Task) ([]Submitted, error) {
 	s := submission{c: c, results: make([]Submitted, len(tasks))}
 	for i := range tasks {
@@ -143,16 +144,29 @@ type submission struct {
 	ownedKey []bool // per member: the key is random, so that no other task can have it
 }
 
-// end sends the last request, and returns the results and their errors.
+// end sends the last request, and returns the results and their errors. Tasks in a row with the same error share one
+// line, as do those of a request that fails.
 func (s *submission) end(ctx context.Context) ([]Submitted, error) {
 	s.send(ctx)
 	var errs []error
-	for i := range s.results {
-		if err := s.results[i].Err; err != nil {
-			errs = append(errs, fmt.Errorf("submit task %d of %d: %w", i+1, len(s.results), err))
+	for first, next := 0, 0; first < len(s.results); first = next {
+		err := s.results[first].Err
+		for next = first + 1; next < len(s.results) && same(s.results[next].Err, err); next++ {
+		}
+		switch {
+		case err == nil:
+		case next == first+1:
+			errs = append(errs, fmt.Errorf("submit task %d of %d: %w", next, len(s.results), err))
+		default:
+			errs = append(errs, fmt.Errorf("submit tasks %d to %d of %d: %w", first+1, next, len(s.results), err))
 		}
 	}
 	return s.results, errors.Join(errs...)
+}
+
+// same reports whether both errors have the same text, or neither is one.
+func same(a, b error) bool {
+	return a == nil && b == nil || a != nil && b != nil && a.Error() == b.Error()
 }
 
 // add adds a task to the next request, and first sends that request if it is full. item is the encoded task, size the

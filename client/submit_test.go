@@ -131,6 +131,9 @@ func TestSubmitMany_stopsAtARequestThatFails(t *testing.T) {
 	if !errors.Is(err, ErrForbidden) || !errors.Is(got[0].Err, ErrForbidden) || !errors.Is(got[1499].Err, ErrForbidden) {
 		t.Errorf("got %v and %v", got[0], got[1499])
 	}
+	if lines := strings.Split(err.Error(), "\n"); len(lines) != 2 || !strings.HasPrefix(lines[0], "submit tasks 1 to 1000 of 1500: ") || !strings.HasPrefix(lines[1], "submit tasks 1001 to 1500 of 1500: not sent: ") {
+		t.Errorf("the error has %d lines:\n%s", len(lines), err)
+	}
 	if n := len(s.requests()); n != 1 {
 		t.Errorf("got %d requests, want 1", n)
 	}
