@@ -235,7 +235,8 @@ func passMinutes(m *Machine) {
 	h.all = kept
 }
 
-// rebuildRest does the part of rebuild that follows the tasks.
+// rebuildRest computes everything that is derived of the records of a snapshot, except of tasks,
+// which must be in it already. Errors: ErrCorrupt, wrapped, if records contradict each other.
 func (m *Machine) rebuildRest() error {
 	for number := range m.shares.table.All() {
 		if problem := m.indexShare(number); problem != "" {

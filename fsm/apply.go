@@ -9,8 +9,8 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// Apply applies the entry of the log at index, in the order of its commands. Errors:
-// ErrUnknownCommand and ErrCorrupt, wrapped; then the state may be half changed and the
+// Apply applies the entry of the log at index, in the order of its commands. Errors, wrapped:
+// ErrUnknownCommand, ErrDevelopment and ErrCorrupt. Then the state may be half changed, and the
 // caller must end the process because the state can no longer be trusted.
 func (m *Machine) Apply(index uint64, entry []byte) (Applied, error) {
 	stamp, count, rest, err := command.DecodeHeader(entry)
@@ -115,7 +115,7 @@ func (m *Machine) endEntry(applied *Applied) {
 	m.trail.Trim(m.header.Stamp.T)
 }
 
-// do applies one command. Errors: those of undoAll.
+// do applies one command. Errors: those of batch.
 func (m *Machine) do(c command.Command) (Result, error) {
 	switch c := c.(type) {
 	case *command.Submit: // these four are decoded into reused memory

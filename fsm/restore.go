@@ -101,9 +101,9 @@ type SavedBackup struct {
 	machine *Machine
 }
 
-// ReadBackup reads and verifies the backup of size bytes in r: first its checksum, then everything that
-// ReadSnapshot checks. Errors, wrapped with the cause: ErrCorrupt, ErrUnknownCommand if a newer version wrote it,
-// and errors of r.
+// ReadBackup reads and verifies the backup of size bytes in r: first its checksum, then everything
+// that ReadSnapshot checks. Errors, wrapped with the cause: ErrCorrupt, ErrUnknownCommand if a
+// newer version wrote it, ErrDevelopment, and errors of r.
 func ReadBackup(r io.ReaderAt, size int64) (*SavedBackup, error) {
 	b, err := readBackup(r, size)
 	if err != nil {

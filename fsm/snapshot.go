@@ -103,7 +103,8 @@ func (m *Machine) Snapshot() *snapshot.Snapshot {
 // the machine it holds one chunk in memory.
 //
 // Errors, wrapped with the place: ErrCorrupt if the bytes are not as WriteTo wrote them,
-// even if only cut off; ErrUnknownCommand if a newer version wrote them; errors of r.
+// even if only cut off; ErrUnknownCommand if a newer version wrote them; ErrDevelopment;
+// errors of r.
 func ReadSnapshot(r io.Reader) (*Machine, error) {
 	b := &stateBuilder{m: New()}
 	if err := snapshot.Read(r, b); err != nil {

@@ -1,9 +1,9 @@
 package command
 
-// RestoreBegin begins a restore: the chunks that follow form a snapshot as Graft gives it,
-// and RestoreEnd makes it the state. Any other command abandons the restore, so that
-// nothing is left over if the leader died during it. CodeNotEmpty if the state holds
-// anything that a restore would destroy.
+// RestoreBegin begins a restore: the chunks that follow form a snapshot as fsm.SavedBackup.Graft
+// returns it, and RestoreEnd makes it the state. Any other command abandons the restore, so that
+// nothing is left over if the leader died during it. CodeNotEmpty if the state holds anything that
+// a restore would destroy.
 type RestoreBegin struct {
 	Bytes uint64 // of the whole snapshot
 }
@@ -24,9 +24,9 @@ func (RestoreChunk) kind() Kind { return KindRestoreChunk }
 
 func (RestoreChunk) about() About { return About{} }
 
-// RestoreEnd makes the received snapshot the state. The snapshot must be complete, pass the
-// checks of ReadSnapshot, and not be behind the state's clocks, counters and level. If it
-// is, nothing changes: CodeInvalidRequest.
+// RestoreEnd makes the received snapshot the state. The snapshot must be complete, pass the checks
+// of fsm.ReadSnapshot, and not be behind the state's clocks, counters and level. Otherwise nothing
+// changes: CodeInvalidRequest.
 type RestoreEnd struct {
 	Begin uint64 // as in RestoreChunk
 }

@@ -13,8 +13,8 @@ type ladder struct{ root *fork }
 
 // rung holds the claimable tasks of one type with the same number of attempts left.
 type rung struct {
-	Of   any // the caller's own, as Key; not used here
-	Key  string
+	Of   any    // the *Type
+	Key  string // the share key, or ""
 	Left int32  // attempts left, not negative
 	Name string // identifies the rung together with Left
 	sum

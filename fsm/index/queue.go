@@ -5,7 +5,7 @@ package index
 // finds the first among several, are allocated when there is a second one.
 type queue struct {
 	slot        // among the queues of its share
-	Left  int32 // the caller's own, as of; not used here
+	Left  int32 // attempts left of its tasks
 	of    *stock
 	count int // number of tasks
 	one   level

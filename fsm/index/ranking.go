@@ -2,16 +2,16 @@ package index
 
 import "slices"
 
-// ranked is something whose first task is ranked in every order. It embeds its slot.
+// ranked is a member of a ranking. It embeds its slot.
 type ranked interface {
 	contender
 	// rank returns the rank of its first task in the order.
 	rank(o order) rank
 }
 
-// ranking finds, like a tournament, the first of the first tasks of those that are in it. It asks
-// for their ranks, and plays, only in an order that is asked for, because most changes concern
-// orders that are not, or the same one again.
+// ranking finds which of its members has the first task, as a tournament does, but lazily: it only
+// notes a change, and asks for ranks and plays when an order is asked for. Most changes concern
+// orders that no claim asks for, or the same member again.
 type ranking struct {
 	all    []ranked
 	orders [orders]played
@@ -28,7 +28,7 @@ type played struct {
 // costs no more than playing each.
 const changedShare = 16
 
-// newRanking returns an empty ranking. What is not asked for takes no memory.
+// newRanking returns an empty ranking. An order takes memory only once it is asked for.
 func newRanking() ranking {
 	var r ranking
 	for o := range orders {
@@ -37,7 +37,7 @@ func newRanking() ranking {
 	return r
 }
 
-// add adds one that is not in the ranking.
+// add adds a member that is not in the ranking.
 func (r *ranking) add(c ranked) {
 	*c.seat() = slot(len(r.all))
 	r.all = append(r.all, c)
@@ -49,7 +49,7 @@ func (r *ranking) add(c ranked) {
 	r.change(*c.seat())
 }
 
-// change notes that the first task of the one at the slot may have changed.
+// change notes that the first task of the member at the slot may have changed.
 func (r *ranking) change(at slot) {
 	for o := range orders {
 		p := &r.orders[o]
@@ -63,7 +63,7 @@ func (r *ranking) change(at slot) {
 	}
 }
 
-// remove removes one. The last one takes over its slot.
+// remove removes a member. The last one takes over its slot.
 func (r *ranking) remove(c ranked) {
 	at, end := *c.seat(), slot(len(r.all)-1)
 	last := r.all[end]
@@ -96,7 +96,7 @@ func (r *ranking) rank(o order) rank {
 // first returns the id of the first task; ok is false if the ranking is empty.
 func (r *ranking) first(o order) (id uint64, ok bool) { return r.rank(o).Task(o) }
 
-// winner returns the one that has the first task. There must be one with a task.
+// winner returns the member that has the first task. One must have a task.
 func (r *ranking) winner(o order) ranked {
 	first, at := r.rank(o), 0
 	if len(r.all) == 1 {
@@ -137,7 +137,7 @@ func (r *ranking) play(o order) *played {
 	return p
 }
 
-// at returns the rank of the one at the slot, NoRank if the slot is empty.
+// at returns the rank of the member at the slot, noRank if the slot is empty.
 func (r *ranking) at(at slot, o order) rank {
 	if int(at) >= len(r.all) {
 		return noRank
@@ -145,7 +145,7 @@ func (r *ranking) at(at slot, o order) rank {
 	return r.all[at].rank(o)
 }
 
-// grow adds room for four, without tasks.
+// grow adds four slots without tasks.
 func (p *played) grow() {
 	if len(p.rounds) == 0 {
 		p.rounds = [][]rank{nil}

@@ -18,16 +18,16 @@ const (
 )
 
 // rank is the place of a task in an order: by first, then by second, smaller ones earlier.
-// second is the task's id, or its complement in Newest, so no two tasks have the same rank.
+// second is the task's id, or its complement in newest, so no two tasks have the same rank.
 type rank struct{ first, second uint64 }
 
 // ranks has a rank in every order.
 type ranks [orders]rank
 
-// NoRank ranks after every task. It never changes.
+// noRank comes after the rank of every task. It never changes.
 var noRank = rank{math.MaxUint64, math.MaxUint64}
 
-// noRanks is for contenders without a task. It never changes.
+// noRanks are the ranks of a contender without a task. They never change.
 var noRanks = ranks{noRank, noRank, noRank, noRank}
 
 // rankOf returns the rank of the task in the order.
@@ -43,7 +43,7 @@ func rankOf(o order, priority int32, id uint64) rank {
 	return rank{0, id}
 }
 
-// Task returns the id of the task with the rank; ok is false for NoRank.
+// Task returns the id of the task with the rank; ok is false for noRank.
 func (r rank) Task(o order) (id uint64, ok bool) {
 	switch {
 	case r == noRank:
@@ -54,7 +54,7 @@ func (r rank) Task(o order) (id uint64, ok bool) {
 	return r.second, true
 }
 
-// priority returns the priority of the task, from its rank in Lowest.
+// priority returns the priority of the task, from its rank in lowest.
 func (r rank) priority() int32 { return int32(int64(r.first) + math.MinInt32) }
 
 // Before returns 1 if r comes before other, else 0. It has no branch, because the result is
@@ -80,15 +80,15 @@ type slot int32
 
 func (s *slot) seat() *slot { return s }
 
-// tournament finds, in every order, the first of the first tasks of its contenders, and is always
-// up to date. Their ranks are stored next to each other in groups of four, one cache line; the first of each
-// four goes on to the next round. The winner depends on the ranks alone, not on the order
-// of changes.
+// tournament finds, in every order, which contender has the first task. It is always up to date:
+// a change replays only the rounds of that contender. Ranks are stored next to each other in
+// groups of four, one cache line; the first of each four goes on to the next round. The winner
+// depends on the ranks alone, not on the order of changes.
 type tournament struct {
 	top        ranks // the first of all, in orders that are up to date
 	contenders []contender
-	// rounds has the ranks of each round. The first has those of the contenders by slot,
-	// NoRank for empty slots. With one contender there are no rounds.
+	// rounds has the ranks of each round: in the first those of the contenders by slot, noRank
+	// for an empty slot. With one contender there are no rounds.
 	rounds []round
 }
 
@@ -134,7 +134,7 @@ func (r *round) set(at int, to *ranks) {
 	}
 }
 
-// Put sets the ranks of the first tasks of the contender at the slot, NoRanks if it has none.
+// Put sets the ranks of the first tasks of the contender at the slot, noRanks if it has none.
 func (t *tournament) Put(at slot, to *ranks) {
 	if len(t.rounds) == 0 {
 		t.top = *to

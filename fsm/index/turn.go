@@ -342,7 +342,7 @@ func (s *stock) waitsAt(priority int32) bool {
 	return slices.ContainsFunc(s.queues, func(q *queue) bool { return q.level(priority) != nil })
 }
 
-// highest returns the priority of the task, from its rank in Highest.
+// highest returns the priority of the task, from its rank in highest.
 func (r rank) highest() int32 { return int32(math.MaxInt32 - int64(r.first)) }
 
 // touch notes that a tag of the share may have to begin or end. The type must be settled

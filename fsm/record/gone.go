@@ -8,8 +8,8 @@ type Gone struct {
 	// Key is the task's idempotency key, which stays taken as long as the record exists. It
 	// is "" if the key was freed when the task ended.
 	Key      string
-	Type     string // "" if it was removed by an older version
-	KeyUntil int64  // the key is taken until then, by T; 0 = as long as the record exists
+	Type     string
+	KeyUntil int64 // the key is taken until then, by T; 0 = as long as the record exists
 	// KeyOfType says that the key is taken only among the tasks of the type.
 	KeyOfType bool
 	Status    Status // completed, failed or cancelled

@@ -110,7 +110,8 @@ func (info *BackupInfo) code(f *record.Fields) {
 }
 
 // ReadBackupInfo reads and verifies only the header of the backup of size bytes in r. start
-// is where its snapshot begins. Errors: ErrCorrupt, ErrUnknownCommand, and errors of r.
+// is where its snapshot begins. Errors, wrapped: record.ErrCorrupt, record.ErrUnknown,
+// record.ErrDevelopment, and errors of r.
 func ReadBackupInfo(r io.ReaderAt, size int64) (info BackupInfo, start int64, err error) {
 	head := make([]byte, backupHead)
 	if n, err := r.ReadAt(head, 0); n < len(head) {
@@ -158,7 +159,7 @@ func notABackup(head []byte) error {
 }
 
 // OpenBackup verifies the checksum of the backup of size bytes in r and returns a reader of
-// its snapshot. Errors: ErrCorrupt, ErrUnknownCommand, and errors of r.
+// its snapshot. Errors: those of ReadBackupInfo.
 func OpenBackup(r io.ReaderAt, size int64) (info BackupInfo, snapshot io.Reader, err error) {
 	info, start, err := checkBackup(r, size)
 	return info, io.NewSectionReader(r, start, size-start-int64(backupTail)), err

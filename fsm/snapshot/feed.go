@@ -24,7 +24,8 @@ func NewFeed(build Builder) *Feed {
 	return f
 }
 
-// Take adds the next bytes of the snapshot and reads all complete chunks.
+// Take adds the next bytes of the snapshot and reads all complete chunks. Errors: those of Read,
+// except from Finish.
 func (f *Feed) Take(data []byte) error {
 	_, _ = f.rest.Write(data) // a buffer takes everything
 	if !f.started && f.rest.Len() > len(Magic) {
@@ -45,7 +46,7 @@ func (f *Feed) Take(data []byte) error {
 	return nil
 }
 
-// Finish calls the builder's Finish. Errors: ErrCorrupt, wrapped, if the snapshot is
+// Finish calls the builder's Finish. Errors: record.ErrCorrupt, wrapped, if the snapshot is
 // incomplete; those of the builder.
 func (f *Feed) Finish() error {
 	if !f.records.ended || f.rest.Len() > 0 {

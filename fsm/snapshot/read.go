@@ -14,9 +14,9 @@ import (
 // checksums, counts, orders and the state hash before it calls build.Finish. It holds one
 // chunk in memory.
 //
-// Errors, wrapped with the place: ErrCorrupt if the bytes are not as WriteTo wrote them,
-// even if only cut off; ErrUnknownCommand if a newer version wrote them; errors of r;
-// errors of build.
+// Errors, wrapped with the place: record.ErrCorrupt if the bytes are not as WriteTo wrote them,
+// even if only cut off; record.ErrUnknown if a newer version wrote them; record.ErrDevelopment;
+// errors of r and of build.
 func Read(r io.Reader, build Builder) error {
 	in := &chunkReader{r: r}
 	records := snapshotReader{build: build}
@@ -105,7 +105,7 @@ func (c *chunkReader) fill(b []byte) error {
 	return c.cutOff(err)
 }
 
-// cutOff turns the end of the input into ErrCorrupt.
+// cutOff turns the end of the input into record.ErrCorrupt.
 func (c *chunkReader) cutOff(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("%w: cut off at byte %d", record.ErrCorrupt, c.offset)

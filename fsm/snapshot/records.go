@@ -23,7 +23,7 @@ type snapshotReader struct {
 	trailEnd                                             uint64 // where the last trail chunk ends
 	ended                                                bool
 
-	read1 record.Task // memory for the task being read
+	memory record.Task // for the task being read
 }
 
 // Builder makes a state of the records of a snapshot. It gets them in order, each verified
@@ -38,7 +38,7 @@ type Builder interface {
 	Trail(c *event.Chunk)
 	Turn(number uint64, t *record.Turn)
 	Share(number uint64, of *record.Share)
-	// Finish gets the remaining records, after all others. Errors: ErrCorrupt, wrapped, if
+	// Finish gets the remaining records, after all others. Errors: record.ErrCorrupt, wrapped, if
 	// records contradict each other.
 	Finish(few Few) error
 }
@@ -145,7 +145,7 @@ func (s *snapshotReader) head(r *record.Fields) error {
 
 // task takes a task, which r reads.
 func (s *snapshotReader) task(r *record.Fields, packed []byte) error {
-	t := &s.read1
+	t := &s.memory
 	*t = record.Task{}
 	record.ReadSharedTask(r, t)
 	h := &s.header
