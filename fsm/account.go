@@ -244,7 +244,7 @@ func (m *Machine) rebuildRest() error {
 		}
 	}
 	for _, r := range m.types.settings {
-		m.types.Limit(&m.typeOf(r.Name).Type, r, &m.turns, m.Stamp().T)
+		m.types.SetRecord(&m.typeOf(r.Name).Type, r, &m.turns, m.Stamp().T)
 	}
 	for number := range m.turns.table.All() {
 		if problem := m.indexTurn(number); problem != "" {

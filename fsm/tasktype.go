@@ -76,7 +76,7 @@ func setType(m *Machine, c command.SetType) Result {
 		m.types.settings = slices.Delete(m.types.settings, at, at+1)
 		r = nil
 	}
-	m.types.Limit(&ts.Type, r, &m.turns, m.Stamp().T)
+	m.types.SetRecord(&ts.Type, r, &m.turns, m.Stamp().T)
 	m.types.findMoving()
 	m.dropType(ts)
 	if changed {

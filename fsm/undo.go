@@ -106,7 +106,7 @@ func undoAll(m *Machine) error {
 		}
 	}
 	for _, f := range u.types {
-		m.types.Limit(&m.types.named(f.record.Name).Type, f.record, &m.turns, m.Stamp().T)
+		m.types.SetRecord(&m.types.named(f.record.Name).Type, f.record, &m.turns, m.Stamp().T)
 	}
 	m.types.PutNoted(u.noted)
 	m.begun, m.ended, m.requeued, m.tally = u.begun, u.ended, u.requeued, u.tally

@@ -46,9 +46,8 @@ func (s *source) empty() bool {
 	return s.of.standing != open || s.queue != nil && (s.queue.Len() == 0 || s.queue.of.closed)
 }
 
-// Choose returns the chooser for c. It looks only at the first tasks of the requested
-// types. Only one Chooser may be in use at a time. list, if not nil, caches the slots of
-// the listed types.
+// Choose returns the chooser for c. It looks only at the first tasks of the requested types. Only
+// one Chooser may be in use at a time. list, if not nil, caches the slots of the listed types.
 func (s *Types) Choose(c command.ClaimNext, list *command.TypeList, dice *Dice) Chooser {
 	n := Chooser{types: s, order: orderOf(c)}
 	switch {
@@ -110,7 +109,7 @@ func (n *Chooser) First() (id uint64, ok bool) {
 	switch {
 	case n.any != nil:
 		if id, ok = n.any.first(n.order); ok {
-			id = n.of(n.any.winner(n.order).(*Type))
+			id = n.firstOfType(n.any.winner(n.order).(*Type))
 		}
 		return id, ok
 	case n.climber != nil:
@@ -122,13 +121,13 @@ func (n *Chooser) First() (id uint64, ok bool) {
 		if ts == nil {
 			return 0, false
 		}
-		return n.of(ts), true
+		return n.firstOfType(ts), true
 	case len(n.sources) == 0:
 		return 0, false
 	}
 	first := &n.sources[0]
 	if first.queue == nil {
-		return n.of(first.of), true
+		return n.firstOfType(first.of), true
 	}
 	return first.rank(n.order).Task(n.order)
 }
@@ -157,9 +156,10 @@ func (n *Chooser) firstListed() *Type {
 	return all.all[of].(*Type)
 }
 
-// of returns the first task of an open type: of a fair one in a claim by priority, highest first,
-// that of the share whose turn it is. The type and share are then the cached ones.
-func (n *Chooser) of(ts *Type) (id uint64) {
+// firstOfType returns the id of the first task of an open type. In a fair type, a claim by
+// priority, highest first, takes the first task of the share whose turn it is. Both the type and
+// the share become the cached ones, because the claim changes them next.
+func (n *Chooser) firstOfType(ts *Type) (id uint64) {
 	n.types.recent = ts
 	if ts.turns != nil && n.order == highest {
 		n.turnOf = ts

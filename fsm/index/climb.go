@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// climb brings the ladder up to date. It is called only by claims that need the ladder,
-// which are rare, so that a type that changed many times in between is updated once.
-func (s *Types) climb() {
+// updateLadder brings the ladder up to date. Only claims that need the ladder call it. They are
+// rare, so a type that changed many times in between is updated once.
+func (s *Types) updateLadder() {
 	for _, ts := range s.stale {
 		ts.stale = 0
-		ts.climb(&s.ladder)
+		ts.updateRungs(&s.ladder)
 	}
 	clear(s.stale)
 	s.stale = s.stale[:0]
 }
 
-// climb updates the type's queues in the ladder. A closed type has none there.
-func (ts *Type) climb(l *ladder) {
+// updateRungs updates the type's rungs, one for each of its queues. A closed type has none.
+func (ts *Type) updateRungs(l *ladder) {
 	var queues []*queue
 	if ts.standing == open {
 		queues = ts.queuesAbove(-1)
@@ -27,7 +27,7 @@ func (ts *Type) climb(l *ladder) {
 		}
 	}
 	if !slices.EqualFunc(ts.rungs, queues, func(r *rung, q *queue) bool { return r.compare(q) == 0 }) {
-		ts.rungs = ts.rerung(l, queues)
+		ts.rungs = ts.rungsFor(l, queues)
 	}
 	for i, q := range queues {
 		first := q.First()
@@ -35,8 +35,9 @@ func (ts *Type) climb(l *ladder) {
 	}
 }
 
-// rerung returns one rung for each queue, reusing those that fit and removing the others.
-func (ts *Type) rerung(l *ladder, queues []*queue) []*rung {
+// rungsFor returns one rung for each queue, reusing those of the type that fit and removing the
+// others from the ladder.
+func (ts *Type) rungsFor(l *ladder, queues []*queue) []*rung {
 	rungs, old := make([]*rung, len(queues)), ts.rungs
 	for i, q := range queues {
 		for len(old) > 0 && old[0].compare(q) < 0 {
@@ -65,14 +66,13 @@ func newRung(ts *Type, q *queue) *rung {
 	return r
 }
 
-// compare returns 0 for the rung of the queue, and else which of the two comes first in their
-// type.
+// compare returns 0 if the rung is the queue's, else which of the two comes first in their type.
 func (r *rung) compare(q *queue) int {
 	return cmp.Or(cmp.Compare(r.Left, q.Left), strings.Compare(r.Key, q.of.key))
 }
 
-// fall removes a forgotten type from the ladder.
-func (s *Types) fall(ts *Type) {
+// removeRungs removes a forgotten type from the ladder.
+func (s *Types) removeRungs(ts *Type) {
 	for _, r := range ts.rungs {
 		s.ladder.Remove(r)
 	}
@@ -108,8 +108,9 @@ func (s *Types) anyAbove(left int32, t int64) bool {
 	return found
 }
 
-// climber finds tasks of any type for one claim that wants attempts left or random tasks. A
-// random task is the k-th of all candidates, ordered by attempts left, type, share key and id.
+// climber finds tasks for one claim of any type that needs attempts left or takes tasks at random.
+// It uses the ladder. A random task is the k-th of all candidates, ordered by attempts left, type,
+// share key and id.
 type climber struct {
 	types *Types
 	more  int32
@@ -119,7 +120,7 @@ type climber struct {
 
 // next returns the id of the next task to claim.
 func (c *climber) next() (id uint64, ok bool) {
-	c.types.climb()
+	c.types.updateLadder()
 	if c.dice == nil {
 		id, rung := c.types.ladder.First(c.more, c.order)
 		if rung != nil {

@@ -32,8 +32,8 @@ type fifoMore struct {
 // fifoChunk is a chunk of ascending ids.
 type fifoChunk [64]uint64
 
-// loosely returns how many ids are loose.
-func (f *fifo) loosely() int {
+// looseCount returns how many ids are loose.
+func (f *fifo) looseCount() int {
 	if f.more == nil || f.more.loose == nil {
 		return 0
 	}
@@ -56,21 +56,21 @@ func (f *fifo) full() Map[uint64, *fifoChunk] {
 	return f.more.full
 }
 
-// grown returns the part that only some have.
-func (f *fifo) grown() *fifoMore {
+// needMore returns more, and allocates it if needed.
+func (f *fifo) needMore() *fifoMore {
 	if f.more == nil {
 		f.more = &fifoMore{}
 	}
 	return f.more
 }
 
-// inOrder returns how many ids are not loose.
-func (f *fifo) inOrder() int { return f.count - f.loosely() }
+// orderedCount returns how many ids are not loose.
+func (f *fifo) orderedCount() int { return f.count - f.looseCount() }
 
 // add adds an id that is not in the set.
 func (f *fifo) add(id uint64) {
 	f.count++
-	if f.inOrder() > 1 && id < f.lastInOrder() {
+	if f.orderedCount() > 1 && id < f.lastInOrder() {
 		f.loosen(id)
 		return
 	}
@@ -89,7 +89,7 @@ func (f *fifo) add(id uint64) {
 	if len(f.back)-f.left == len(fifoChunk{}) {
 		chunk := (*fifoChunk)(f.back[f.left:])
 		f.back, f.left = nil, 0
-		more := f.grown()
+		more := f.needMore()
 		if len(more.front) == 0 {
 			more.front = chunk[:]
 		} else {
@@ -103,7 +103,7 @@ func (f *fifo) add(id uint64) {
 
 // loosen adds an id to the loose ones.
 func (f *fifo) loosen(id uint64) {
-	more := f.grown()
+	more := f.needMore()
 	if more.loose == nil {
 		more.loose = NewIDs()
 	}
@@ -133,7 +133,7 @@ func (f *fifo) remove(id uint64) {
 		f.more.refill()
 	case len(back) > 0 && back[0] == id:
 		f.left++
-		f.emptied()
+		f.resetBack()
 	case f.removeFromFront(id), f.removeFromBack(id), f.removeLoose(id):
 	default:
 		f.removeFromFull(id)
@@ -154,8 +154,8 @@ func (m *fifoMore) refill() {
 	}
 }
 
-// emptied resets the back if it is empty.
-func (f *fifo) emptied() {
+// resetBack moves the back to the start of its memory if it is empty.
+func (f *fifo) resetBack() {
 	if f.left == len(f.back) {
 		f.back, f.left = f.back[:0], 0
 	}
@@ -180,13 +180,13 @@ func (f *fifo) removeFromBack(id uint64) bool {
 	at, found := slices.BinarySearch(f.back[f.left:], id)
 	if found {
 		f.back = slices.Delete(f.back, f.left+at, f.left+at+1)
-		f.emptied()
+		f.resetBack()
 	}
 	return found
 }
 
 func (f *fifo) removeLoose(id uint64) bool {
-	n := f.loosely()
+	n := f.looseCount()
 	if n == 0 {
 		return false
 	}
@@ -220,9 +220,9 @@ func (f *fifo) removeFromFull(id uint64) {
 // min returns the lowest id. The set must not be empty.
 func (f *fifo) min() uint64 {
 	switch {
-	case f.inOrder() == 0:
+	case f.orderedCount() == 0:
 		return f.looseAt(0)
-	case f.loosely() == 0:
+	case f.looseCount() == 0:
 		return f.inOrderAt(0)
 	}
 	return min(f.inOrderAt(0), f.looseAt(0))
@@ -230,8 +230,8 @@ func (f *fifo) min() uint64 {
 
 // max returns the highest id. The set must not be empty.
 func (f *fifo) max() uint64 {
-	switch n := f.loosely(); {
-	case f.inOrder() == 0:
+	switch n := f.looseCount(); {
+	case f.orderedCount() == 0:
 		return f.looseAt(n - 1)
 	case n == 0:
 		return f.lastInOrder()
@@ -242,7 +242,7 @@ func (f *fifo) max() uint64 {
 
 // at returns the k-th id, from 0; k must be below count.
 func (f *fifo) at(k int) uint64 {
-	ordered, loose := f.inOrder(), f.loosely()
+	ordered, loose := f.orderedCount(), f.looseCount()
 	// n of the first k ids are loose: the smallest n for which the next loose id comes
 	// after the last of the k-n others.
 	first := max(0, k-ordered)
@@ -260,8 +260,8 @@ func (f *fifo) at(k int) uint64 {
 
 // below returns how many ids are lower than id.
 func (f *fifo) below(id uint64) int {
-	return sort.Search(f.inOrder(), func(k int) bool { return f.inOrderAt(k) >= id }) +
-		sort.Search(f.loosely(), func(k int) bool { return f.looseAt(k) >= id })
+	return sort.Search(f.orderedCount(), func(k int) bool { return f.inOrderAt(k) >= id }) +
+		sort.Search(f.looseCount(), func(k int) bool { return f.looseAt(k) >= id })
 }
 
 // inOrderAt is at for the ids that are not loose.

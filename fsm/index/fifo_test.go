@@ -121,14 +121,14 @@ func TestFifo_InOrder(t *testing.T) {
 		if id > 300 {
 			f.remove(id - 300)
 		}
-		if f.loosely() > 0 {
-			t.Fatalf("%d ids are loose", f.loosely())
+		if f.looseCount() > 0 {
+			t.Fatalf("%d ids are loose", f.looseCount())
 		}
 	}
 	for f.count > 0 { // and from its end
 		f.remove(f.max())
-		if f.loosely() > 0 {
-			t.Fatalf("%d ids are loose", f.loosely())
+		if f.looseCount() > 0 {
+			t.Fatalf("%d ids are loose", f.looseCount())
 		}
 	}
 }

@@ -13,7 +13,7 @@ type ShareState uint8
 const (
 	ShareOpen        ShareState = iota
 	SharePaused                 // by its own settings
-	ShareLimited                // it has as many claims as it may have
+	ShareLimited                // it has all the claims that its limit allows
 	ShareRateLimited            // the bucket of its rate limit holds no claim
 	ShareStates
 )
@@ -23,7 +23,8 @@ func (s ShareState) String() string {
 	return [ShareStates]string{"open", "paused", "limited", "rate_limited"}[s]
 }
 
-// ShareGate has each reason why tasks of a share cannot be claimed. The zero value has none.
+// ShareGate has each reason why tasks of a share cannot be claimed. The zero value means that they
+// can.
 type ShareGate struct {
 	Paused  bool
 	Limited bool
@@ -96,8 +97,9 @@ func (ts *Type) roomIn(sh *share, t int64) int64 {
 	return min(int64(sh.count), ts.slotsOf(sh), record.ShareClaimsAt(sh.saved(), ts.rateOf(sh), t))
 }
 
-// gate opens or closes the share, at time now by T, and returns its state.
-func (s *Types) gate(ts *Type, sh *share, now int64) ShareState {
+// updateGate opens or closes the share, at time now by T, and returns its state. It also schedules
+// when its rate limit opens it, and when its bucket is full.
+func (s *Types) updateGate(ts *Type, sh *share, now int64) ShareState {
 	gate := ts.gateOf(sh, now)
 	state := gate.State()
 	sh.closed = state != ShareOpen
@@ -112,16 +114,16 @@ func (s *Types) gate(ts *Type, sh *share, now int64) ShareState {
 	if rate := ts.rateOf(sh); rate > 0 && own.saved != nil && own.saved.Spent > 0 { // a restore sets its type's limit later
 		fullAt = own.saved.FullAt(rate)
 	}
-	s.await(s.openings, ts, sh, &own.opensAt, opensAt)
-	s.await(s.filling, ts, sh, &own.fullAt, fullAt)
+	s.reschedule(s.openings, ts, sh, &own.opensAt, opensAt)
+	s.reschedule(s.filling, ts, sh, &own.fullAt, fullAt)
 	if own.saved == nil {
 		sh.own = nil
 	}
 	return state
 }
 
-// await moves the share in a list from one time to another, 0 for none.
-func (s *Types) await(list List[opening], ts *Type, sh *share, from *int64, to int64) {
+// reschedule moves the share in a list from one time to another; 0 = it is not in the list.
+func (s *Types) reschedule(list List[opening], ts *Type, sh *share, from *int64, to int64) {
 	if *from == to {
 		return
 	}
@@ -138,8 +140,8 @@ func (s *Types) await(list List[opening], ts *Type, sh *share, from *int64, to i
 type ownShare struct {
 	number  uint64        // of saved, or 0
 	saved   *record.Share // nil: nothing; read-only
-	opensAt int64         // while only its rate limit keeps tasks from being claimed
-	fullAt  int64         // while its bucket is not full
+	opensAt int64         // when its rate limit opens it, while only that closes it; else 0
+	fullAt  int64         // when its bucket is full; 0 if it is
 }
 
 // saved returns what is saved of the share, or nil.
@@ -184,7 +186,7 @@ func (ts *Type) SaveShare(key string, number uint64, saved *record.Share) {
 	sh.own.number, sh.own.saved = number, saved
 }
 
-// HasSaved reports whether something is saved of a share of the type.
+// HasSaved reports whether anything of a share of the type is saved.
 func (ts *Type) HasSaved() bool { return ts.shares != nil && ts.shares.saved > 0 }
 
 // ArrangeShares updates the type after SaveShare, at time now by T.
@@ -200,7 +202,7 @@ func (s *Types) ArrangeFull(ts *Type, saved Turns, now int64) {
 	s.weigh(ts)
 }
 
-// reopen settles a share of which no task has changed.
+// reopen settles a share whose rate limit may have opened it. None of its tasks has changed.
 func (s *Types) reopen(ts *Type, sh *share, saved Turns, now int64) {
 	opened := s.settleShare(ts, sh, now)
 	if ts.turns == nil {
@@ -212,8 +214,8 @@ func (s *Types) reopen(ts *Type, sh *share, saved Turns, now int64) {
 	ts.placeTurn(&sh.stock)
 }
 
-// LimitShares is ArrangeShares after a change of settings. Like Limit it notes all tasks that can be
-// claimed.
+// LimitShares is ArrangeShares after a change of settings. Like SetRecord it notes all tasks that
+// can be claimed.
 func (s *Types) LimitShares(ts *Type, saved Turns, now int64) {
 	s.settle(ts, saved, now)
 	ts.added = ts.ready
@@ -249,8 +251,8 @@ func (s *Types) dueShares(ts *Type, t int64) iter.Seq[*share] {
 	}
 }
 
-// openAt reports whether the type is open at time t, and how many tasks it has then: with those
-// of the shares that open by then.
+// openAt reports whether the type is open at time t, and how many claimable tasks it has then,
+// including those of shares that open by then.
 func (s *Types) openAt(ts *Type, t int64) (ready int64, open bool) {
 	ready = int64(ts.ready)
 	for sh := range s.dueShares(ts, t) {
@@ -265,7 +267,7 @@ func (ts *Type) isUnlimitedAt(t int64) bool {
 	return r == nil || !r.Settings.Paused && ts.Slots() > 0 && r.ClaimableAt(t) <= t
 }
 
-// hasAboveAt is hasAbove at time t: also of the shares that open by then.
+// hasAboveAt is hasAbove at time t: it includes the shares that open by then.
 func (s *Types) hasAboveAt(ts *Type, left int32, t int64) bool {
 	if ts.hasAbove(left) {
 		return true

@@ -38,7 +38,7 @@ func (s *Types) enterGroup(ts *Type, t *record.Task) {
 	}
 }
 
-// leaveGroup undoes enterGroup. Until follow is called, the group may be empty and makes no
+// leaveGroup undoes enterGroup. Until arrangeGroup is called, the group may be empty and makes no
 // other task claimable.
 func (s *Types) leaveGroup(ts *Type, t *record.Task) {
 	g := ts.groups[t.Options.Group]
@@ -55,8 +55,9 @@ func (s *Types) leaveGroup(ts *Type, t *record.Task) {
 	}
 }
 
-// follow makes the group's head claimable if it may be claimed, and no other task.
-func (s *Types) follow(ts *Type, name string, tasks Tasks) {
+// arrangeGroup makes the group's head claimable if it may be claimed, and no other task of the
+// group. It forgets an empty group.
+func (s *Types) arrangeGroup(ts *Type, name string, tasks Tasks) {
 	g := ts.groups[name]
 	if g == nil {
 		return

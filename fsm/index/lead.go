@@ -11,11 +11,11 @@ import (
 type lead struct {
 	priority uint64 // as in a rank of highest
 	tag      uint64 // compared by the sign of the difference, because tags may wrap
-	since    uint64 // the oldest of the tasks of a tag with its first value; behind those the number of a saved one
+	since    uint64 // the oldest task, if the tag has its first value; else the tag's number with isSaved, so after all others
 	of       *stock
 }
 
-// isSaved is set in lead.since of tags that are saved.
+// isSaved is set in lead.since for tags that are saved.
 const isSaved = 1 << 63
 
 // noLead is the place of shares without a task that can be claimed: after all others.
@@ -29,16 +29,16 @@ func (a *lead) before(b *lead) uint64 {
 	return less
 }
 
-// leads finds which of the shares of a fair type is next. After its turn a share mostly comes behind all
-// others: those stand in line, so that a turn touches only both ends. One that does not come
-// behind the line is loose, until its place changes.
+// leads finds which share of a fair type is next. After its turn a share mostly comes after all
+// others: those stand in line, so that a turn touches only both ends. A share that comes elsewhere
+// is loose until its place changes.
 type leads struct {
 	count int // its shares, also those without a task
 	line
 	loose
 }
 
-// stand says where in leads a share with a task is.
+// stand says where a share is kept in leads.
 type stand uint8
 
 const (
@@ -74,7 +74,7 @@ func (l *leads) put(to lead) {
 	l.loosen(to)
 }
 
-// leave makes the share one without a task that can be claimed.
+// leave takes out a share that has no claimable task any more.
 func (l *leads) leave(s *stock) {
 	switch s.stand {
 	case inLine:
@@ -85,7 +85,7 @@ func (l *leads) leave(s *stock) {
 	s.stand = nowhere
 }
 
-// first returns the share that is next and its place. There must be one with a task.
+// first returns the share that is next, and its place. At least one share must have a task.
 func (l *leads) first() (*stock, lead) {
 	first := noLead
 	if l.slots > 0 {
@@ -99,7 +99,7 @@ func (l *leads) first() (*stock, lead) {
 
 // line has leads in order, at places that count up. Those at both ends are taken.
 type line struct {
-	ring  []lead // by place modulo its length, which is a power of two; of is nil at places that are not taken
+	ring  []lead // by place modulo its length, a power of two; of is nil at free places
 	head  uint32
 	end   uint32
 	taken int
@@ -110,7 +110,7 @@ const lineKept = 64
 
 func (l *line) at(place uint32) *lead { return &l.ring[place&uint32(len(l.ring)-1)] }
 
-// push adds the share that comes last.
+// push adds a share that comes last.
 func (l *line) push(to lead) {
 	if int(l.end-l.head) == len(l.ring) {
 		l.fit()
@@ -136,7 +136,7 @@ func (l *line) quit(place uint32) {
 	}
 }
 
-// fit closes the gaps, in a ring with room for as many again, or at least half as many.
+// fit closes the gaps, in a ring with room for half as many shares more to as many again.
 func (l *line) fit() {
 	old := *l
 	*l = line{ring: make([]lead, 1<<bits.Len(uint(old.taken+old.taken/2)))}
@@ -150,8 +150,8 @@ func (l *line) fit() {
 // loose finds the first of shares in any order. Like a tournament it plays in groups
 // of four, but in one order, and only when it is asked.
 type loose struct {
-	slots  int      // taken ones: the first
-	rounds [][]lead // the first has the leads by slot, each of the others the first of four of it
+	slots  int      // how many are taken: the first ones
+	rounds [][]lead // the first has the leads by slot, each other one the first of each four of the round before
 	fours  []int32  // groups of four in the first round that have changed
 	all    bool     // too many have changed; play them all
 }
@@ -211,7 +211,7 @@ func (l *loose) shrink() {
 	}
 }
 
-// firstLoose returns the first. There must be one.
+// firstLoose returns the first share of those that are loose. There must be one.
 func (l *loose) firstLoose() lead {
 	if l.all {
 		for four := range len(l.rounds[0]) / roundOf {
@@ -239,7 +239,7 @@ func (l *loose) play(at int) {
 	}
 }
 
-// firstOf returns the first of the first four.
+// firstOf returns the first of a group of four.
 func firstOf(leads []lead) lead {
 	four := (*[roundOf]lead)(leads)
 	a, b := four[1].before(&four[0]), 2+four[3].before(&four[2])

@@ -55,7 +55,8 @@ func (ts *Type) Slots() int64 {
 	return int64(ts.record.Settings.MaxClaimed) - ts.claimed
 }
 
-// room returns how many of n tasks the type itself lets claims take at time t, by T.
+// room returns how many of n claimable tasks the type's own limits let claims take at time t, by
+// T.
 func (ts *Type) room(n, t int64) int64 {
 	if !ts.isUnlimitedAt(t) {
 		return 0
@@ -72,11 +73,11 @@ func (ts *Type) hasLimits() bool {
 	return ts.HasSaved() || ts.record != nil && (ts.record.Settings.MaxClaimed > 0 || ts.record.Settings.RateLimit > 0 || ts.perKey > 0 || ts.ratePerKey > 0)
 }
 
-// Limit sets the type's settings, at time now by T: those of r, which may be its current
-// record after a change, or nil for none. It notes all tasks that the settings make
-// claimable, because no later change would report them. If limits per share key or turns
-// begin or end, it takes time for each share.
-func (s *Types) Limit(ts *Type, r *record.TaskType, saved Turns, now int64) {
+// SetRecord sets the type's saved settings, at time now by T: r, which may be its current record
+// after a change, or nil for none. It notes all tasks that the settings make claimable, because no
+// later change would report them. If limits per share key or turns begin or end, it takes time for
+// each share.
+func (s *Types) SetRecord(ts *Type, r *record.TaskType, saved Turns, now int64) {
 	ts.record = r
 	var with record.TypeSettings
 	if r != nil {

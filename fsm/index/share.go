@@ -8,14 +8,14 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// shares are the shares of one type: its pending and claimed tasks by share key.
+// shares are the shares of one type, by share key.
 type shares struct {
 	byName  map[string]*share
 	recent  *share           // cache: the last share changed, or nil
 	changed []*share         // shares that settle has to look at
 	held    IDs              // the oldest claimable task of each closed share
 	bytes   int64            // memory of all shares
-	saved   int              // shares of which something is saved
+	saved   int              // shares that have something saved
 	spare   *share           // an empty share for the next new key
 	waiting [ShareStates]int // shares with claimable tasks, by state
 }
@@ -66,7 +66,8 @@ func (ts *Type) shareOf(key string) *share {
 	return sh
 }
 
-// hold counts claims of the task's share, more or, if negative, fewer.
+// hold adds claims, negative if they have ended, to the counts of the type and of the task's
+// share.
 func (ts *Type) hold(t *record.Task, claims int64) {
 	ts.claimed += claims
 	if key := t.Opts().ShareKey; key != "" {
@@ -118,7 +119,7 @@ func (s *Types) settleStock(ts *Type, of *stock, saved Turns) {
 // settleShare opens or closes the share, at time now by T, and reports whether it has opened.
 func (s *Types) settleShare(ts *Type, sh *share, now int64) (opened bool) {
 	of, was := ts.shares, sh.closed
-	of.countAs(sh, s.gate(ts, sh, now))
+	of.countAs(sh, s.updateGate(ts, sh, now))
 	ready, held := sh.count, uint64(0)
 	if sh.closed {
 		ready = 0
@@ -147,7 +148,7 @@ func (s *Types) settleShare(ts *Type, sh *share, now int64) (opened bool) {
 	return was && !sh.closed
 }
 
-// countAs counts the share, which has the state, among those with claimable tasks.
+// countAs updates waiting for the share, which has the state now.
 func (of *shares) countAs(sh *share, state ShareState) {
 	if sh.count == 0 {
 		state = ShareStates
@@ -201,7 +202,8 @@ func (ts *Type) forgetShare(sh *share) {
 	of.recent, of.spare = nil, sh
 }
 
-// stockOf returns the share, or that of the tasks without share key, or nil if it has no tasks.
+// stockOf returns the stock of the share, or that of the tasks without share key. It is nil if
+// there is no such share.
 func (ts *Type) stockOf(key string) *stock {
 	switch {
 	case key == "":

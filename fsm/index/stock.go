@@ -11,15 +11,15 @@ import (
 // stock holds the claimable tasks of one share, or those of a type without share key.
 type stock struct {
 	slot               // in its type's ranking
-	place  int32       // where it stands in its type's turns
+	place  int32       // in its type's turns, where stand says
 	weight int32       // 0 = the default
-	stand  stand       // in its type's turns
+	stand  stand       // where its type's turns keep it
 	closed bool        // none of them can be claimed, because of a pause or limit of the share
 	key    string      // share key of the tasks, or ""
-	queues []*queue    // by attempts left, ascending; never empty queues
+	queues []*queue    // by attempts left, ascending; none is empty
 	room   [1]*queue   // memory for queues: most have one
 	one    queue       // one of the queues
-	first  *tournament // of the queues; nil as long as there has been one
+	first  *tournament // of the queues; nil as long as there has been only one
 	spare  *queue      // an empty queue to use next
 	census *census     // the same tasks by priority; nil as long as they have one
 	levels int         // of all queues
@@ -29,7 +29,7 @@ type stock struct {
 	tags     []tag         // one for each priority of its tasks, if the type is fair
 	tag      [1]tag        // memory for tags: most have one
 	tagAt    map[int32]int // where they are by priority; nil if they are few
-	touched  []int32       // priorities of which a tag may have to begin or end
+	touched  []int32       // priorities whose tag may have to begin or end
 	touching [2]int32      // memory for touched: most have one
 }
 
@@ -116,7 +116,7 @@ func (s *stock) playQueue(q *queue) {
 	}
 }
 
-// firstOf returns the rank of its first task in the order, also while it is closed.
+// firstOf returns the rank of its first task in the order, even while it is closed.
 func (s *stock) firstOf(o order) rank {
 	switch {
 	case s.first != nil:

@@ -21,17 +21,17 @@ type Turns interface {
 	End(number uint64)
 }
 
-// turns is the order of the shares of a fair type: self-clocked fair queueing. Each priority has
-// a clock, and each share with claimable tasks of a priority has a tag there: where the clock will be when
-// the share is next. A claim takes the share with the smallest tag, and the clock is then at that
-// tag; the share's next tag is one turn behind the clock, and behind equal tags of others. A turn is shorter the more weight a
-// share has. No share has a tag behind the clock by more than its turn, and none that is
-// open has one before it.
+// turns is the order of the shares of a fair type: self-clocked fair queueing. Each priority has a
+// clock, a virtual time, and each share with claimable tasks of a priority has a tag there: the
+// virtual time of its next turn. A claim takes a task of the share with the smallest tag, of equal
+// tags the one that was set first, and moves the clock to that tag. The share's next tag is one
+// turn later. The more weight a share has, the shorter is its turn, so the more often it is next.
+// No tag is more than one turn after the clock, and that of an open share is never before it.
 type turns struct {
 	leads
 	clocks map[int32]*clock // by priority
 	recent *clock           // cache: the last one used, or nil
-	idle   []*clock         // clocks to end, if no share has got a tag there since
+	idle   []*clock         // clocks without tags, to be ended unless one gets a tag again
 }
 
 // clock is the clock of one priority.
@@ -42,17 +42,17 @@ type clock struct {
 	value    uint64
 }
 
-// tag is where a share is next among the shares that have tasks of a priority.
+// tag is the virtual time of a share's next turn at a priority.
 type tag struct {
 	priority int32
 	number   uint64 // 0: it has its first value; else it is higher than those of tags that were set before
 	value    uint64
 }
 
-// turnOfOne is the turn of a share with weight 1.
+// turnOfOne is the length of a turn of a share with weight 1.
 const turnOfOne = 1_000_000_000
 
-// turn returns how far a claim moves the share.
+// turn returns the length of the share's turn: how far a claim moves its tag.
 func (s *stock) turn() uint64 {
 	if s.weight == 0 {
 		return turnOfOne / record.DefaultWeight
@@ -76,7 +76,7 @@ func (s *stock) tagOf(priority int32) int {
 	return -1
 }
 
-// tagsListed is the number of tags of a share up to which one is searched for by going through all.
+// tagsListed bounds the tags of a share that are searched one by one; with more, tagAt finds them.
 const tagsListed = 2
 
 // addTag adds a tag with its first value and returns its index.
@@ -114,8 +114,8 @@ func (s *stock) dropTag(at int) {
 	}
 }
 
-// tagsInOrder returns the indexes of the tags by priority: what is saved gets numbers in that
-// order on all nodes.
+// tagsInOrder returns the indexes of the tags by priority. Code that saves several tags goes
+// through them in this order, so that they get the same numbers on all nodes.
 func (s *stock) tagsInOrder() []int {
 	all := make([]int, len(s.tags))
 	for at := range all {
@@ -125,7 +125,7 @@ func (s *stock) tagsInOrder() []int {
 	return all
 }
 
-// valueOf returns where the tag is.
+// valueOf returns the value of the tag at the index.
 func (s *stock) valueOf(at int) uint64 {
 	if s.tags[at].number == 0 {
 		return s.turn()
@@ -133,7 +133,7 @@ func (s *stock) valueOf(at int) uint64 {
 	return s.tags[at].value
 }
 
-// setTag moves the tag.
+// setTag sets the value of a tag, and saves it unless it is the first value.
 func (ts *Type) setTag(s *stock, at int, value uint64, saved Turns) {
 	t := &s.tags[at]
 	first := value == s.turn()
@@ -159,7 +159,7 @@ func (u *turns) clockAt(priority int32) *clock {
 	return u.recent
 }
 
-// setClock moves the clock.
+// setClock sets the value of a clock, and saves it unless it is 0.
 func (ts *Type) setClock(c *clock, value uint64, saved Turns) {
 	switch {
 	case value == c.value:
@@ -174,7 +174,7 @@ func (ts *Type) setClock(c *clock, value uint64, saved Turns) {
 	c.value = value
 }
 
-// startTurns makes the type fair: its clocks are at 0, and all tags at one turn.
+// startTurns makes the type fair: its clocks are at 0, and all tags one turn after that.
 func (ts *Type) startTurns() {
 	ts.turns = &turns{clocks: map[int32]*clock{}}
 	var waiting []lead
@@ -187,7 +187,7 @@ func (ts *Type) startTurns() {
 			waiting = append(waiting, its)
 		}
 	})
-	// In order, so that all stand in line.
+	// In order, so that all of them stand in line and none is loose.
 	slices.SortFunc(waiting, func(a, b lead) int { return int(b.before(&a)) - int(a.before(&b)) })
 	for _, its := range waiting {
 		ts.turns.put(its)
@@ -235,9 +235,9 @@ func (ts *Type) eachStock(do func(*stock)) {
 	}
 }
 
-// settleTurns gives the share a tag at each priority at which it has begun to wait, one turn
-// behind the clock, and ends those at which it waits no more. At the end of an undo those that begin have their
-// first value, as all that are not saved.
+// settleTurns gives the share a tag, one turn after the clock, at each priority at which it has
+// begun to wait, and ends those at which it waits no more. At the end of an undo new tags have
+// their first value, because those with another value are restored from what was saved.
 func (ts *Type) settleTurns(s *stock, saved Turns, undone bool) {
 	for _, priority := range s.touched {
 		at, waits := s.tagOf(priority), s.waitsAt(priority)
@@ -262,7 +262,7 @@ func (ts *Type) settleTurns(s *stock, saved Turns, undone bool) {
 	ts.placeTurn(s)
 }
 
-// endClocks ends the clocks of priorities of which no task waits any more.
+// endClocks ends the clocks of priorities without waiting tasks.
 func (ts *Type) endClocks(saved Turns) {
 	for _, c := range ts.turns.idle {
 		if c.tags == 0 {
@@ -274,8 +274,8 @@ func (ts *Type) endClocks(saved Turns) {
 	ts.turns.idle = ts.turns.idle[:0]
 }
 
-// tookTurn moves the clock to the turn that was taken, and the share one turn behind it, if it
-// has more tasks of the priority.
+// tookTurn moves the clock to the turn that was taken, and the share's tag to one turn after it,
+// if it has more tasks of the priority.
 func (ts *Type) tookTurn(s *stock, l lead, saved Turns) {
 	priority := rank{first: l.priority}.highest()
 	c := ts.turns.clockAt(priority)
@@ -289,8 +289,9 @@ func (ts *Type) tookTurn(s *stock, l lead, saved Turns) {
 	}
 }
 
-// catchUp moves the tags of a share that has opened to the clocks that have passed them. A tag
-// is passed if it is not within a turn behind its clock.
+// catchUp moves the tags of a share that has opened to their clocks if these have passed them
+// while it was closed. A tag that is not at most one turn after its clock has been passed; it is
+// before the clock, and the difference wraps around.
 func (ts *Type) catchUp(s *stock, saved Turns) {
 	for _, at := range s.tagsInOrder() {
 		if c := ts.turns.clockAt(s.tags[at].priority); s.valueOf(at)-c.value > s.turn() {
@@ -331,7 +332,7 @@ func (s *stock) highest() rank {
 		return s.queues[0].rank(highest)
 	}
 	first := noRank
-	for _, q := range s.queues { // not by first: that of a type has its shares, too
+	for _, q := range s.queues {
 		first = first.or(q.rank(highest))
 	}
 	return first
@@ -356,9 +357,9 @@ func (ts *Type) touch(s *stock, priority int32) {
 	}
 }
 
-// SetWeight sets the weight of a share, 0 for the default, at once for the tasks that wait: none
-// has to wait for more than a turn of the new weight. It must come before RestoreTurn, and
-// between BeginUndo and EndUndo it changes no tag, because those are restored.
+// SetWeight sets the weight of a share, 0 for the default. It also applies to tasks that wait
+// already: none has to wait for more than one turn of the new weight. It must come before
+// RestoreTurn. Between BeginUndo and EndUndo it changes no tag, because those are restored.
 func (s *Types) SetWeight(ts *Type, shareKey string, weight int32, saved Turns) {
 	if weight == record.DefaultWeight {
 		weight = 0
@@ -386,8 +387,8 @@ func (s *Types) SetWeight(ts *Type, shareKey string, weight int32, saved Turns) 
 	ts.placeTurn(of)
 }
 
-// reweigh moves the tags of a share whose turn was another before to at most one turn behind
-// their clocks. Those that a clock has passed stay.
+// reweigh moves the tags of a share whose turn had the length was to at most one turn after their
+// clocks. Tags that a clock has passed stay.
 func (ts *Type) reweigh(s *stock, was uint64, saved Turns) {
 	for _, at := range s.tagsInOrder() {
 		t := &s.tags[at]
@@ -402,9 +403,9 @@ func (ts *Type) reweigh(s *stock, was uint64, saved Turns) {
 	}
 }
 
-// RestoreTurn restores a saved tag or clock of a fair type. It returns what is wrong with it, or "". Tasks
-// must be in their shares, and their weights set. Limit, or EndUndo, must have come before or
-// must follow.
+// RestoreTurn restores a saved tag or clock of a fair type. It returns what is wrong with it, or
+// "". Tasks must be in their shares, and their weights set. SetRecord, or EndUndo, must have come
+// before or must follow.
 func (s *Types) RestoreTurn(ts *Type, t *record.Turn, number uint64) (problem string) {
 	if t.Clock {
 		return s.restoreClock(ts, t, number)
@@ -480,7 +481,8 @@ func (ts *Type) ProblemOfTurns() (problem string) {
 	return problem
 }
 
-// BeginUndo keeps shares and turns of fair types, although their tasks leave, until EndUndo.
+// BeginUndo keeps the shares and turns of fair types until EndUndo, even those whose tasks all
+// leave.
 func (s *Types) BeginUndo() { s.undoing = true }
 
 // EndUndo settles what BeginUndo kept, at time now by T. The tasks and turns must be restored.
@@ -504,7 +506,7 @@ func (s *Types) EndUndo(saved Turns, now int64) {
 	s.unsettled, s.undone = nil, false
 }
 
-// unsettled is a share of a fair type during an undo.
+// unsettled is a share of a fair type that EndUndo has to settle.
 type unsettled struct {
 	*stock
 	of *Type

@@ -82,7 +82,7 @@ func (ts *Type) findOldest() {
 	ts.oldest = id
 }
 
-// add makes a claimable task one of its share. The type must be settled and placed afterwards.
+// add adds a claimable task. The type must be settled and placed afterwards.
 func (ts *Type) add(t *record.Task) {
 	if key := t.Opts().ShareKey; key != "" {
 		sh := ts.shareOf(key)

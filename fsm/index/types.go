@@ -76,7 +76,7 @@ func (s *Types) Forget(ts *Type) {
 	if ts.standing == open {
 		s.opened--
 	}
-	s.fall(ts)
+	s.removeRungs(ts)
 	s.bytes -= ts.bytes
 	s.changes++
 	s.recent = nil
@@ -146,7 +146,7 @@ func (s *Types) Oldest() (id uint64) {
 // tasks' estimates.
 func (s *Types) Bytes() int64 { return s.bytes }
 
-// weigh updates Bytes after the type changed.
+// weigh updates Bytes after the type has changed.
 func (s *Types) weigh(ts *Type) {
 	bytes := record.BytesOfType(ts.name, len(ts.queues), ts.levels)
 	if ts.shares != nil {
@@ -191,7 +191,7 @@ func (s *Types) Leave(ts *Type, t *record.Task) {
 // change of a task, because Leave alone leaves the view of claims incomplete.
 func (s *Types) Arrange(ts *Type, t *record.Task, tasks Tasks, saved Turns, now int64) {
 	if t.Options != nil && t.Options.Group != "" {
-		s.follow(ts, t.Options.Group, tasks)
+		s.arrangeGroup(ts, t.Options.Group, tasks)
 	}
 	s.settle(ts, saved, now)
 	s.place(ts, now)

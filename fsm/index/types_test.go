@@ -203,7 +203,7 @@ func TestTypes_NotesRoomOfShares(t *testing.T) {
 	t.Parallel()
 	w := newWorld(nil)
 	ts := w.typeOf("a")
-	w.types.Limit(ts, &record.TaskType{Name: "a", Settings: record.TypeSettings{MaxClaimedPerKey: 2}}, w, 0)
+	w.types.SetRecord(ts, &record.TaskType{Name: "a", Settings: record.TypeSettings{MaxClaimedPerKey: 2}}, w, 0)
 	for i, o := range []record.Options{{ShareKey: "x", Group: "g"}, {ShareKey: "y", Group: "g"}, {ShareKey: "x"}, {ShareKey: "x"}} {
 		task := &record.Task{ID: uint64(i + 1), Type: "a", Status: record.StatusPending}
 		task.SetOptions(o)
@@ -561,7 +561,7 @@ func (w *world) limitTo(ts *Type, r *record.TaskType, settings record.TypeSettin
 		r.Settings = settings
 	}
 	w.types.TakeNoted()
-	w.types.Limit(ts, r, w, w.now)
+	w.types.SetRecord(ts, r, w, w.now)
 	if noted := w.types.TakeNoted(); len(noted) > 0 != (w.room(ts) > 0) || len(noted) > 0 && int64(noted[0].Count) != w.room(ts) {
 		w.t.Fatalf("%+v lets %d tasks be claimed, noted is %v", settings, w.room(ts), noted)
 	}
@@ -735,7 +735,7 @@ func (w *world) checkFirst(all []*record.Task) error {
 			return fmt.Errorf("something with more than %d attempts left: %v, there are %d", left, got, len(above))
 		}
 		if climb {
-			w.types.climb()
+			w.types.updateLadder()
 			if got := w.types.ladder.Count(left); got != len(above) {
 				return fmt.Errorf("%d tasks with more than %d attempts left, want %d", got, left, len(above))
 			}
