@@ -115,6 +115,6 @@ func shownIn(answered *int, t *record.Task) *record.Task {
 		return t
 	}
 	short := *t
-	short.Bare()
+	short.DropData()
 	return &short
 }

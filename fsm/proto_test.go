@@ -475,7 +475,11 @@ func TestRecords_RoundTrip(t *testing.T) {
 		h, n := record.ReadHeader(r, &of)
 		return []any{h, of, n}
 	})
-	check(record.KindTask, &fullTask, func(r *record.Fields) any { return record.ReadTask(r) })
+	check(record.KindTask, &fullTask, func(r *record.Fields) any {
+		t := &record.Task{}
+		record.ReadTask(r, t)
+		return t
+	})
 	check(record.KindRequest, []any{uint64(8), &fullRequest}, func(r *record.Fields) any {
 		seq, q := record.ReadRequest(r)
 		return []any{seq, q}

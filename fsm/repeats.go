@@ -68,7 +68,7 @@ func repeatClaim(m *Machine, c record.ClaimRef, size *int) Claim {
 	*size += record.AnswerBytes(t)
 	shown := *t // its own memory, as Judge repeats under the read lock
 	if *size > 2*answerBytesMax || !claim.Live && *size > answerBytesMax {
-		shown.Bare()
+		shown.DropData()
 	}
 	claim.Task = &shown
 	return claim

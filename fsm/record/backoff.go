@@ -17,7 +17,7 @@ type Backoff struct {
 	Jitter    int64 // 0 to 1,000,000
 }
 
-// backoff is the field num, a message; nil is not written.
+// backoff reads or writes field num, a message; nil is not written.
 func (f *Fields) backoff(num protowire.Number, v **Backoff) {
 	m, ok := f.Message(num, *v != nil)
 	if !ok {

@@ -43,7 +43,7 @@ func (r *TaskType) ClaimableAt(t int64) int64 {
 	return after(t, ClaimUnit-r.BucketAt(t), rate)
 }
 
-// after returns when the missing part has come into a bucket, from t on.
+// after returns when the missing part of a bucket's contents will have come, from t on.
 func after(t, missing, rateLimit int64) int64 {
 	if missing <= 0 {
 		return t

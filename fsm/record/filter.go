@@ -131,7 +131,7 @@ func readLabel(message []byte) (name, value []byte) {
 	return name, value
 }
 
-// Code is the field num, a message.
+// Code reads or writes field num, a message.
 func (q *Filter) Code(f *Fields, num protowire.Number) {
 	m, ok := f.Message(num, true)
 	if !ok {

@@ -3,11 +3,11 @@ package record
 // FinalizationAttemptsMax bounds the attempts that a parent remembers.
 const FinalizationAttemptsMax = 100
 
-// Finalization is the claim of a parent's finalization and the attempts to get it. It is
-// never changed in place.
+// Finalization is the claim to finalize a parent, and the attempts to get it. It is never changed
+// in place.
 type Finalization struct {
-	// ProcessorID holds the claim; if it is "", the next three fields are 0. The claim may
-	// be over already: see Holder.
+	// ProcessorID is who has the claim; if it is "", the next three fields are 0. The claim may be
+	// over already: see Holder.
 	ProcessorID string
 	Token       uint64 // of that claim
 	TimeoutMS   int64  // its length
@@ -108,8 +108,8 @@ func (f *Finalization) Holder(u int64) string {
 	return f.ProcessorID
 }
 
-// Lasting returns a copy whose claim lasts timeoutMS from u. That becomes the claim's
-// length, but the claim never ends earlier than before.
+// Lasting returns a copy whose claim lasts timeoutMS from u. timeoutMS becomes the claim's length,
+// but the claim never ends earlier than before.
 func (f *Finalization) Lasting(timeoutMS, u int64) *Finalization {
 	longer := *f
 	longer.TimeoutMS = timeoutMS

@@ -44,7 +44,7 @@ func (RestingGone) Unpack(b []byte, _ bool) *Gone {
 	return g
 }
 
-// Task returns what is known of the removed task.
+// Task returns a task with what is known of the removed one.
 func (g *Gone) Task(id uint64) *Task {
 	t := &Task{ID: id, Type: g.Type, Key: g.Key, Status: g.Status, Token: g.Token, Then: g.Then}
 	if g.Status != StatusCancelled {
@@ -53,7 +53,7 @@ func (g *Gone) Task(id uint64) *Task {
 	return t
 }
 
-// PackedGone has the fields by which a packed record is forgotten.
+// PackedGone has what forgetting a packed record needs of it.
 type PackedGone struct {
 	Key, Type []byte // these share memory with the record
 	KeyOfType bool

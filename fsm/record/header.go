@@ -26,11 +26,11 @@ type Header struct {
 
 	Chain uint64 // checksum of the applied entries, from package cluster
 
-	Defaults Defaults // the server's
+	Defaults Defaults // for tasks whose type sets none
 
 	JoinTokens []*JoinToken // oldest first, at most JoinTokensMax; slice and tokens are copy on write
 
-	PageSecret []byte // nil or PageSecretBytes, never changed in place
+	PageSecret []byte // nil or command.PageSecretBytes long, never changed in place
 }
 
 // Moment identifies the newest entry in the trail. It grows with each entry, even after

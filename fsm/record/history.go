@@ -7,26 +7,28 @@ import (
 )
 
 const (
-	// HistoryMinutes bounds the minutes of a history that are kept, and of the minutes before only the last one that changed
-	// something, because it says how the first of them began.
+	// HistoryMinutes is how many minutes a history goes back. Of the minutes before, it keeps only
+	// the last one with a change, because that says what held when the first of them began.
 	HistoryMinutes = 360
-	// HistoriesMax bounds the histories: of all tasks together, and of 100 types.
+	// HistoriesMax bounds the histories: one of all tasks, and those of 100 types.
 	HistoriesMax = 1 + 100
-	// HistorySpans is the number of durations that are counted: until tasks were claimed, and until they were completed.
+	// HistorySpans is the number of durations that are counted: the waits of tasks for a claim, and
+	// the times from a claim to the completion.
 	HistorySpans = 2
-	// HistoryBuckets is the number of buckets for each of them.
+	// HistoryBuckets is the number of buckets for each of them, latency.Buckets.
 	HistoryBuckets = 120
 	// MSInMinute is the number of milliseconds of a minute.
 	MSInMinute = 60_000
 )
 
-// History has what each of the last minutes brought to the tasks of a type, or to all of them. Minutes without a change are
-// left out.
+// History has, for each of the last minutes, how many tasks of a type, or of all types, were
+// submitted, completed and failed, how long they took, and what was pending and claimed at its
+// end. Minutes without a change are left out.
 type History struct {
 	Type    string   // "": of all tasks
 	Since   int64    // the first minute that it has seen
 	Minutes []Minute // those that have ended, ascending; elements never change
-	Open    Minute   // the one under way: its counts, not what holds at its end
+	Open    Minute   // the one under way: its counts alone, without the fields about its end
 	// Times counts the durations of the minute under way, by bucket.
 	Times [HistorySpans][HistoryBuckets]uint64
 }
@@ -47,8 +49,8 @@ type Minute struct {
 // Quantiles are buckets of a duration.
 type Quantiles struct{ P50, P99 uint8 }
 
-// OldestAge returns the age in milliseconds, at the end of the minute or at to if that is earlier, of the task that was the
-// oldest pending one then; 0 if none was.
+// OldestAge returns the age in milliseconds of the task that was the oldest pending one at the end
+// of the minute, or at to if that is earlier; 0 if none was pending.
 func (m *Minute) OldestAge(to int64) int64 {
 	if m.OldestAt == 0 {
 		return 0
@@ -56,7 +58,7 @@ func (m *Minute) OldestAge(to int64) int64 {
 	return max(min((m.At+1)*MSInMinute, to)-m.OldestAt, 0)
 }
 
-// Unchanged returns the minute at, after m and without a change since.
+// Unchanged returns the minute at, which is after m, if nothing has changed since m.
 func (m *Minute) Unchanged(at int64) Minute {
 	return Minute{At: at, Pending: m.Pending, Claimed: m.Claimed, OldestAt: m.OldestAt}
 }
@@ -82,7 +84,7 @@ func ReadHistory(f *Fields) *History {
 }
 
 func (f *Fields) history(h *History) {
-	f.known(1, &h.Type)
+	f.interned(1, &h.Type)
 	f.Int(2, &h.Since)
 	for e := Each(); Next(&e, f, 3, &h.Minutes, HistoryMinutes+1); {
 		f.minute(&h.Minutes[e.At])
@@ -110,7 +112,7 @@ func (f *Fields) minute(m *Minute) {
 	}
 }
 
-// bucket is field num, a bucket from 1.
+// bucket reads or writes field num, a bucket of package latency.
 func (f *Fields) bucket(num protowire.Number, v *uint8) {
 	wide := uint32(*v)
 	if f.Uint32(num, &wide); f.Reading {
@@ -120,13 +122,13 @@ func (f *Fields) bucket(num protowire.Number, v *uint8) {
 	}
 }
 
-// bucketCount is the count of a bucket, which is from 1.
+// bucketCount is a bucket with its count.
 type bucketCount struct {
 	bucket uint8
 	count  uint64
 }
 
-// buckets is the repeated field num: the buckets that have a count, ascending.
+// buckets reads or writes the repeated field num: the buckets that have a count, ascending.
 func (f *Fields) buckets(num protowire.Number, counts *[HistoryBuckets]uint64) {
 	var list []bucketCount
 	if !f.Reading {

@@ -53,8 +53,7 @@ func (f *Fields) enter(message []byte) (m Message, ok bool) {
 	return m, true
 }
 
-// endElement ends a message that is an element of a list, which is written even without
-// fields.
+// endElement ends a message that is an element of a list. It is written even without fields.
 func (f *Fields) endElement(m Message) {
 	if !f.Reading {
 		f.Out = EndLength(f.Out, m.start)

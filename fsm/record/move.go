@@ -52,7 +52,7 @@ func (f *Fields) move(v **Move) {
 	}
 	x := *v
 	f.Uint(1, &x.Number)
-	f.known(2, &x.To)
+	f.interned(2, &x.To)
 	f.Int32(3, &x.Rate)
 	f.ID(4, &x.Until)
 	f.Int(5, &x.ToMove)

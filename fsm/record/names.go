@@ -27,8 +27,8 @@ func (in *Names) intern(name []byte) string {
 	return s
 }
 
-// NameCache caches strings that repeat often, such as worker ids and type names, so that they
-// are not allocated again. A name replaces another one with its hash.
+// NameCache caches strings that repeat often, such as worker ids and type names, so that they are
+// not allocated again. A new name takes the place of the one with the same hash.
 type NameCache [256]string
 
 // Of returns b as a string.
@@ -50,8 +50,8 @@ func HashEnd(b []byte) uint8 {
 	return uint8(prime * (binary.LittleEndian.Uint64(end[:]) + uint64(len(b))) >> 56)
 }
 
-// known is Text for names that many records share.
-func (f *Fields) known(num protowire.Number, v *string) {
+// interned is Text for a name that many records share.
+func (f *Fields) interned(num protowire.Number, v *string) {
 	if f.names == nil {
 		f.Name(num, v)
 		return
@@ -72,7 +72,7 @@ func (f *Fields) data(num protowire.Number, v *[]byte) {
 	f.Bytes(num, v)
 }
 
-// TaskRoom is reusable memory for the new tasks of one message at a time.
+// TaskRoom is reusable memory for the new tasks of one command at a time.
 type TaskRoom struct {
 	Tasks []NewTask // at most TaskRoomMax
 	names NameCache

@@ -30,10 +30,10 @@ type NewTask struct {
 	UniqueMS     int64    // the key is taken for this long after the submit, whether the task is there or not; 0 = see below
 	UniqueActive bool     // the key is taken only until the task ends
 	KeyOfType    bool     // the key is taken among the tasks of the type alone
-	SignalMS     int64    // not claimable without a signal; it fails if none comes for so long; 0 = none is needed
-	Replace      bool     // a task of the type that waits and has the key gets what this one is about and when it may run
+	SignalMS     int64    // it needs a signal before it can be claimed, and fails if none comes within this time; 0 = it needs none
+	Replace      bool     // if a task of the type waits with the key, it gets the data and the times of this one
 	AtOnce       bool     // see DelayMS
-	ExpiresAgain bool     // it also fails if it waits at ExpiresAt, or later, after a claim
+	ExpiresAgain bool     // ExpiresAt applies after a claim, too, whenever it waits again
 
 	// Traceparent is the W3C trace context of the submit, "" = none. It is stored and
 	// passed to workers but has no effect on the state.
@@ -78,8 +78,8 @@ type NewStep struct {
 	Task      NewTask
 }
 
-// AddedStep is a step that is added to a running parent. The indexes in DependsOn are those of
-// the steps that are added with it.
+// AddedStep is a step that is added to a running parent. The indexes in DependsOn are of steps
+// that are added together with it.
 type AddedStep struct {
 	NewStep
 	After []string // names of other steps of the parent that it depends on, unique; nil = none
@@ -113,8 +113,9 @@ func (t *NewTask) ValueBytes() int {
 	return n
 }
 
-// NewTasks is the repeated field num. Before is the type of the last task before them in the
-// command, "" = none, and then that of the last of them: one that repeats is not written.
+// NewTasks reads or writes the repeated field num. *before is the type of the task before them in
+// the command, or ""; it becomes that of the last one. A type that equals the one before it is not
+// written.
 func (f *Fields) NewTasks(num protowire.Number, tasks *[]NewTask, before *string) {
 	if f.Num == num {
 		*tasks = f.room.take(f.Run())
@@ -124,8 +125,9 @@ func (f *Fields) NewTasks(num protowire.Number, tasks *[]NewTask, before *string
 	}
 }
 
-// one is field num, a task by itself. If it is a step, steps of its own are not read, so messages do not nest.
-func (t *NewTask) one(f *Fields, num protowire.Number, isStep bool) {
+// field reads or writes field num, a message with this task. If it is a step, steps of its own are
+// not read, so messages do not nest.
+func (t *NewTask) field(f *Fields, num protowire.Number, isStep bool) {
 	if m, ok := f.Message(num, true); ok {
 		var none string
 		t.code(f, &none, !isStep)
@@ -178,7 +180,7 @@ type Options struct {
 	ShareKey     string
 	Attributes   []byte
 	SignalMS     int64
-	SignalUntil  int64   // by T: it fails if no signal has come by then; 0 = it does not wait for one now
+	SignalUntil  int64   // by T: it fails if no signal has come by then; 0 = it does not wait for one now, or not yet
 	Signalled    bool    // its signal has come
 	Signal       []byte  // JSON as given, or nil
 	Progress     []byte  // of an extend, JSON as given, or nil
@@ -187,7 +189,7 @@ type Options struct {
 	Step         *Step   // nil: no parent
 }
 
-// Source is the task of which another is a copy.
+// Source is the task that another one is a copy of.
 type Source struct {
 	Type string
 	ID   uint64
@@ -241,15 +243,15 @@ var noOptions Options
 // textBytes returns the size of the texts in the options.
 func (o *Options) textBytes() int { return len(o.Group) + len(o.Traceparent) + len(o.ShareKey) }
 
-// before and after read or write the fields of the options in a task's record that stand
-// before and after its Then.
+// before and after read or write the options in a task's record. Their fields are before and after
+// that of Then, which is not an option.
 func (o *Options) before(f *Fields) {
 	f.Bytes(27, &o.Progress)
 	f.Int(28, &o.ExpiresAt)
 	f.backoff(29, &o.Backoff)
 	f.Sint64(30, &o.RetentionMS)
 	f.Labels(FieldLabel, &o.Labels)
-	f.known(32, &o.Group)
+	f.interned(32, &o.Group)
 	f.Bool(FieldUnique, &o.UniqueActive)
 }
 
@@ -259,7 +261,7 @@ func (o *Options) after(f *Fields) {
 	f.Bool(39, &o.KeyOfType)
 	f.Bytes(40, &o.Attributes)
 	f.origin(41, &o.Origin)
-	f.known(FieldShare, &o.ShareKey)
+	f.interned(FieldShare, &o.ShareKey)
 	f.Int(43, &o.SignalMS)
 	f.Int(44, &o.SignalUntil)
 	f.Bool(45, &o.Signalled)
@@ -268,7 +270,7 @@ func (o *Options) after(f *Fields) {
 	f.Bool(51, &o.ExpiresAgain)
 }
 
-// origin is field num, a message; nil is not written.
+// origin reads or writes field num, a message; nil is not written.
 func (f *Fields) origin(num protowire.Number, v **Source) {
 	m, ok := f.Message(num, *v != nil)
 	if !ok {
@@ -277,12 +279,12 @@ func (f *Fields) origin(num protowire.Number, v **Source) {
 	if *v == nil {
 		*v = &Source{}
 	}
-	f.known(1, &(*v).Type)
+	f.interned(1, &(*v).Type)
 	f.ID(2, &(*v).ID)
 	f.EndMessage(m)
 }
 
-// Labels is the repeated field num.
+// Labels reads or writes the repeated field num.
 func (f *Fields) Labels(num protowire.Number, labels *[]Label) {
 	for e := Each(); Next(&e, f, num, labels, math.MaxInt); {
 		f.Text(1, &(*labels)[e.At].Name)
@@ -290,8 +292,8 @@ func (f *Fields) Labels(num protowire.Number, labels *[]Label) {
 	}
 }
 
-// newParent is field num, a message; nil is not written. It checks again what Apply relies
-// on and the API has checked.
+// newParent reads or writes field num, a message; nil is not written. It checks again what Apply
+// relies on and the API has checked.
 func (f *Fields) newParent(num protowire.Number, v **NewParent) {
 	m, ok := f.Message(num, *v != nil)
 	if !ok {
@@ -305,7 +307,7 @@ func (f *Fields) newParent(num protowire.Number, v **NewParent) {
 		s := &p.Steps[e.At]
 		f.Text(1, &s.Name)
 		f.places(2, &s.DependsOn)
-		s.Task.one(f, 3, true)
+		s.Task.field(f, 3, true)
 	}
 	f.Bool(2, &p.ByClaim)
 	f.Bool(3, &p.Continue)
@@ -318,14 +320,14 @@ func (f *Fields) newParent(num protowire.Number, v **NewParent) {
 	f.EndMessage(m)
 }
 
-// AddedSteps is field num, repeated messages. It checks again what Apply relies on and the API
-// has checked.
+// AddedSteps reads or writes the repeated field num. It checks again what Apply relies on and the
+// API has checked.
 func (f *Fields) AddedSteps(num protowire.Number, steps *[]AddedStep) {
 	for e := Each(); Next(&e, f, num, steps, StepsMax); {
 		s := &(*steps)[e.At]
 		f.Text(1, &s.Name)
 		f.places(2, &s.DependsOn)
-		s.Task.one(f, 3, true)
+		s.Task.field(f, 3, true)
 		f.Strings(4, &s.After)
 	}
 	if f.Reading && f.Err == nil {
@@ -350,7 +352,7 @@ func (f *Fields) checkSteps(n int, dependsOn func(place uint16) []uint16) {
 	}
 }
 
-// places is field num, ascending places in a plan.
+// places reads or writes field num, ascending places in a plan.
 func (f *Fields) places(num protowire.Number, places *[]uint16) {
 	if !f.Reading {
 		for _, place := range *places {

@@ -49,7 +49,8 @@ func TestNewTask_optionsAreKept(t *testing.T) {
 			continue
 		}
 		record := From(AppendTask(nil, &task), nil)
-		if got := ReadTask(&record); record.End() != nil || !reflect.DeepEqual(got, &task) {
+		var got Task
+		if ReadTask(&record, &got); record.End() != nil || !reflect.DeepEqual(got, task) {
 			t.Errorf("%s: a record comes back as %+v, %v", field.Name, got.Options, record.Err)
 		}
 		if plain := (Options{}); field.Type.Kind() == reflect.String && task.Options.textBytes() == plain.textBytes() {

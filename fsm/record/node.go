@@ -72,7 +72,7 @@ type JoinToken struct {
 // ID returns the token's id: the first 12 hex digits of its hash.
 func (t *JoinToken) ID() string { return fmt.Sprintf("%x", t.Hash[:joinTokenIDBytes]) }
 
-// joinTokens is the repeated field num.
+// joinTokens reads or writes the repeated field num.
 func (f *Fields) joinTokens(num protowire.Number, tokens *[]*JoinToken) {
 	for e := Each(); Next(&e, f, num, tokens, math.MaxInt); {
 		if f.Reading {

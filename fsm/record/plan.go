@@ -5,8 +5,8 @@ import "slices"
 const (
 	// StepsMax bounds the steps of a parent.
 	StepsMax = 1000
-	// PlanNamesMax bounds Plan.NamesBytes of a plan to which steps are added, as the size of a
-	// request bounds that of one that is submitted.
+	// PlanNamesMax bounds Plan.NamesBytes when steps are added to a plan. When a plan is
+	// submitted, the size of the request bounds them.
 	PlanNamesMax = 8 << 20
 )
 
@@ -15,8 +15,8 @@ const (
 // A step's place is its index in Steps; IDOf has its id.
 type Plan struct {
 	Steps []PlannedStep // 1 to 1,000
-	// Added are the ids of the last of Steps, which were added while the parent ran. The ids
-	// of those before them, submitted with the parent, follow the parent's.
+	// Added has the ids of the steps that were added while the parent ran, the last ones in
+	// Steps. The ids of those before them, submitted with the parent, follow the parent's.
 	Added []uint64
 	// ByClaim: a processor ends the parent. Otherwise it ends automatically with its last
 	// step.
@@ -88,7 +88,8 @@ func (p *Plan) PlaceOf(parentID, id uint64) (place int, ok bool) {
 	return submitted + at, ok
 }
 
-// Link computes the derived fields. It skips places that no step has.
+// Link computes the derived fields. It ignores dependencies on places without a step, which Sound
+// finds.
 func (p *Plan) Link() {
 	counts := make([]int, len(p.Steps))
 	edges := 0
@@ -174,8 +175,10 @@ func FindCycle(n int, dependsOn func(place uint16) []uint16) []uint16 {
 	return nil
 }
 
-// Suits reports whether the step can have the status, given which steps have completed, and whether it waits for a
-// signal, until a time: a step that others block does not yet, and one that nothing else blocks does.
+// Suits reports whether a saved step can have the status, given which steps have completed.
+// awaitsSignal says that it has a time by which its signal must come. That time is set only once
+// all steps that it depends on have completed, so a blocked step waits either for other steps or
+// for its signal, not for both.
 func (p *Plan) Suits(place int, status Status, completed []bool, awaitsSignal bool) bool {
 	waits := false
 	for _, on := range p.Steps[place].DependsOn {

@@ -118,16 +118,9 @@ func AppendTask(b []byte, t *Task) []byte {
 	return f.Out
 }
 
-// ReadTask reads the record of a task.
-func ReadTask(f *Fields) *Task {
-	t := &Task{}
-	f.task(t)
-	_ = f.End() // the caller checks f.Err
-	return t
-}
-
-// ReadSharedTask is ReadTask into t; its params and payload share memory with the record.
-func ReadSharedTask(f *Fields, t *Task) {
+// ReadTask reads the record of a task into t, whose params and payload then share memory with the
+// record.
+func ReadTask(f *Fields, t *Task) {
 	f.shared = true
 	f.task(t)
 	_ = f.End() // the caller checks f.Err
@@ -135,7 +128,7 @@ func ReadSharedTask(f *Fields, t *Task) {
 
 func (f *Fields) task(t *Task) {
 	f.ID(1, &t.ID)
-	f.known(FieldType, &t.Type)
+	f.interned(FieldType, &t.Type)
 	f.data(FieldParams, &t.Params)
 	f.data(FieldPayload, &t.Payload)
 	f.Sint(5, &t.Priority)
@@ -144,7 +137,7 @@ func (f *Fields) task(t *Task) {
 	f.Text(FieldKey, &t.Key)
 	f.Int(9, &t.LeaseMS)
 	f.Enum(FieldStatus, (*uint8)(&t.Status), uint8(StatusCancelled))
-	f.known(FieldWorker, &t.WorkerID)
+	f.interned(FieldWorker, &t.WorkerID)
 	f.ID(12, &t.Token)
 	f.Uint32(13, &t.LeaseSeq)
 	f.Int(14, &t.ClaimLeaseMS)
@@ -186,7 +179,7 @@ func (f *Fields) options(t *Task) *Options {
 
 const fieldThen = 34 // between the fields of options, but not one of them
 
-// then is field num, a message.
+// then reads or writes field num, a message.
 func (f *Fields) then(num protowire.Number, v **Then) {
 	m, ok := f.Message(num, *v != nil)
 	if !ok {
@@ -205,7 +198,7 @@ func (f *Fields) then(num protowire.Number, v **Then) {
 	f.EndMessage(m)
 }
 
-// claims is the repeated field num.
+// claims reads or writes the repeated field num.
 func (f *Fields) claims(num protowire.Number, claims *[]ClaimRef) {
 	for e := Each(); Next(&e, f, num, claims, math.MaxInt); {
 		f.ID(1, &(*claims)[e.At].TaskID)
@@ -214,7 +207,7 @@ func (f *Fields) claims(num protowire.Number, claims *[]ClaimRef) {
 }
 
 func (f *Fields) attempt(a *Attempt) {
-	f.known(1, &a.WorkerID)
+	f.interned(1, &a.WorkerID)
 	f.ID(2, &a.Token)
 	f.Int(3, &a.ClaimedAt)
 	f.Int(4, &a.EndedAt)
@@ -245,8 +238,8 @@ func (f *Fields) request(seq *uint64, q *Request) {
 	f.Int(fieldForgetU, &q.ForgetU)
 }
 
-// requestClaims is the repeated field num. Asked is left out of a claim that has the same as
-// the one before.
+// requestClaims reads or writes the repeated field num. Asked is left out of a claim if it equals
+// that of the claim before.
 func (f *Fields) requestClaims(num protowire.Number, claims *[]RequestClaim) {
 	var last RequestClaim
 	for e := Each(); Next(&e, f, num, claims, math.MaxInt); {
@@ -288,7 +281,7 @@ func ReadType(f *Fields) *TaskType {
 }
 
 func (f *Fields) taskType(t *TaskType) {
-	f.known(1, &t.Name)
+	f.interned(1, &t.Name)
 	t.Settings.Code(f, 2)
 	f.Int(3, &t.Bucket)
 	f.Int(4, &t.BucketT)
@@ -314,13 +307,13 @@ func (f *Fields) gone(id *uint64, g *Gone) {
 	f.ID(1, id)
 	f.Text(goneKey, &g.Key)
 	f.Enum(3, (*uint8)(&g.Status), uint8(StatusCancelled))
-	f.known(goneWorker, &g.WorkerID)
+	f.interned(goneWorker, &g.WorkerID)
 	f.ID(5, &g.Token)
 	f.Enum(6, (*uint8)(&g.Outcome), uint8(OutcomeCancelled))
 	f.Uint(7, &g.Same)
 	f.Int(goneForgetU, &g.ForgetU)
 	f.then(goneThen, &g.Then)
-	f.known(goneType, &g.Type)
+	f.interned(goneType, &g.Type)
 	f.Bool(goneKeyOfType, &g.KeyOfType)
 	f.Int(50, &g.KeyUntil)
 }

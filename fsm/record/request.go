@@ -62,7 +62,7 @@ func (RestingRequests) Unpack(b []byte, _ bool) *Request {
 	return q
 }
 
-// RestingRequest has the fields by which a packed request is forgotten.
+// RestingRequest has what forgetting a packed request needs of it.
 type RestingRequest struct {
 	ID      []byte // shares memory with the record
 	Claims  int
@@ -72,7 +72,7 @@ type RestingRequest struct {
 
 // ScanRequest reads a packed request without unpacking it.
 func ScanRequest(b []byte) (q RestingRequest) {
-	alike := 0 // claims that were asked for as the one before
+	alike := 0 // claims whose Asked equals that of the one before
 	r := Scanner{Rest: b}
 	for r.NextUntil(fieldForgetU) {
 		switch r.Num {
@@ -109,7 +109,7 @@ func BytesOfRequest(r *Request) int64 {
 }
 
 // bytesOfResting is BytesOfRequest for a request without a live claim. asked is the number of
-// claims that were not asked for as the one before.
+// claims whose Asked differs from that of the one before.
 func bytesOfResting(id, claims, asked int) int64 {
 	return int64(restingRequestBytes + id + restingClaimBytes*claims + restingAskedBytes*asked)
 }

@@ -21,15 +21,15 @@ type TypeNames interface {
 	ShareKeyOf(taskType string, key []byte) string
 }
 
-// BusyPages is the number of pages at the end that are not packed, because the tasks added last usually
-// change next. 8,192 tasks are those that 64 connections submit in batches of 100; unpacked they
-// take some 3 MB more. With 1,024 tasks, a fifth of a busy node's memory went into packing and
-// unpacking.
+// BusyPages is the number of pages at the end that are not packed, because the tasks added last
+// usually change next. They hold 8,192 tasks: what 64 connections submit at a time in batches of
+// 100, and some more. Unpacked they take some 3 MB more. With 1,024 tasks, a fifth of a busy
+// node's memory went into packing and unpacking.
 const BusyPages = 128
 
-// restingMax bounds the size of a record that is packed. It ignores what an ended task keeps for
-// a repeat of its Complete (Then), at most 33 KiB for 1,000 follow-ups and a next claim of 1,000,
-// because counting it would change the estimate of memory; see HeldBytes.
+// restingMax bounds the size of a record that is packed. It does not count what an ended task
+// keeps for a repeat of its Complete (Then), at most 33 KiB for 1,000 follow-ups and a next claim
+// of 1,000, because that would change the estimate of memory; see HeldBytes.
 const restingMax = 4 << 10
 
 // Rests reports whether the task waits or has ended, and is no parent, no step and not too large.
@@ -130,19 +130,19 @@ func withParams(t *Task) *Task {
 			Task
 			room [256]byte
 		}{}
-		return own.wake(t, own.room[:])
+		return own.copyWithParams(t, own.room[:])
 	case n > 96 && n <= 128:
 		own := &struct {
 			Task
 			room [128]byte
 		}{}
-		return own.wake(t, own.room[:])
+		return own.copyWithParams(t, own.room[:])
 	}
-	return new(Task).wake(t, make([]byte, len(t.Params)))
+	return new(Task).copyWithParams(t, make([]byte, len(t.Params)))
 }
 
-// wake makes t a copy of from with its params in room.
-func (t *Task) wake(from *Task, room []byte) *Task {
+// copyWithParams makes t a copy of from whose params are in room.
+func (t *Task) copyWithParams(from *Task, room []byte) *Task {
 	*t = *from
 	if n := copy(room, from.Params); n > 0 {
 		t.Params = room[:n:n]
@@ -200,7 +200,7 @@ func (w EncodedTasks) read(b []byte, t *Task, names *NameCache) (shareKey string
 	return shareKey
 }
 
-// unpackRest reads the rest of a task's record, after its type.
+// unpackRest reads the fields that follow in a task's record, into t, which has those before them.
 func unpackRest(b []byte, t *Task, names *NameCache) {
 	f := fromCached(b, names)
 	f.task(t)

@@ -94,14 +94,14 @@ func (f *Fields) schedule(v *ScheduleView) {
 	f.Int(7, &v.UpdatedAt)
 }
 
-// Code is the field num, a message.
+// Code reads or writes field num, a message.
 func (s *Schedule) Code(f *Fields, num protowire.Number) {
 	m, ok := f.Message(num, true)
 	if !ok {
 		return
 	}
 	f.Text(1, &s.Name)
-	s.Task.one(f, 2, false)
+	s.Task.field(f, 2, false)
 	f.Text(3, &s.Cron)
 	f.Text(4, &s.Timezone)
 	f.Int(5, &s.EveryMS)

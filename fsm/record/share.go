@@ -18,7 +18,7 @@ type ShareSettings struct {
 	RateLimit  int64 // in millionths of a claim per second
 }
 
-// Code is the field num, a message.
+// Code reads or writes field num, a message.
 func (s *ShareSettings) Code(f *Fields, num protowire.Number) {
 	m, ok := f.Message(num, *s != (ShareSettings{}))
 	if !ok {
@@ -31,7 +31,8 @@ func (s *ShareSettings) Code(f *Fields, num protowire.Number) {
 	f.EndMessage(m)
 }
 
-// Share is the saved part of a share. It is saved, under a number, while something in it is set.
+// Share is the saved part of a share: its settings and the state of its rate limit. It is saved,
+// under a number, while it has either.
 type Share struct {
 	Type     string
 	Key      string
@@ -65,8 +66,8 @@ func ReadShare(f *Fields) (number uint64, _ *Share) {
 
 func (f *Fields) share(number *uint64, s *Share) {
 	f.ID(1, number)
-	f.known(2, &s.Type)
-	f.known(3, &s.Key)
+	f.interned(2, &s.Type)
+	f.interned(3, &s.Key)
 	s.Settings.Code(f, 4)
 	f.Int(5, &s.Spent)
 	f.Int(6, &s.SpentT)
@@ -123,4 +124,50 @@ func (s *Share) SetRate(was, rateLimit, t int64) {
 	if s.Spent == 0 {
 		s.SpentT = 0
 	}
+}
+
+// DefaultWeight is the weight of a share without one of its own.
+const DefaultWeight = 100
+
+// Turn is a saved part of the order in which the shares of a fair type take turns: the tag of a
+// share at a priority, or the clock of a priority. It is saved under a number: of equal tags the
+// one with the lowest number is next. A tag or clock with its first value is not saved. Package
+// index explains both.
+type Turn struct {
+	Type     string
+	ShareKey string // "" = the tasks without one
+	Priority int32
+	Clock    bool
+	Value    uint64
+}
+
+// The memory of turns.
+const (
+	TurnBytes      = 112 // of a saved turn, and of the tag or clock in the indexes
+	TurnPlaceBytes = 9   // of a place in a page of them
+	FairBytes      = 55  // of the place of a share of a fair type among the others
+)
+
+// AppendTurn appends the record of the turn with that number.
+func AppendTurn(b []byte, number uint64, t *Turn) []byte {
+	f := To(b)
+	f.turn(&number, t)
+	return f.Out
+}
+
+// ReadTurn reads the record.
+func ReadTurn(f *Fields) (number uint64, _ *Turn) {
+	t := &Turn{}
+	f.turn(&number, t)
+	_ = f.End() // the caller checks f.Err
+	return number, t
+}
+
+func (f *Fields) turn(number *uint64, t *Turn) {
+	f.ID(1, number)
+	f.interned(2, &t.Type)
+	f.interned(3, &t.ShareKey)
+	f.Sint(4, &t.Priority)
+	f.Bool(5, &t.Clock)
+	f.Uint(6, &t.Value)
 }

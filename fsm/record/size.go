@@ -1,7 +1,7 @@
 package record
 
-// The memory of a record in addition to its variable-length data: the structure, its place
-// in a page, and its places in indexes.
+// Estimates of the memory of a record in addition to its variable-length data: the structure, its
+// place in a page, and its places in indexes.
 const (
 	taskBytes           = 430
 	restingBytes        = 70   // of a packed task that waits
@@ -19,7 +19,7 @@ const (
 	claimBytes          = 16 // of a follow-up, or a claim with one
 	restingRequestBytes = 50 // of a request without a live claim
 	restingClaimBytes   = 12
-	restingAskedBytes   = 13 // of a claim that does not go with the one before
+	restingAskedBytes   = 13 // of a claim whose Asked differs from that of the one before
 	thenBytes           = 64
 	optionsBytes        = 128
 	backoffBytes        = 32
@@ -119,9 +119,9 @@ func AnswerBytes(t *Task) int {
 	return n
 }
 
-// Bare removes what AnswerBytes counts, except for the step names. These are the fields
-// that the API leaves out.
-func (t *Task) Bare() {
+// DropData removes what AnswerBytes counts, except for the step names: the fields that the API
+// leaves out once an answer is full.
+func (t *Task) DropData() {
 	t.Params, t.Payload, t.Result, t.ResultPayload = nil, nil, nil, nil
 	t.Error = ""
 	if o := *t.Opts(); o.Attributes != nil || o.Progress != nil || o.Signal != nil {

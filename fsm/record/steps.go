@@ -51,7 +51,7 @@ func ParentOf(t *Task) (id uint64, plan *Plan) {
 	return 0, nil
 }
 
-// bytesOfSteps estimates the additional memory of a parent.
+// bytesOfSteps estimates the additional memory of a parent: its plan and its finalization.
 func bytesOfSteps(o *Options) int {
 	if o.Parent == nil {
 		return 0
@@ -87,14 +87,14 @@ func (f *Fields) steps(o *Options) {
 	}
 }
 
-// plan is field num, a message.
+// plan reads or writes field num, a message.
 func (f *Fields) plan(num protowire.Number, p *Plan) {
 	m, ok := f.Message(num, true)
 	if !ok {
 		return
 	}
 	for e := Each(); Next(&e, f, 1, &p.Steps, StepsMax); {
-		f.known(1, &p.Steps[e.At].Name)
+		f.interned(1, &p.Steps[e.At].Name)
 		f.places(2, &p.Steps[e.At].DependsOn)
 	}
 	f.Bool(2, &p.ByClaim)
@@ -127,7 +127,7 @@ func ascending(ids []uint64) bool {
 	return true
 }
 
-// finalization is field num, a message; nil is not written.
+// finalization reads or writes field num, a message; nil is not written.
 func (f *Fields) finalization(num protowire.Number, v **Finalization) {
 	m, ok := f.Message(num, *v != nil)
 	if !ok {
@@ -137,15 +137,15 @@ func (f *Fields) finalization(num protowire.Number, v **Finalization) {
 		*v = &Finalization{}
 	}
 	n := *v
-	f.known(1, &n.ProcessorID)
+	f.interned(1, &n.ProcessorID)
 	f.ID(2, &n.Token)
 	f.Int(3, &n.TimeoutMS)
 	f.Int(4, &n.EndU)
 	for e := Each(); Next(&e, f, 5, &n.Attempts, FinalizationAttemptsMax); {
 		a := &n.Attempts[e.At]
-		f.known(1, &a.ProcessorID)
+		f.interned(1, &a.ProcessorID)
 		f.Enum(2, (*uint8)(&a.Outcome), uint8(FinalizationNotReady))
-		f.known(3, &a.Holder)
+		f.interned(3, &a.Holder)
 		f.Enum(4, (*uint8)(&a.State), uint8(StateCancelled))
 		f.Int(5, &a.At)
 	}

@@ -85,7 +85,7 @@ func (t *Table[T]) Get(id uint64) *T {
 	return t.at(t.pages[i], id&pageMask)
 }
 
-// Look returns an existing record in its stored form.
+// Look returns a record, which must exist, in its stored form.
 func (t *Table[T]) Look(id uint64) Kept[T] {
 	i, _ := findPage(t.pages, id>>pageBits)
 	p, at := t.pages[i], id&pageMask

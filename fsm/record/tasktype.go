@@ -4,7 +4,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// The fields. The numbers are in the log and never change.
+// The settings of a type, as a set.
 const (
 	TypePaused TypeFields = 1 << iota
 	TypeMaxClaimed
@@ -22,7 +22,7 @@ const (
 	TypeFieldsAll TypeFields = 1<<iota - 1
 )
 
-// TypeFields is a set of the fields of TypeSettings.
+// TypeFields is a set of the fields of TypeSettings. The numbers are in the log and never change.
 type TypeFields uint32
 
 // TypeSettings are the settings of a task type. Pause and limits affect only new claims.
@@ -46,8 +46,8 @@ type TypeSettings struct {
 	DelayMS     int64    // 0: none
 	// DeadLetter is the type that gets a copy of each task whose last attempt failed. "" = none.
 	DeadLetter string
-	// DeadLetterAfter is the number of attempts after which a task has no more, even if it may have more itself. 0 = its
-	// own limit applies alone.
+	// DeadLetterAfter is the number of attempts after which a task fails, even if its own limit
+	// allows more. 0 = only its own limit applies.
 	DeadLetterAfter int32
 	// Queue has the settings of the type as a queue of another protocol, in a form that only
 	// that protocol's code reads. It has no effect on tasks. "" = it is no queue.
@@ -91,7 +91,7 @@ func (s *TypeSettings) Equal(other *TypeSettings) bool {
 	return same && a == b
 }
 
-// Change copies those settings of with that are in set.
+// Change copies the settings in set from with.
 func (s *TypeSettings) Change(set TypeFields, with *TypeSettings) {
 	if set&TypePaused != 0 {
 		s.Paused = with.Paused
@@ -134,7 +134,7 @@ func (s *TypeSettings) Change(set TypeFields, with *TypeSettings) {
 	}
 }
 
-// Code is the field num, a message.
+// Code reads or writes field num, a message.
 func (s *TypeSettings) Code(f *Fields, num protowire.Number) {
 	m, ok := f.Message(num, true)
 	if !ok {
@@ -178,7 +178,7 @@ func (d *Defaults) Settings() TypeSettings {
 	return TypeSettings{LeaseMS: d.LeaseMS, LimitSet: d.LimitSet, MaxAttempts: d.MaxAttempts, Backoff: d.Backoff, RetentionMS: d.RetentionMS}
 }
 
-// Code is the field num, a message TypeSettings without pause and limits.
+// Code reads or writes field num, a message TypeSettings without pause and limits.
 func (d *Defaults) Code(f *Fields, num protowire.Number) {
 	s := d.Settings()
 	if s.Code(f, num); f.Reading {

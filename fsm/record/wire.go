@@ -166,14 +166,14 @@ func (f *Fields) number(limit uint64) uint64 {
 	return v
 }
 
-// Uint is field num, a uint64.
+// Uint reads or writes field num, a uint64.
 func (f *Fields) Uint(num protowire.Number, v *uint64) {
 	if *v != 0 || f.Num == num {
 		f.varint(num, v, math.MaxUint64)
 	}
 }
 
-// Uint32 is field num, a uint32.
+// Uint32 reads or writes field num, a uint32.
 func (f *Fields) Uint32(num protowire.Number, v *uint32) {
 	wide := uint64(*v)
 	if wide == 0 && f.Num != num {
@@ -184,16 +184,16 @@ func (f *Fields) Uint32(num protowire.Number, v *uint32) {
 	}
 }
 
-// ID is field num, an id or a token. Values out of range never exist, so they are written
-// as IDMax, which does not exist either: so they cannot make an entry that no node can
-// read.
+// ID reads or writes field num, an id or a token. Values out of range never exist. They are
+// written as IDMax, which does not exist either, so that they cannot make an entry that no node
+// can read.
 func (f *Fields) ID(num protowire.Number, v *uint64) {
 	if *v != 0 || f.Num == num {
 		f.varint(num, v, IDMax)
 	}
 }
 
-// Int is field num, an int64.
+// Int reads or writes field num, an int64.
 func (f *Fields) Int(num protowire.Number, v *int64) {
 	if *v != 0 || f.Num == num {
 		f.int(num, v)
@@ -208,8 +208,8 @@ func (f *Fields) int(num protowire.Number, v *int64) {
 	}
 }
 
-// IDs is field num, repeated ids that are not packed. Unlike other fields, an element may
-// be 0.
+// IDs reads or writes field num, repeated ids that are not packed. Unlike other fields, an element
+// may be 0.
 func (f *Fields) IDs(num protowire.Number, list *[]uint64) {
 	if !f.Reading {
 		for _, id := range *list {
@@ -233,7 +233,7 @@ func (f *Fields) ElementID() uint64 {
 	return id
 }
 
-// Bool is field num, a bool.
+// Bool reads or writes field num, a bool.
 func (f *Fields) Bool(num protowire.Number, v *bool) {
 	if *v || f.Num == num {
 		f.flag(num, v)
@@ -249,7 +249,7 @@ func (f *Fields) flag(num protowire.Number, v *bool) {
 	f.varint(num, &one, 1)
 }
 
-// Enum is field num, an enumeration whose last known value is last.
+// Enum reads or writes field num, an enumeration whose last known value is last.
 func (f *Fields) Enum(num protowire.Number, v *uint8, last uint8) {
 	wide := uint64(*v)
 	if wide == 0 && f.Num != num {
@@ -262,7 +262,7 @@ func (f *Fields) Enum(num protowire.Number, v *uint8, last uint8) {
 	}
 }
 
-// Int32 is field num, an int32. Negative values are sign-extended.
+// Int32 reads or writes field num, an int32. Negative values are sign-extended.
 func (f *Fields) Int32(num protowire.Number, v *int32) {
 	wide := int64(*v)
 	if f.Int(num, &wide); f.Reading {
@@ -272,8 +272,8 @@ func (f *Fields) Int32(num protowire.Number, v *int32) {
 	}
 }
 
-// Sint is field num, a sint32: small negative values, such as DefaultAttempts, take one
-// byte.
+// Sint reads or writes field num, a sint32: small negative values, such as DefaultAttempts, take
+// one byte.
 func (f *Fields) Sint(num protowire.Number, v *int32) {
 	if *v != 0 || f.Num == num {
 		wide := protowire.EncodeZigZag(int64(*v))
@@ -283,7 +283,7 @@ func (f *Fields) Sint(num protowire.Number, v *int32) {
 	}
 }
 
-// Sint64 is field num, a sint64.
+// Sint64 reads or writes field num, a sint64.
 func (f *Fields) Sint64(num protowire.Number, v *int64) {
 	wide := protowire.EncodeZigZag(*v)
 	if f.Uint(num, &wide); f.Reading {
@@ -291,22 +291,22 @@ func (f *Fields) Sint64(num protowire.Number, v *int64) {
 	}
 }
 
-// Text is field num, a string.
+// Text reads or writes field num, a string.
 func (f *Fields) Text(num protowire.Number, v *string) {
 	if *v != "" || f.Num == num {
 		f.text(num, v, nil)
 	}
 }
 
-// Name is Text for a name that many commands share.
+// Name is Text for a name that many commands share; see NameCache.
 func (f *Fields) Name(num protowire.Number, v *string) {
 	if *v != "" || f.Num == num {
 		f.text(num, v, f.cache)
 	}
 }
 
-// NameAfter is Name in a list: a name that is the same as *before, the one before it, is
-// not written. So an empty one is, unless *before is empty. It sets *before to the name.
+// NameAfter is Name in a list. A name that equals *before, the one before it, is not written; so
+// an empty one is, unless *before is empty. It sets *before to the name.
 func (f *Fields) NameAfter(num protowire.Number, v, before *string) {
 	switch {
 	case f.Num == num:
@@ -335,7 +335,7 @@ func (f *Fields) text(num protowire.Number, v *string, names *NameCache) {
 	}
 }
 
-// Bytes is field num, of type bytes.
+// Bytes reads or writes field num, of type bytes.
 func (f *Fields) Bytes(num protowire.Number, v *[]byte) {
 	if len(*v) > 0 || f.Num == num {
 		f.bytes(num, v)
@@ -366,7 +366,7 @@ func Part[V string | []byte](f *Fields, num protowire.Number, v V) (_ []byte, re
 	return raw, true
 }
 
-// raw reads the current field, which must have a length, without copying.
+// raw reads the current field, which must be a string, bytes or a message, without copying.
 func (f *Fields) raw() []byte {
 	if f.typ != protowire.BytesType {
 		f.Fail("it has no length")
@@ -395,7 +395,7 @@ func (f *Fields) single() []byte {
 	return v
 }
 
-// nameOf returns b as a string.
+// nameOf returns b as a string, a shared one if there is a cache.
 func (f *Fields) nameOf(b []byte) string {
 	if f.cache == nil {
 		return string(b)
@@ -415,7 +415,7 @@ func (f *Fields) Run() int {
 	}
 }
 
-// Strings is field num, repeated names. Empty ones are written, too.
+// Strings reads or writes field num, repeated names. Empty ones are written, too.
 func (f *Fields) Strings(num protowire.Number, list *[]string) {
 	if !f.Reading {
 		for _, s := range *list {

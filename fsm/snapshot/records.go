@@ -147,7 +147,7 @@ func (s *snapshotReader) head(r *record.Fields) error {
 func (s *snapshotReader) task(r *record.Fields, packed []byte) error {
 	t := &s.memory
 	*t = record.Task{}
-	record.ReadSharedTask(r, t)
+	record.ReadTask(r, t)
 	h := &s.header
 	switch {
 	case r.Err != nil:
