@@ -4,16 +4,17 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// Act applies Action to those of the tasks that still match Filter, in the order of IDs,
-// each like its own command. It skips the tasks for which that command would be refused.
+// Act applies Action to each of the tasks that still matches Filter, in the order of IDs, as the
+// action's own command would. It skips the tasks for which that command would be refused.
 // Result.Acted counts the tasks that changed.
 type Act struct {
 	Action      Action
 	IDs         []uint64 // 1 to 1,000; ascending
 	Filter      record.Filter
 	AddAttempts int32 // of ActionRetry, as in Retry
-	// EndedUntil leaves out tasks that ended later, ms by T, because the Filter does not have all by which they were
-	// selected: one that failed again may have failed otherwise. 0: no bound.
+	// EndedUntil, ms by T, leaves out tasks that ended later; 0 = no bound. The caller may have
+	// selected tasks by more than Filter has, such as their error: one that has run and failed
+	// again since may have failed otherwise.
 	EndedUntil int64
 }
 
@@ -31,7 +32,7 @@ const (
 	ActionDelete Action = 3
 )
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message Act {
 //	  Action action = 1;
@@ -64,7 +65,7 @@ func (Cancel) kind() Kind { return KindCancel }
 
 func (c Cancel) about() About { return About{Known: true, ID: c.ID, Changes: 1} }
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message Cancel {
 //	  uint64 id = 1;
@@ -94,7 +95,7 @@ func (Delete) kind() Kind { return KindDelete }
 
 func (c Delete) about() About { return About{Known: true, ID: c.ID, Changes: 1} }
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message Retry {
 //	  uint64 id = 1;
@@ -108,7 +109,7 @@ func (c Retry) code(f fields) (Command, fields) {
 	return done(c, &f)
 }
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message Delete {
 //	  uint64 id = 1;
@@ -136,7 +137,7 @@ func (Patch) kind() Kind { return KindPatch }
 
 func (c Patch) about() About { return About{Known: true, ID: c.ID, Changes: 1} }
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message Patch {
 //	  uint64 id = 1;
@@ -174,7 +175,7 @@ func (Signal) kind() Kind { return KindSignal }
 
 func (c Signal) about() About { return About{Known: true, ID: c.ID, Changes: 1} }
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message Signal {
 //	  uint64 id = 1;

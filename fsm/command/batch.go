@@ -6,16 +6,15 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// Batch applies Ops in order, in one step; if Atomic, all of them or none. An op is a
-// Submit of one task, ClaimNext, Complete, Fail, Extend, Release, Retry, Cancel or Delete.
-// Result.Results has one element per op; if an atomic batch was refused, Result.Code and
-// FailedOp say why. In an atomic batch, a claim that finds nothing is a refusal. All ops
-// share the bound of one answer: once it is full, claims take nothing and other tasks come
-// without their data.
+// Batch applies Ops in order, in one step; if Atomic, all of them or none. An op is a Submit of
+// one task, ClaimNext, Complete, Fail, Extend, Release, Retry, Cancel or Delete. Result.Results
+// has one element per op; if an atomic batch was refused, Result.Code and FailedOp say why. In an
+// atomic batch, a claim that finds nothing is a refusal. All ops share the bound of one answer:
+// once it is full, claims take nothing more and other tasks come without their data.
 type Batch struct {
 	Atomic bool
-	// RequestID is the claim_request_id of the ops' claims that have none: each is the call at
-	// its op's index in this request. "" = none.
+	// RequestID is the claim_request_id of those claims among the ops that have none of their own.
+	// Each of them is the call at its op's index in this request. "" = none.
 	RequestID string
 	Ops       []Command // 1 to 1,000
 }
@@ -52,8 +51,8 @@ func IsOp(c Command) bool {
 	return c.kind().isOp()
 }
 
-// code writes an op as its kind and its body. It must be one that a
-// batch may hold: another would make an entry that no node can read.
+// code writes an op as its kind and its body. It panics if a batch must not hold the op, which
+// would make an entry that no node can read.
 //
 //	message Batch {
 //	  bool atomic = 1;
@@ -96,8 +95,8 @@ func (c Batch) Each(do func(i int, op Command) error) error {
 	return nil
 }
 
-// PackedBatch is a Batch whose ops are still as in the entry, in place of Ops. They are
-// decoded one by one, into the same memory.
+// PackedBatch is a Batch whose ops are still encoded. Its Ops are not set; Each decodes them one
+// by one into the same memory.
 type PackedBatch struct {
 	Batch
 	count   int
@@ -105,7 +104,7 @@ type PackedBatch struct {
 	scratch *Scratch
 }
 
-// read reads the batch, without looking into its ops.
+// read reads the batch without decoding its ops.
 func (c *PackedBatch) read(f *record.Fields, s *Scratch) error {
 	f.Bool(1, &c.Atomic)
 	c.ops, c.scratch = *f, s

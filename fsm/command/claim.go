@@ -6,8 +6,8 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// ClaimNext claims up to Limit ready tasks. They are in Result.Claims. If no task is ready,
-// the request is not remembered.
+// ClaimNext claims up to Limit ready tasks, which are in Result.Claims. If no task is ready, the
+// request is not remembered.
 type ClaimNext struct {
 	WorkerID  string
 	Types     []string // nil = any; sorted, without duplicates
@@ -22,8 +22,8 @@ type ClaimNext struct {
 	// MoreAttempts takes only tasks with more attempts left than this, 0 to
 	// AttemptsLeftMax; 0 = any. Tasks without a limit always qualify.
 	MoreAttempts int32
-	// Runs takes with the head of a group also the tasks behind it, in their order, up to one
-	// that is not pending. Types that are fair have none.
+	// Runs also claims the tasks behind the head of a group, in their order, up to one that is not
+	// pending. It has no effect in fair types, where shares take turns instead.
 	Runs bool
 }
 
@@ -63,7 +63,7 @@ func (c ClaimTask) about() About {
 	return About{Known: true, ID: c.ID, WorkerID: c.WorkerID, Changes: 1}
 }
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message ClaimNext {
 //	  string worker_id = 1;
@@ -125,7 +125,7 @@ func (c ClaimTask) AppendChoice(b []byte) []byte {
 	return f.Out
 }
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message ClaimTask {
 //	  uint64 id = 1;

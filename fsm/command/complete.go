@@ -39,7 +39,7 @@ func (c *Complete) changes() int {
 	return n
 }
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message Complete {
 //	  uint64 id = 1;

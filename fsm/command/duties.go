@@ -13,7 +13,7 @@ func (Tick) kind() Kind { return KindTick }
 
 func (Tick) about() About { return About{} }
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message Tick {}
 func (c Tick) code(f fields) (Command, fields) {
@@ -40,7 +40,7 @@ type Lease struct {
 	EndU int64
 }
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message Expire {
 //	  repeated Lease items = 1;
@@ -70,7 +70,7 @@ func (Evict) kind() Kind { return KindEvict }
 
 func (Evict) about() About { return About{} }
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message Evict {
 //	  int64 bytes = 1;  // what ended tasks may take
@@ -89,7 +89,7 @@ func (Forget) kind() Kind { return KindForget }
 
 func (Forget) about() About { return About{} }
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message Forget {
 //	  int64 bytes = 1;  // what is remembered of removed tasks and of claim requests may take
@@ -107,7 +107,7 @@ func (Checkpoint) kind() Kind { return KindCheckpoint }
 
 func (Checkpoint) about() About { return About{} }
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message Checkpoint {}
 func (c Checkpoint) code(f fields) (Command, fields) {

@@ -74,8 +74,9 @@ func AppendEntry(b []byte, s record.Stamp, commands ...Command) []byte {
 // strings and bytes decode as nil and "". AppendEntry turns the result back into the same
 // bytes.
 //
-// Errors, wrapped with the place and the cause: record.ErrCorrupt; record.ErrDevelopment; record.ErrUnknown for a
-// version, a command type, a field or an enum value that this binary does not know.
+// Errors, wrapped with the place and the cause: record.ErrCorrupt; record.ErrDevelopment;
+// record.ErrUnknown for a version, a command type, a field or an enum value that this binary does
+// not know.
 func DecodeEntry(entry []byte) (record.Stamp, []Command, error) {
 	stamp, count, rest, err := DecodeHeader(entry)
 	if err != nil {
@@ -92,8 +93,8 @@ func DecodeEntry(entry []byte) (record.Stamp, []Command, error) {
 	return stamp, commands, nil
 }
 
-// DecodeHeader decodes the header of an entry; rest follows it, with at most count
-// commands.
+// DecodeHeader decodes the header of an entry. rest follows it, and is long enough for count
+// commands. Errors: those of DecodeEntry.
 func DecodeHeader(entry []byte) (s record.Stamp, count int, rest []byte, err error) {
 	if len(entry) == 0 {
 		return record.Stamp{}, 0, nil, fmt.Errorf("%w: the entry is empty", record.ErrCorrupt)
@@ -175,7 +176,7 @@ func decodeBody(k Kind, body []byte, s *Scratch, before *names) (Command, error)
 	return decoded(k, c, f.Err)
 }
 
-// decoded returns the command, or the error of its kind.
+// decoded returns the command, or the error with its kind.
 func decoded(k Kind, c Command, err error) (Command, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", k, err)

@@ -50,7 +50,7 @@ func (Finalize) kind() Kind { return KindFinalize }
 
 func (c Finalize) about() About { return About{Known: true, ID: c.ID, Changes: 1} }
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message ClaimFinalization {
 //	  uint64 id = 1;
@@ -64,7 +64,7 @@ func (c ClaimFinalization) code(f fields) (Command, fields) {
 	return done(c, &f)
 }
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message ExtendFinalization {
 //	  uint64 id = 1;
@@ -78,7 +78,7 @@ func (c ExtendFinalization) code(f fields) (Command, fields) {
 	return done(c, &f)
 }
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message ReleaseFinalization {
 //	  uint64 id = 1;
@@ -90,7 +90,7 @@ func (c ReleaseFinalization) code(f fields) (Command, fields) {
 	return done(c, &f)
 }
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message Finalize {
 //	  uint64 id = 1;

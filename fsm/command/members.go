@@ -37,7 +37,7 @@ func (SetLevel) kind() Kind { return KindSetLevel }
 
 func (SetLevel) about() About { return About{} }
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message SetNode {
 //	  NodeRecord node = 1;
@@ -50,7 +50,7 @@ func (c SetNode) code(f fields) (Command, fields) {
 	return done(c, &f)
 }
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message RemoveNode {
 //	  string uuid = 1;
@@ -60,7 +60,7 @@ func (c RemoveNode) code(f fields) (Command, fields) {
 	return done(c, &f)
 }
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message SetLevel {
 //	  uint32 level = 1;
@@ -115,7 +115,7 @@ func (UseJoinToken) kind() Kind { return KindUseJoinToken }
 
 func (UseJoinToken) about() About { return About{} }
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message SetJoinToken {
 //	  bytes hash = 1;     // SHA-256 of the token
@@ -131,7 +131,7 @@ func (c SetJoinToken) code(f fields) (Command, fields) {
 	return done(c, &f)
 }
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message DeleteJoinToken {
 //	  string id = 1;  // the first 12 digits of the hash in hex
@@ -143,7 +143,7 @@ func (c DeleteJoinToken) code(f fields) (Command, fields) {
 	return done(c, &f)
 }
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message UseJoinToken {
 //	  bytes hash = 1;
@@ -170,7 +170,7 @@ func (SetPageSecret) about() About { return About{} }
 // PageSecretBytes is the length of the page's secret.
 const PageSecretBytes = 32
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message SetPageSecret {
 //	  bytes secret = 1;  // 32 random bytes

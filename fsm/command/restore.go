@@ -35,7 +35,7 @@ func (RestoreEnd) kind() Kind { return KindRestoreEnd }
 
 func (RestoreEnd) about() About { return About{} }
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message RestoreBegin {
 //	  uint64 bytes = 1;  // of the whole snapshot
@@ -45,7 +45,7 @@ func (c RestoreBegin) code(f fields) (Command, fields) {
 	return done(c, &f)
 }
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message RestoreChunk {
 //	  uint64 begin = 1;   // index of the entry of the RestoreBegin
@@ -59,7 +59,7 @@ func (c RestoreChunk) code(f fields) (Command, fields) {
 	return done(c, &f)
 }
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message RestoreEnd {
 //	  uint64 begin = 1;  // index of the entry of the RestoreBegin

@@ -30,11 +30,11 @@ func (DeleteSchedule) kind() Kind { return KindDeleteSchedule }
 
 func (c DeleteSchedule) about() About { return About{Known: true, Schedule: c.Name} }
 
-// RunSchedules runs the slots of schedules that are due. An item takes effect only if its
-// schedule still has that version and waits for that slot, and the slot has come by T. So
-// duplicates and items of a deposed leader are harmless, and each slot runs once.
-// It stops before the first item by which it would submit more than 10,000 tasks, steps counted.
-// Result.Submitted has the new tasks in the order of their items.
+// RunSchedules runs the slots of schedules that are due. An item takes effect only if its schedule
+// still has that version and waits for that slot, and the slot has come by T. So duplicates and
+// items of a deposed leader are harmless, and each slot runs once. It stops before the first item
+// with which it would submit more than 10,000 tasks, including steps. Result.Submitted has the new
+// tasks in the order of their items.
 type RunSchedules struct{ Items []ScheduleRun }
 
 func (RunSchedules) kind() Kind { return KindRunSchedules }
@@ -60,7 +60,7 @@ type ScheduleRun struct {
 	Move bool
 }
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message SetSchedule {
 //	  Schedule schedule = 1;
@@ -72,7 +72,7 @@ func (c SetSchedule) code(f fields) (Command, fields) {
 	return done(c, &f)
 }
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message DeleteSchedule {
 //	  string name = 1;
@@ -84,7 +84,7 @@ func (c DeleteSchedule) code(f fields) (Command, fields) {
 	return done(c, &f)
 }
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message RunSchedules {
 //	  repeated ScheduleRun items = 1;

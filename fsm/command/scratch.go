@@ -95,15 +95,15 @@ type fields struct {
 	scratch *Scratch // memory to read into; nil allocates
 }
 
-// names are those that came last in a command, in its ops or the lists in them. One that comes
-// again is not written, because the ops of one client are mostly of one worker and one type.
+// names are the names that came last in a command, in its ops or the lists in them. A name that
+// comes again is not written, because the ops of one client are mostly of one worker and one type.
 type names struct {
 	worker, taskType string
 	types            []string
 	list             *TypeList // of types, if they are in Scratch.lists
 }
 
-// done ends the reading, and returns c if it was read.
+// done ends the reading of a command's body, and returns c if it was read.
 func done[C Command](c C, f *fields) (Command, fields) {
 	if !f.Reading { // converting c to a Command would allocate
 		return nil, *f

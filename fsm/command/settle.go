@@ -1,7 +1,7 @@
 package command
 
-// Hold identifies a claim as its worker does. Token 0 means that the worker sent none; then
-// only WorkerID is checked.
+// Hold identifies a claim in the commands of its worker. Token 0 means that the worker sent none;
+// then only WorkerID is checked.
 type Hold struct {
 	ID       uint64
 	WorkerID string
@@ -61,7 +61,7 @@ func (h *Hold) fields(f *fields) {
 	f.ID(3, &h.Token)
 }
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message Fail {
 //	  uint64 id = 1;
@@ -81,7 +81,7 @@ func (c Fail) code(f fields) (Command, fields) {
 	return done(c, &f)
 }
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message Extend {
 //	  uint64 id = 1;
@@ -99,7 +99,7 @@ func (c Extend) code(f fields) (Command, fields) {
 	return done(c, &f)
 }
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message Release {
 //	  uint64 id = 1;

@@ -6,9 +6,9 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// Command is one mutation as the log holds it. Only the types in the table below implement
-// it, each in the file of its noun: its meaning, what it names, and its encoding. A command
-// owns its byte slices: they must not change after it was proposed or decoded.
+// Command is one mutation as the log holds it. Only the types in the table below implement it. A
+// file of this package has each with its meaning, what it names, and its encoding. A command owns
+// its byte slices: they must not change after it was proposed or decoded.
 type Command interface {
 	// kind returns the command's type number in the log. Numbers are never reused.
 	kind() Kind
@@ -21,7 +21,8 @@ type Command interface {
 	code(f fields) (Command, fields)
 }
 
-// later is a command with fields that are newer than the command.
+// later is implemented by commands with fields that are newer than the command itself, and by
+// Batch for its ops.
 type later interface {
 	// needs returns the feature level that knows all fields that are set, or 0 if the
 	// command's own level does.
@@ -220,7 +221,8 @@ type About struct {
 	Changes int
 }
 
-// AboutOf returns what the command names. Its slices are the command's own.
+// AboutOf returns what the command names and how much it may change. Its slices are the command's
+// own.
 func AboutOf(c Command) About { return c.about() }
 
 // Lane is a class of commands waiting to be packed into entries. Lanes are packed in this
@@ -240,6 +242,6 @@ const (
 // LaneOf returns the command's lane.
 func LaneOf(c Command) Lane { return RowOf(c).Lane }
 
-// TouchesSteps reports whether such a command may change more tasks than About.Changes:
-// steps of the same parent, or of the task itself.
+// TouchesSteps reports whether the command may change more tasks than About.Changes says: steps of
+// its task, or of its task's parent.
 func TouchesSteps(c Command) bool { return RowOf(c).Family }

@@ -27,7 +27,7 @@ func (c SetType) about() About {
 	return a
 }
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message SetType {
 //	  string task_type = 1;
@@ -60,7 +60,7 @@ func (SetShare) kind() Kind { return KindSetShare }
 
 func (c SetShare) about() About { return About{Known: true, Type: c.Type} }
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message SetShare {
 //	  string task_type = 1;
@@ -91,7 +91,7 @@ func (SetDefaults) about() About { return About{} }
 // DefaultFields are the settings of a type that also have a server default.
 const DefaultFields = record.TypeLease | record.TypeMaxAttempts | record.TypeBackoff | record.TypeRetention
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message SetDefaults {
 //	  uint32 set = 1;              // as in SetType, of lease, max_attempts, backoff and retention
@@ -102,5 +102,39 @@ func (c SetDefaults) code(f fields) (Command, fields) {
 	f.typeFields(1, &c.Set, DefaultFields, "default")
 	c.Defaults.Code(&f.Fields, 2)
 	f.Text(3, &c.By)
+	return done(c, &f)
+}
+
+// MoveTasks starts to move the waiting tasks of a type to another type, or cancels such a move. It
+// moves nothing itself: ticks do. Result.Type is the type afterwards. It is refused if the type
+// has no settings, if it has a running move already or too many types have one, or if the move to
+// cancel does not run.
+type MoveTasks struct {
+	Type   string
+	Cancel uint64 // number of the move to cancel; 0: it starts one
+	To     string // "" = back to where each task came from
+	Rate   int32  // tasks a second; 0 = no limit
+	By     string // as in SetType
+}
+
+func (MoveTasks) kind() Kind { return KindMoveTasks }
+
+func (c MoveTasks) about() About { return About{Known: true, Type: c.Type, DeadLetter: c.To} }
+
+// code reads or writes the fields of
+//
+//	message MoveTasks {
+//	  string task_type = 1;
+//	  uint64 cancel = 2;   // number of the move to cancel, 0 starts one
+//	  string to = 3;       // "" back to where each task came from
+//	  int32 rate = 4;      // tasks a second, 0 no limit
+//	  string by = 5;       // name of the operator's key
+//	}
+func (c MoveTasks) code(f fields) (Command, fields) {
+	f.Text(1, &c.Type)
+	f.Uint(2, &c.Cancel)
+	f.Text(3, &c.To)
+	f.Int32(4, &c.Rate)
+	f.Text(5, &c.By)
 	return done(c, &f)
 }

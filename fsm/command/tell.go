@@ -27,7 +27,7 @@ func (Tell) kind() Kind { return KindTell }
 
 func (Tell) about() About { return About{} }
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message SetTrail {
 //	  int64 bytes = 1;
@@ -39,7 +39,7 @@ func (c SetTrail) code(f fields) (Command, fields) {
 	return done(c, &f)
 }
 
-// code goes through the fields of
+// code reads or writes the fields of
 //
 //	message Tell {
 //	  uint32 kind = 1;  // Kind of package event

@@ -10,8 +10,8 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// typeLists caches lists of types, because workers send the same ones again and again. A
-// list replaces another one with its hash. The cache never affects what a claim does.
+// typeLists caches lists of types, because workers send the same ones again and again. A new list
+// takes the place of the one with the same hash. The cache never affects what a claim does.
 type typeLists [16]TypeList
 
 // TypeList is a cached list of types.
@@ -42,8 +42,8 @@ func (l *TypeList) isAt(rest []byte, tag byte) bool {
 	return n > 0 && bytes.HasPrefix(rest, l.encoded) && (len(rest) == n || rest[n] != tag)
 }
 
-// types reads or writes field num, a list of types. One that is the same as the list before
-// it in the command is not written.
+// types reads or writes field num, a list of types. A list that equals the one before it in the
+// command is not written.
 func (f *fields) types(num protowire.Number, types *[]string) {
 	before := &f.before
 	switch {
@@ -73,8 +73,8 @@ func (f *fields) types(num protowire.Number, types *[]string) {
 // anyType is written for no types where the list before has some.
 var anyType = []string{""}
 
-// readTypes reads the list of types that is the current field, and returns where it is cached,
-// if it is.
+// readTypes reads the list of types that is the current field, and returns where it is cached, or
+// nil.
 func (f *fields) readTypes(num protowire.Number) (types []string, list *TypeList) {
 	if f.scratch == nil || !f.HasLength() || len(f.Rest) == 0 {
 		f.Strings(num, &types)
