@@ -85,7 +85,7 @@ func (m *Machine) leave(t *record.Task) {
 	m.types.Leave(&ts.Type, t)
 }
 
-// grown adds to the counts the bytes by which an indexed task has grown since enter.
+// grown adds the bytes that an indexed task has gained since enter to the counts.
 func (m *Machine) grown(t *record.Task, bytes int64) {
 	m.bytes += bytes
 	switch s := t.Step(); {
@@ -127,8 +127,8 @@ func (m *Machine) exclude(t *record.Task) {
 func (m *Machine) typeOf(name string) *typeState {
 	ts := m.types.named(name)
 	if ts == nil {
-		// A gone type without rates is no longer visible, so its counters restart from 0.
-		if ts = m.types.went.take(name); ts == nil || ts.rates.none(m.Stamp().T) {
+		// A retired type without rates is no longer visible, so its counters restart from 0.
+		if ts = m.types.retired.take(name); ts == nil || ts.rates.none(m.Stamp().T) {
 			ts = &typeState{}
 		}
 		m.types.Begin(&ts.Type, name, ts)
@@ -137,8 +137,8 @@ func (m *Machine) typeOf(name string) *typeState {
 	return ts
 }
 
-// dropType removes a type that has neither tasks nor settings, also of shares. It is remembered among wentTypes
-// as long as it has rates.
+// dropType removes a type that has neither tasks nor settings, of its own or of its shares. As
+// long as it has rates it is kept among the retired types.
 func (m *Machine) dropType(ts *typeState) {
 	if ts.tasks > 0 || ts.Record() != nil || ts.HasSaved() {
 		return
@@ -148,11 +148,11 @@ func (m *Machine) dropType(ts *typeState) {
 	}
 	m.types.Forget(&ts.Type)
 	if !ts.rates.none(m.Stamp().T) {
-		m.types.went.add(ts)
+		m.types.retired.add(ts)
 	}
 }
 
-// takeBack undoes the last count of c in the same entry.
+// takeBack undoes a count that was made in the same entry.
 func takeBack(m *Machine, c counted) {
 	c.rates.takeBack(c.kind)
 	m.rates.takeBack(c.kind)
@@ -178,7 +178,7 @@ func (m *Machine) count(ts *typeState, kind rateKind) {
 	}
 }
 
-// takeBackTime undoes the count of t in the same entry.
+// takeBackTime undoes the counting of a duration in the same entry.
 func takeBackTime(m *Machine, t timed) {
 	timesOf(m.histories.total(), t.span).Remove(t.ms)
 	if t.of != nil {
@@ -197,7 +197,7 @@ func (m *Machine) time(ts *typeState, span Span, ms int64) {
 	}
 }
 
-// endOf returns the minute under way of a history, with what holds now at its end.
+// endOf returns the minute under way of a history as it would be if it ended now.
 func endOf(m *Machine, s *record.History) record.Minute {
 	counts, oldest := &m.counts, m.types.Oldest()
 	if s.Type != "" {
@@ -213,8 +213,9 @@ func endOf(m *Machine, s *record.History) record.Minute {
 	return endedMinute(s, counts, at)
 }
 
-// passMinutes ends the minute under way of all histories if the calendar has left it, before the entry changes anything.
-// A type's history ends with its last minute that changed something, once it has neither tasks nor settings.
+// passMinutes begins another minute in all histories if the calendar has left the one under way.
+// It comes before anything that the entry changes. The history of a type without tasks and
+// settings is dropped once it has no minute with a change any more.
 func passMinutes(m *Machine) {
 	h, now := &m.histories, m.Stamp().T/record.MSInMinute
 	if now <= h.minute {
@@ -352,14 +353,14 @@ func (m *Machine) indexTask(id uint64, t *record.Task) (problem string) {
 	return ""
 }
 
-// unindexTask undoes indexTask. It returns the token of the task's claim with its claim
-// request, whose number is 0 without a request id.
-func (m *Machine) unindexTask(t *record.Task) (h holder) {
+// unindexTask undoes indexTask. It returns the task's claim with its claim request, 0 if it has
+// none.
+func (m *Machine) unindexTask(t *record.Task) (c claimOfRequest) {
 	if t.Status == record.StatusClaimed {
-		h = holder{t.Token, m.claims.letGo(t, &m.types.named(t.Type).held)}
+		c = claimOfRequest{t.Token, m.claims.letGo(t, &m.types.named(t.Type).held)}
 	}
 	m.exclude(t)
-	return h
+	return c
 }
 
 // indexGone adds the record of a removed task to everything derived. It returns what is wrong
@@ -420,8 +421,9 @@ func contradiction(kind record.Kind, id uint64, problem string) error {
 	return fmt.Errorf("%v %d: %s: %w", kind, id, problem, ErrCorrupt)
 }
 
-// holder is a claim request that did not change, with the token of one of its live claims.
-type holder struct{ token, request uint64 }
+// claimOfRequest is a live claim with the number of its claim request. An undo keeps it for
+// requests that did not change: these are not indexed again, so their claims would lose them.
+type claimOfRequest struct{ token, request uint64 }
 
 // attachSteps checks how a saved task relates to its parent or steps, and gives a parent's plan to
 // its steps. It returns what is wrong, or "". All records must be loaded, and parents must come

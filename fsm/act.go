@@ -209,11 +209,12 @@ func retry(m *Machine, c command.Retry) Result {
 		settled(m, t)
 		return Result{Task: m.copyOf(t)}
 	}
-	return retryAnew(m, t, c)
+	return retryTask(m, t, c)
 }
 
-// retryAnew makes a claimed, failed or cancelled task pending.
-func retryAnew(m *Machine, t *record.Task, c command.Retry) Result {
+// retryTask makes a claimed, failed or cancelled task without steps pending, unless something
+// prevents that. The caller has ruled out repeats.
+func retryTask(m *Machine, t *record.Task, c command.Retry) Result {
 	if movedOn(t) {
 		refusal := m.refused(endedCode(t.Status), t)
 		refusal.Reason = ReasonMovedOn

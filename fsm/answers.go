@@ -108,7 +108,8 @@ func (s *slab[T]) reset() {
 	s.full = s.full[:0]
 }
 
-// shownIn is shown for an answer whose size is *answered.
+// shownIn adds the task to an answer, whose size so far is *answered. If the answer is full, it
+// returns a copy without the task's own data.
 func shownIn(answered *int, t *record.Task) *record.Task {
 	*answered += record.AnswerBytes(t)
 	if *answered <= answerBytesMax {

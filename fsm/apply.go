@@ -76,7 +76,7 @@ func (m *Machine) beginEntry(index uint64, stamp record.Stamp, count int) Applie
 	passMinutes(m)
 	m.types.OpenDue(&m.turns, m.header.Stamp.T)
 	dropFullBuckets(m)
-	m.types.went.forget(m.header.Stamp.T)
+	m.types.retired.forget(m.header.Stamp.T)
 	m.told = 0
 	return Applied{Index: index, Stamp: m.header.Stamp, Results: m.answers.results.take(count)}
 }
@@ -118,7 +118,7 @@ func (m *Machine) endEntry(applied *Applied) {
 // do applies one command. Errors: those of batch.
 func (m *Machine) do(c command.Command) (Result, error) {
 	switch c := c.(type) {
-	case *command.Submit: // these four are decoded into reused memory
+	case *command.Submit: // these four are decoded into the memory of a command.Scratch
 		return submit(m, c.Tasks), nil
 	case *command.ClaimNext:
 		return claimNext(m, c), nil
@@ -232,8 +232,8 @@ func (m *Machine) operate(c command.Command) Result {
 	return Result{}
 }
 
-// opsOf are the ops of a batch: those of a command.Batch or a command.PackedBatch.
-type opsOf interface {
+// batchOps has the ops of a batch: a command.Batch or a command.PackedBatch.
+type batchOps interface {
 	Len() int
 	Each(do func(i int, op command.Command) error) error
 }
@@ -243,7 +243,7 @@ var errOpRefused = errors.New("an op was refused")
 
 // batch applies the ops in order. An atomic batch changes nothing if one of its ops is
 // refused. Errors: those of undoAll, and of ops that cannot be decoded.
-func batch(m *Machine, c *command.Batch, ops opsOf) (Result, error) {
+func batch(m *Machine, c *command.Batch, ops batchOps) (Result, error) {
 	if c.Atomic {
 		beginUndo(m)
 	}
@@ -296,7 +296,7 @@ func applyOp(m *Machine, op command.Command, start int) Result {
 	return result
 }
 
-// shown adds the task to the answer's size. It returns a bare copy if the answer is full.
+// shown is shownIn for the answer of the current batch.
 func shown(m *Machine, t *record.Task) *record.Task { return shownIn(&m.answered, t) }
 
 // ReachOf returns how many tasks an op or a batch may change. A batch is the sum of its

@@ -227,15 +227,15 @@ func (m *Machine) checkCounts() error {
 
 // checkWent: a type that went has nothing, and is found by its name and its place.
 func (m *Machine) checkWent() (err error) {
-	m.types.went.byName.Scan(func(name string, ts *typeState) bool {
-		at, _ := m.types.went.inOrder.Get(ts.went)
+	m.types.retired.byName.Scan(func(name string, ts *typeState) bool {
+		at, _ := m.types.retired.inOrder.Get(ts.retired)
 		if m.types.named(name) != nil || at != ts || ts.Name() != name || ts.tasks != 0 || ts.counts != (typeState{}).counts || ts.Oldest() != 0 {
 			err = fmt.Errorf("type %q, which went, has something, or another place", name)
 		}
 		return err == nil
 	})
-	if err == nil && m.types.went.inOrder.Len() != m.types.went.byName.Len() {
-		err = fmt.Errorf("%d types that went have places, want %d", m.types.went.inOrder.Len(), m.types.went.byName.Len())
+	if err == nil && m.types.retired.inOrder.Len() != m.types.retired.byName.Len() {
+		err = fmt.Errorf("%d retired types have places, want %d", m.types.retired.inOrder.Len(), m.types.retired.byName.Len())
 	}
 	return err
 }
@@ -280,7 +280,7 @@ func (m *Machine) checkKeys() error {
 		if other, taken := goneKeys[g.KeyName()]; taken {
 			return fmt.Errorf("the removed tasks %d and %d have the key %q", other, id, g.Key)
 		}
-		if holder := m.holder(g.Type, g.Key, true); holder != nil && g.ForgetU > m.header.Stamp.U {
+		if holder := m.keyHolder(g.Type, g.Key, true); holder != nil && g.ForgetU > m.header.Stamp.U {
 			return fmt.Errorf("task %d has the key %q, the removed task %d is remembered with it", holder.ID, g.Key, id)
 		}
 		goneKeys[g.KeyName()] = id

@@ -21,9 +21,9 @@ const (
 	moveTurnSize = 8 << 20 // bytes, unless it is one task
 )
 
-// NextDue returns the earliest calendar time at which a Tick has something to do; ok is
-// false if a Tick never has something to do. It ignores whatever ends by the lease clock, because doing that later
-// only costs memory.
+// NextDue returns the earliest calendar time at which a Tick has something to do; ok is false if
+// nothing is due at any time. It ignores what ends by the lease clock, because a delay there only
+// costs memory.
 func (m *Machine) NextDue() (t int64, ok bool) {
 	for _, line := range [...]index.Timeline{m.times.scheduled, m.times.expiring, m.ends.removing} {
 		if next, some := line.First(); some && (!ok || next.At < t) {
@@ -66,8 +66,8 @@ func promoteDue(m *Machine) {
 	}
 }
 
-// expireDue fails tasks that should have been started, or should have their signal, by now. This may end other steps of
-// the same parent, and all of these count.
+// expireDue fails tasks that should have been started, or should have got their signal, by now.
+// That may end other steps of the same parent, which count, too.
 func expireDue(m *Machine) {
 	for start, n := m.changed, 0; n < dueTickMax && m.changed-start < changesMax; n++ {
 		id, ok := m.times.expiring.Due(m.Stamp().T)
@@ -81,7 +81,7 @@ func expireDue(m *Machine) {
 	}
 }
 
-// expire ends the claims whose lease is still the one that the leader saw.
+// expire ends the claims whose lease is still the one that the leader saw end.
 func expire(m *Machine, c command.Expire) Result {
 	var result Result
 	for _, l := range c.Items {
@@ -135,7 +135,7 @@ func removeDue(m *Machine) {
 	}
 }
 
-// clearFinalizations removes a bounded number of claims that are over. The bound
+// clearFinalizations removes a bounded number of claims of finalizations that are over. The bound
 // affects no answer, because every reader checks the time itself.
 func clearFinalizations(m *Machine) {
 	for range dueTickMax {
@@ -147,7 +147,7 @@ func clearFinalizations(m *Machine) {
 	}
 }
 
-// moveDue gives moves their turn, the one that has waited longest first.
+// moveDue lets the moves that are due take turns, the one that has waited longest first.
 func moveDue(m *Machine) {
 	for start := m.changed; m.changed-start < dueTickMax; {
 		r := m.types.nextMove()
@@ -189,8 +189,8 @@ func moveTurn(m *Machine, r *record.TaskType) {
 	}
 }
 
-// moveTask ends a waiting task as cancelled, and submits a copy of it to another type, or to that of its origin if to is
-// "". It changes nothing if it returns why it cannot.
+// moveTask cancels a waiting task and submits a copy of it to another type, or to the type of its
+// origin if to is "". If it cannot, it changes nothing and returns why.
 func moveTask(m *Machine, id uint64, to string) record.MoveFailure {
 	t := m.Get(id)
 	if from := t.Opts().Origin; to == "" {

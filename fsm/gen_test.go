@@ -484,7 +484,7 @@ func (g *generator) retry(m *Machine) command.Retry {
 			ended = append(ended, t)
 			if t.Opts().UniqueActive {
 				active = append(active, t)
-				if _, gone := m.goneHolder(t.Type, t.Key, t.Opts().KeyOfType, (*goneTasks).named); gone != nil {
+				if _, gone := m.goneKeyHolder(t.Type, t.Key, t.Opts().KeyOfType, (*goneTasks).named); gone != nil {
 					taken = append(taken, t)
 				}
 			}

@@ -49,8 +49,8 @@ func (g *goneTasks) find(id uint64, u int64) *record.Gone {
 	return r
 }
 
-// of returns the record of the task whose key has this name, or nil. It does not check the
-// time.
+// of returns the record whose key has this name, or nil. It does not check whether its time is
+// over.
 func (g *goneTasks) of(name string) (id uint64, r *record.Gone) {
 	id = g.keys.Get(name, func(id uint64) bool {
 		r = g.table.Get(id)
@@ -62,7 +62,7 @@ func (g *goneTasks) of(name string) (id uint64, r *record.Gone) {
 	return id, r
 }
 
-// named is of at that time. It changes nothing.
+// named is of, but ignores a record or a key whose time is over. It changes nothing.
 func (g *goneTasks) named(name string, now record.Stamp) (id uint64, r *record.Gone) {
 	if id, r = g.of(name); r == nil || r.ForgetU <= now.U || windowOver(r.KeyUntil, now.T) {
 		return 0, nil
@@ -70,8 +70,8 @@ func (g *goneTasks) named(name string, now record.Stamp) (id uint64, r *record.G
 	return id, r
 }
 
-// namedOrForget is named for Apply. It forgets a task whose time is over, or only its key, so that the key can be given to
-// another.
+// namedOrForget is named for Apply. It also forgets a record whose time is over, or only its key,
+// so that another task can have the key.
 func (g *goneTasks) namedOrForget(name string, now record.Stamp) (id uint64, r *record.Gone) {
 	switch id, r = g.of(name); {
 	case r == nil:
@@ -85,7 +85,8 @@ func (g *goneTasks) namedOrForget(name string, now record.Stamp) (id uint64, r *
 	return id, r
 }
 
-// windowOver reports whether a key is free that was taken until then; 0 = not by time.
+// windowOver reports whether a key that is taken until then is free at t; 0 = it is not taken by
+// time.
 func windowOver(until, t int64) bool { return until != 0 && until <= t }
 
 // add remembers a task that was just removed, and forgets some of the oldest.

@@ -33,7 +33,7 @@ func newTask(m *Machine, n *record.NewTask) *record.Task {
 	return t
 }
 
-// addNew adds the new task to the state. message goes with its event.
+// addNew adds the new task to the state. message goes with its event in the trail.
 func addNew(m *Machine, t *record.Task, message string) {
 	m.header.NextID++
 	m.changed++
@@ -172,7 +172,7 @@ func lengthen(m *Machine, t *record.Task, leaseMS int64) {
 			t.ClaimLeaseMS = leaseMS
 		}
 	}
-	t.LeaseSeq++ // even if the end stays, so that an expiry under way no longer matches
+	t.LeaseSeq++ // even if the end stays, so that an Expire that is on its way no longer matches
 }
 
 // shorten ends the lease of the task that is being edited leaseMS from now (0: the claim's
@@ -357,7 +357,7 @@ func unend(m *Machine, t *record.Task) {
 	}
 }
 
-// keepThen stores, for repeats, what ending the task did in addition.
+// keepThen stores the further effects of ending the task, so that a repeat gets the same answer.
 func keepThen(m *Machine, id uint64, then *record.Then) {
 	if then == nil {
 		return
@@ -386,8 +386,8 @@ func lastAttempt(m *Machine, t *record.Task) bool {
 	return s.DeadLetterAfter != 0 && t.Attempts >= s.DeadLetterAfter && t.Step() == nil
 }
 
-// bury submits a copy of a task whose last attempt has just failed to the dead-letter type of its type, if there is one.
-// A step has no copy, because its parent can be retried.
+// bury submits a copy of a task whose last attempt has just failed to its type's dead-letter type,
+// if there is one. A step has no copy, because its parent can be retried.
 func bury(m *Machine, t *record.Task) {
 	if t.Status != record.StatusFailed || t.Step() != nil {
 		return
@@ -399,8 +399,8 @@ func bury(m *Machine, t *record.Task) {
 	copyTo(m, t, to, &record.Source{Type: t.Type, ID: t.ID}, "dead letter of task ")
 }
 
-// copyTo submits a copy of a task that has just ended as a task of another type, and notes in the one that ended how it
-// goes on. message, with the task's id, goes with the copy's event.
+// copyTo submits a copy of a task that has just ended as a task of another type, and notes the
+// copy in the task that ended. message, with the task's id, goes with the copy's event.
 func copyTo(m *Machine, t *record.Task, to string, origin *record.Source, message string) {
 	o := t.Opts()
 	n := record.NewTask{
@@ -423,7 +423,8 @@ func copyTo(m *Machine, t *record.Task, to string, origin *record.Source, messag
 	t.Then = then // for the answer, as the table may hold another copy by now
 }
 
-// movedOn reports whether the task has ended and goes on as another: as its dead letter, or where a move took it.
+// movedOn reports whether the task has ended and goes on as a copy: its dead letter, or where a
+// move took it.
 func movedOn(t *record.Task) bool {
 	return (t.Status == record.StatusFailed || t.Status == record.StatusCancelled) && t.Then != nil
 }

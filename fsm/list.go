@@ -34,8 +34,8 @@ type ListQuery struct {
 	From   uint64
 	FromAt int64
 	// A page may be built by several calls so that none holds the lock for long. Each looks at up to
-	// Look records, 0 = as many as a page may, and reads up to a megabyte for Data. Looked, Bytes and Read are the sums
-	// from earlier calls, and Limit is the rest of it.
+	// Look records, 0 = as many as a page may, and reads up to a megabyte for Data. Looked, Bytes and
+	// Read are the sums from earlier calls, and Limit is what they left of the page's limit.
 	Look, Looked int
 	Bytes, Read  int64
 }

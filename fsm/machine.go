@@ -26,10 +26,10 @@ type Machine struct {
 	turns  turns
 	shares shares
 	keys   *index.Names // name of an idempotency key to task id
-	// keysOfTypes says that some task has had a key of its type alone since the indexes were
-	// empty. Without one, such keys need not be looked for.
+	// keysOfTypes says that some task has had a key among the tasks of its type alone, since the
+	// indexes were empty. If none had, lookups need not search for such keys.
 	keysOfTypes bool
-	windows     bool // the same of keys that become free by time
+	windows     bool // the same for keys that become free by time
 	parents     parents
 	claims      liveClaims
 	times       times
@@ -48,11 +48,11 @@ type Machine struct {
 	answers, reused *answers
 	// removing is memory for the task that is being removed.
 	removing record.TaskMemory
-	// choosing is scratch memory for choices; chose is the claim whose choice was hashed
-	// last, with the result choice.
-	choosing []byte
-	chose    command.ClaimNext
-	choice   uint64
+	// lastClaim is the ClaimNext whose choice was hashed last, and lastChoice that hash; see
+	// choiceOfNext. choiceBuf is scratch memory for it.
+	lastClaim  command.ClaimNext
+	lastChoice uint64
+	choiceBuf  []byte
 
 	// partial is the current restore, or nil. It is derived from the log and not in
 	// snapshots, so none may replace the log that it comes from.
@@ -117,8 +117,8 @@ type formerType struct {
 	was    record.TaskType
 }
 
-// partial is a restore in progress: the new state, as far as its snapshot has arrived. In addition to the records
-// it holds at most one chunk of the snapshot, because pieces may be cut anywhere.
+// partial is a restore in progress: the new state, as far as its snapshot has arrived. In addition
+// to the records it holds at most one chunk of the snapshot, because pieces may be cut anywhere.
 type partial struct {
 	begin uint64 // index of the entry that began it
 	bytes uint64 // size of the snapshot

@@ -77,7 +77,7 @@ const (
 	OutcomeNone                = record.OutcomeNone
 )
 
-// The settings of a task type.
+// The settings of a task type, as bits of TypeFields.
 const (
 	TypePaused      = record.TypePaused
 	TypeMaxClaimed  = record.TypeMaxClaimed

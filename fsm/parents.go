@@ -132,7 +132,7 @@ func (p *parents) grow(id uint64, plan *record.Plan, completed func(place uint16
 	}
 }
 
-// grown adds the bytes by which an included step has grown.
+// grown adds the bytes that an included step has gained.
 func (p *parents) grown(s *record.Step, bytes int64) {
 	ps := p.byID[s.ParentID]
 	ps.bytes += bytes

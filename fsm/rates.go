@@ -16,7 +16,7 @@ const (
 	millionths = 1_000_000
 )
 
-// rateKind is an event of a type's tasks that is counted.
+// rateKind is a kind of event whose rate is counted.
 type rateKind uint8
 
 const (
@@ -45,16 +45,16 @@ func (r *typeRates) add(kind rateKind, t int64) {
 	r.ever[kind]++
 }
 
-// at returns the rate of each kind over the window before t, in millionths per second.
+// at returns perSecond of each kind.
 func (r *typeRates) at(t int64) (perS [rateKinds]int64) {
 	for kind := range rateKinds {
-		perS[kind] = r.of(kind, t)
+		perS[kind] = r.perSecond(kind, t)
 	}
 	return perS
 }
 
-// of is at for one kind.
-func (r *typeRates) of(kind rateKind, t int64) (perS int64) {
+// perSecond returns the rate of one kind over the window before t, in millionths per second.
+func (r *typeRates) perSecond(kind rateKind, t int64) (perS int64) {
 	if r.ever[kind] == 0 {
 		return 0
 	}
@@ -83,7 +83,7 @@ func (r *typeRates) takeBack(kind rateKind) {
 // counted is an event that was counted, so that an atomic batch can take it back.
 type counted struct {
 	rates *typeRates
-	of    *record.History // nil: counted only in that of all tasks
+	of    *record.History // of the type; nil: it has none, so only the history of all tasks counted it
 	kind  rateKind
 }
 
@@ -98,9 +98,10 @@ const (
 	Ran
 )
 
-// histories keeps what each of the last minutes brought to all tasks, and to the types that came first.
+// histories counts, minute by minute, what happened to all tasks, and to those of the types that
+// came first, up to record.HistoriesMax.
 type histories struct {
-	all    []*record.History // saved; that of all tasks, then those of types in the order in which they began
+	all    []*record.History // saved; first the one of all tasks, then those of types in the order in which they began
 	byType map[string]*record.History
 	minute int64 // the one under way, by T
 	bytes  int64
@@ -108,10 +109,10 @@ type histories struct {
 
 func newHistories() histories { return histories{byType: map[string]*record.History{}} }
 
-// of returns the history of a type, or nil.
+// of returns the history of a type, or nil if it has none.
 func (h *histories) of(name string) *record.History {
 	if name == "" {
-		return nil // that of all tasks is no type's
+		return nil // the history of all tasks is not a type's
 	}
 	return h.byType[name]
 }
@@ -132,7 +133,7 @@ func (h *histories) add(s *record.History) {
 	h.bytes += record.BytesOfHistory(s)
 }
 
-// total returns the history of all tasks. Nothing was counted before.
+// total returns the history of all tasks. The first call begins it.
 func (h *histories) total() *record.History {
 	if len(h.all) == 0 {
 		return h.begin("")
@@ -171,7 +172,8 @@ func timesOf(s *record.History, span Span) *latency.Histogram {
 	return (*latency.Histogram)(&s.Times[span])
 }
 
-// endedMinute returns the minute under way, with what holds at its end.
+// endedMinute returns the minute under way as it ends now: with the counts, the oldest pending
+// task and the quantiles of its durations.
 func endedMinute(s *record.History, counts *[record.StatusCancelled + 1]int64, oldestAt int64) record.Minute {
 	m := s.Open
 	m.Pending, m.Claimed, m.OldestAt = uint32(counts[record.StatusPending]), uint32(counts[record.StatusClaimed]), oldestAt
@@ -182,7 +184,7 @@ func endedMinute(s *record.History, counts *[record.StatusCancelled + 1]int64, o
 	return m
 }
 
-// lastMinute returns the last minute that has ended and changed something.
+// lastMinute returns the last minute that has ended with a change, or the zero minute.
 func lastMinute(s *record.History) (m record.Minute) {
 	if n := len(s.Minutes); n > 0 {
 		m = s.Minutes[n-1]
@@ -190,7 +192,8 @@ func lastMinute(s *record.History) (m record.Minute) {
 	return m
 }
 
-// passMinute moves the history to the minute now; m is the one that was under way.
+// passMinute begins the minute now in a history. m is the ended minute before it; it is kept if it
+// changed something.
 func passMinute(s *record.History, m record.Minute, now int64) {
 	if before := lastMinute(s); m != before.Unchanged(m.At) {
 		s.Minutes = append(s.Minutes, m)
@@ -213,7 +216,7 @@ type HistoryView struct {
 
 // timed is a duration that was counted, so that an atomic batch can take it back.
 type timed struct {
-	of   *record.History // nil: counted only in that of all tasks
+	of   *record.History // as in counted
 	span Span
 	ms   int64
 }

@@ -121,6 +121,8 @@ func sameHash(taskType string, params, payload []byte) uint64 {
 	return uint64(h)
 }
 
+// forgetOldest forgets removed tasks and claim requests, those due first, until they take no more
+// than c.Bytes. Requests with live claims stay.
 func forgetOldest(m *Machine, c command.Forget) Result {
 	early := 0
 	for n := 0; n < forgetMax && m.RememberedBytes() > c.Bytes; n++ {
@@ -143,7 +145,8 @@ func forgetOldest(m *Machine, c command.Forget) Result {
 	return Result{Forgotten: early}
 }
 
-// goneOf returns what is remembered of a task that is removed now, for as long as its key stays taken or longer.
+// goneOf returns what is remembered of a task that is removed now, at least for as long as its key
+// stays taken.
 func goneOf(t *record.Task, now record.Stamp) *record.Gone {
 	g := &record.Gone{
 		Type:    t.Type,

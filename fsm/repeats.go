@@ -9,8 +9,8 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// callOfNext returns the claim as a call of its request, looked up: with its own id, else as
-// the current op of a batch with one.
+// callOfNext looks the claim up as a call of its claim request. Without a request id of its own,
+// it is the current op of a batch that may have one.
 func callOfNext(m *Machine, c *command.ClaimNext) call {
 	q := call{id: c.RequestID, place: c.RequestPlace}
 	if q.id == "" {
@@ -74,8 +74,8 @@ func repeatClaim(m *Machine, c record.ClaimRef, size *int) Claim {
 	return claim
 }
 
-// begin gives the call's record a number before its first claim. It returns whether the
-// record has other calls.
+// begin gives the call a request to be remembered in before its first claim. It returns whether
+// that has other calls; else it is new.
 func (q *call) begin(m *Machine) (known bool) {
 	if q.id == "" || q.seq != 0 {
 		return q.seq != 0
@@ -85,8 +85,9 @@ func (q *call) begin(m *Machine) (known bool) {
 	return false
 }
 
-// askedOf returns a hash of a call's worker and choice. It is saved, so it must never change.
-// The worker need not be hidden in it: who knows the choice can name the worker as well.
+// askedOf returns a hash of a call's worker and choice. It is saved, so it must never change. A
+// fast hash of the worker suffices, because a client that knows the choice can name the worker as
+// well.
 func askedOf(workerID string, choice uint64) uint64 {
 	return max(uint64(record.Hash(choice).Text(workerID)), 1)
 }
@@ -94,20 +95,20 @@ func askedOf(workerID string, choice uint64) uint64 {
 // choiceOfNext hashes the fields that decide which tasks c claims. It caches the last hash,
 // because most claims are like the one before.
 func choiceOfNext(m *Machine, c *command.ClaimNext) uint64 {
-	if m.choice == 0 || !c.SameChoice(&m.chose) {
-		types := append(m.chose.Types[:0], c.Types...) // those of c are reused
-		m.chose = *c
-		m.chose.Types = types
-		m.choosing = c.AppendChoice(m.choosing[:0])
-		m.choice = choiceHash(m.choosing)
+	if m.lastChoice == 0 || !c.SameChoice(&m.lastClaim) {
+		types := append(m.lastClaim.Types[:0], c.Types...) // those of c are reused
+		m.lastClaim = *c
+		m.lastClaim.Types = types
+		m.choiceBuf = c.AppendChoice(m.choiceBuf[:0])
+		m.lastChoice = choiceHash(m.choiceBuf)
 	}
-	return m.choice
+	return m.lastChoice
 }
 
 // choiceOfTask is choiceOfNext for a claim by id.
 func choiceOfTask(m *Machine, c *command.ClaimTask) uint64 {
-	m.choosing = c.AppendChoice(m.choosing[:0])
-	return choiceHash(m.choosing)
+	m.choiceBuf = c.AppendChoice(m.choiceBuf[:0])
+	return choiceHash(m.choiceBuf)
 }
 
 // choiceHash returns the first 64 bits of the SHA-256 of a command's kind and choice,
@@ -132,12 +133,14 @@ func (m *Machine) ByKey(key string) *record.Task {
 
 // ByTypeKey returns the task of the type that has the key, among all tasks or among those
 // of the type, or nil.
-func (m *Machine) ByTypeKey(taskType, key string) *record.Task { return m.holder(taskType, key, true) }
+func (m *Machine) ByTypeKey(taskType, key string) *record.Task {
+	return m.keyHolder(taskType, key, true)
+}
 
-// holder returns the task that keeps another task of the type from having the key, or nil.
-// If ofType, the key is wanted only among the tasks of that type and does not conflict with
-// other types.
-func (m *Machine) holder(taskType, key string, ofType bool) *record.Task {
+// keyHolder returns the task that keeps another task of the type from having the key, or nil. If
+// ofType, the key is wanted only among the tasks of that type and does not conflict with other
+// types.
+func (m *Machine) keyHolder(taskType, key string, ofType bool) *record.Task {
 	if key == "" {
 		return nil
 	}
@@ -150,9 +153,9 @@ func (m *Machine) holder(taskType, key string, ofType bool) *record.Task {
 	return m.byKeyName(record.KeyName(taskType, key, true))
 }
 
-// goneHolder is holder for remembered removed tasks. find looks one up by the name of its
+// goneKeyHolder is keyHolder for remembered removed tasks. find looks one up by the name of its
 // key: goneTasks.named, or goneTasks.namedOrForget in Apply.
-func (m *Machine) goneHolder(taskType, key string, ofType bool, find goneFinder) (id uint64, g *record.Gone) {
+func (m *Machine) goneKeyHolder(taskType, key string, ofType bool, find goneFinder) (id uint64, g *record.Gone) {
 	if key == "" {
 		return 0, nil
 	}
@@ -189,13 +192,13 @@ func keyTaken(m *Machine, t *record.Task, find goneFinder) (refusal Result, refu
 	if t.KeyUntil() != 0 { // a retry does not take its key again
 		return Result{}, false
 	}
-	if holder := m.holder(t.Type, t.Key, ofType); holder != nil {
+	if holder := m.keyHolder(t.Type, t.Key, ofType); holder != nil {
 		if holder.ID == t.ID {
 			return Result{}, false
 		}
 		return Result{Code: CodeKeyTaken, Task: holder}, true
 	}
-	if id, g := m.goneHolder(t.Type, t.Key, ofType, find); g != nil {
+	if id, g := m.goneKeyHolder(t.Type, t.Key, ofType, find); g != nil {
 		return Result{Code: CodeKeyTaken, Task: g.Task(id), Gone: true}, true
 	}
 	return Result{}, false

@@ -82,7 +82,7 @@ func (r *requests) reset() {
 	r.claims, r.bytes = 0, 0
 }
 
-// call is a claim as one of the calls of a claim request.
+// call is a claim command as one of the calls of a claim request.
 type call struct {
 	id    string // of the request, "" if it is not to be remembered
 	place uint32 // in the request
@@ -123,9 +123,9 @@ func (r *requests) find(c *call, u int64) {
 // isOther reports whether the call was made before and asked for something else.
 func (c *call) isOther() bool { return len(c.got) > 0 && c.got[0].Asked != c.asked }
 
-// add remembers what a call got, whose claims know the number of its request already. known says
-// that other calls of the request are remembered. It drops the oldest requests if there are
-// too many.
+// add remembers what a call got. The index of live claims has its claims already, with the number
+// of the request. known says that other calls of the request are remembered. It drops the oldest
+// requests if there are too many.
 func (r *requests) add(c *call, known bool, got []Claim, claims *liveClaims) {
 	if known {
 		r.extend(c, got)

@@ -139,8 +139,8 @@ func (b *SavedBackup) Bytes() int64 { return b.machine.Bytes() }
 // Stamp returns the clocks of the backup's state.
 func (b *SavedBackup) Stamp() record.Stamp { return b.machine.Stamp() }
 
-// CounterJump is the least by which a restore raises the ids and claim tokens above those of the backup: further than the old
-// cluster can have counted since.
+// CounterJump is the minimum by which a restore raises the next id and claim token above those of the
+// backup. It is more than the old cluster can have counted since.
 const CounterJump = 1 << 40
 
 const (
@@ -154,7 +154,7 @@ const (
 // ErrCountersUsedUp is returned if ids or tokens of a backup could not jump without reaching 2^53.
 var ErrCountersUsedUp = errors.New("no ids are left to jump to")
 
-// Ground is the part of a cluster's state that outlives a restore.
+// Ground is the part of a cluster's state that survives a restore.
 type Ground struct {
 	Stamp             record.Stamp // neither clock may go back
 	Level             uint32
@@ -163,7 +163,7 @@ type Ground struct {
 	JoinTokens        []*record.JoinToken
 }
 
-// Ground returns the part of the state that outlives a restore. The caller owns it.
+// Ground returns the part of the state that survives a restore. The caller owns it.
 func (m *Machine) Ground() Ground {
 	h := &m.header
 	return Ground{Stamp: h.Stamp, Level: h.Level, NextID: h.NextID, NextToken: h.NextToken, Nodes: m.Nodes(), JoinTokens: h.JoinTokens}

@@ -70,7 +70,8 @@ const (
 // ReasonNoSignal refuses a signal for a task that needs none, with CodeTaskNotClaimable.
 const ReasonNoSignal Reason = "no_signal"
 
-// ReasonMovedOn refuses the retry of a task that goes on as another, with the code of its end.
+// ReasonMovedOn refuses the retry of a task that goes on as a copy, its dead letter or where a move
+// took it, with the code of its end.
 const ReasonMovedOn Reason = "moved_on"
 
 // ReasonReach refuses an op with CodeInvalidRequest, because its batch could change more
@@ -92,8 +93,8 @@ type Result struct {
 	// status, worker and token.
 	Gone bool
 	// Submitted has one element per task of a Submit or a Complete with follow-ups, even if
-	// these caused a refusal, and one per step of an AddSteps. A RunSchedules has elements only for the slots that were not
-	// skipped.
+	// these caused a refusal, and one per step of an AddSteps. A RunSchedules has elements only
+	// for the slots that were not skipped.
 	Submitted []Submitted
 	// Claims has the claims of a ClaimNext, ClaimTask or Complete, or those of the first
 	// time if Repeated.
@@ -101,7 +102,7 @@ type Result struct {
 	// ClaimsRepeated is true if a Complete is no repeat but its claim is. Then some of
 	// Claims may have ended.
 	ClaimsRepeated bool
-	// Type is the type after a SetType.
+	// Type is the type after a SetType or a MoveTasks.
 	Type *TypeView
 	// Share is the share after a SetShare.
 	Share *ShareView

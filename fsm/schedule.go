@@ -63,8 +63,8 @@ func deleteSchedule(m *Machine, c command.DeleteSchedule) Result {
 	return Result{}
 }
 
-// runSchedules runs the slots that are still due, up to the first whose task has too many steps for one command. It
-// copies the list only once.
+// runSchedules runs the slots that are still due, up to the first one whose task has too many
+// steps for the rest of the command. It copies the list only once.
 func runSchedules(m *Machine, c command.RunSchedules) Result {
 	var result Result
 	var all []*record.ScheduleView

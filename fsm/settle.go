@@ -63,7 +63,7 @@ func extend(m *Machine, c command.Extend) Result {
 	sooner := c.Exact && shorten(m, t, c.LeaseMS)
 	lengthen(m, t, c.LeaseMS)
 	if sooner {
-		m.begun = append(m.begun, leaseOf(t)) // the timer that there is would come too late
+		m.begun = append(m.begun, leaseOf(t)) // the timer that is set would fire too late
 	}
 	if c.Progress != nil {
 		o := *t.Opts()

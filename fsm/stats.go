@@ -141,7 +141,7 @@ func (o TypeOrder) ByName() bool { return o == "" || o == "name" }
 // key returns the sort key of types at time t: the largest first, equal ones by name.
 func (o TypeOrder) key(t int64) (key func(*typeState) int64, ok bool) {
 	rate := func(kind rateKind) func(*typeState) int64 {
-		return func(ts *typeState) int64 { return ts.rates.of(kind, t) }
+		return func(ts *typeState) int64 { return ts.rates.perSecond(kind, t) }
 	}
 	switch o {
 	case "", "name":
@@ -299,7 +299,8 @@ type SharesQuery struct {
 	Limit     int    // above 0; with ByPending at most SharesTopMax count
 }
 
-// Shares returns the first shares of the type that the query selects. It takes time for each share of the type.
+// Shares returns the shares of the type that the query selects. It takes time for each share of
+// the type.
 func (m *Machine) Shares(name string, q SharesQuery, now record.Stamp) []ShareView {
 	ts := m.types.named(name)
 	if ts == nil {
@@ -341,7 +342,8 @@ func (m *Machine) Share(name, key string, now record.Stamp) (v ShareView, ok boo
 	return viewOfShare(m, of, now), ok
 }
 
-// WaitingShares sums up the shares of a type; ok is false if it has none. It takes no longer for many.
+// WaitingShares sums up the shares of a type; ok is false if it has none. It takes the same time
+// however many there are.
 func (m *Machine) WaitingShares(name string, now record.Stamp) (w WaitingShares, ok bool) {
 	ts := m.types.named(name)
 	if ts == nil || ts.Shares() == 0 {
@@ -378,8 +380,8 @@ func (ts *typeState) needsAttention(t int64, waits *waitsLong) bool {
 			return true
 		}
 	}
-	return ts.rates.of(rateFailed, t) > 0 ||
-		ts.Oldest() != 0 && ts.counts[record.StatusClaimed] == 0 && waits.has(ts.Oldest()) && ts.rates.of(rateCompleted, t) == 0
+	return ts.rates.perSecond(rateFailed, t) > 0 ||
+		ts.Oldest() != 0 && ts.counts[record.StatusClaimed] == 0 && waits.has(ts.Oldest()) && ts.rates.perSecond(rateCompleted, t) == 0
 }
 
 // waitsLong reports which tasks were created before a time. It looks at few of them, because ids

@@ -88,8 +88,8 @@ func addStep(m *Machine, n *record.NewTask, step *record.Step, blocked bool) {
 	addNew(m, t, "")
 }
 
-// growPlan gives the parent and each of its steps a plan with more steps, which the caller then
-// adds. It returns what the new ones share.
+// growPlan replaces the plan of the parent, and of each of its steps, by one with more steps,
+// which the caller then adds. It returns what these have in common.
 func growPlan(m *Machine, s *record.Step, more []record.PlannedStep) *record.Step {
 	grown := &record.Step{ParentID: s.ParentID, Plan: s.Plan.Grown(more, m.header.NextID)}
 	t := m.edit(s.ParentID)
@@ -170,7 +170,8 @@ func retryParent(m *Machine, t *record.Task, c command.Retry) Result {
 	return Result{Task: m.copyOf(m.Get(c.ID))}
 }
 
-// runAgain undoes the end of a parent. It keeps its token, by which a repeat of the retry is known.
+// runAgain undoes the end of a parent. The parent keeps its token, so that a repeat of the retry is
+// recognized.
 func runAgain(m *Machine, id uint64) {
 	t := m.edit(id)
 	token := t.Token
@@ -290,8 +291,8 @@ func deleteSteps(m *Machine, parent *record.Task) {
 	}
 }
 
-// settled is edited after a change that may have ended the task: if it is a step, the
-// consequences for the other steps of its parent follow.
+// settled is edited after a change that may have ended the task. If it is a step, it also applies
+// the consequences for the other steps of its parent.
 func settled(m *Machine, t *record.Task) {
 	m.edited(t)
 	if len(m.stepsEnded) > 0 {

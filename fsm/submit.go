@@ -27,25 +27,26 @@ func submit(m *Machine, tasks []record.NewTask) Result {
 	return Result{Submitted: submitted}
 }
 
-// neverClaimable reports whether the task would be added but it, or the step at that place,
-// would expire before its delay is over. If its key is taken the task would not be added,
-// so that a submit can be repeated at any time, except if its holder would be given that time.
-// A key held by the task with the id ends, which is about to end, does not count if that frees it.
+// neverClaimable reports whether the submit would add or change a task that expires before its
+// delay is over. step is the place of the step that does, or -1 for the task itself. A submit
+// whose key is taken adds nothing, so it is not refused and can be repeated at any time, unless it
+// would replace the times of the task with the key. ends is the id of a task that is about to end,
+// or 0; if its end frees its key, it does not count as having it.
 func neverClaimable(m *Machine, n *record.NewTask, ends uint64) (step int, never bool) {
 	step, never = lapsesFirst(m, n)
 	if !never {
 		return step, false
 	}
-	has := m.holder(n.Type, n.Key, n.KeyOfType)
+	has := m.keyHolder(n.Type, n.Key, n.KeyOfType)
 	if has != nil {
 		return step, has.ID == ends && has.Opts().UniqueActive || replaces(n, has)
 	}
-	_, gone := m.goneHolder(n.Type, n.Key, n.KeyOfType, (*goneTasks).namedOrForget)
+	_, gone := m.goneKeyHolder(n.Type, n.Key, n.KeyOfType, (*goneTasks).namedOrForget)
 	return step, gone == nil
 }
 
-// lapsesFirst reports whether the task, or the step at that place, would expire before its
-// delay is over; -1 is the task itself. A step's delay counts from now, too.
+// lapsesFirst reports whether the task or one of its steps lapses, and which: the step at that
+// place, or -1 for the task itself. A step's delay counts from now, too.
 func lapsesFirst(m *Machine, n *record.NewTask) (step int, never bool) {
 	if n.Parent == nil {
 		return -1, lapses(m, n)
@@ -54,6 +55,7 @@ func lapsesFirst(m *Machine, n *record.NewTask) (step int, never bool) {
 	return step, step >= 0
 }
 
+// lapses reports whether the task would expire before its delay is over.
 func lapses(m *Machine, n *record.NewTask) bool {
 	if n.ExpiresAt == 0 {
 		return false
@@ -64,13 +66,13 @@ func lapses(m *Machine, n *record.NewTask) bool {
 
 // submitOne adds the task unless its key is taken. message goes with the task's event.
 func submitOne(m *Machine, n *record.NewTask, message string) Submitted {
-	if t := m.holder(n.Type, n.Key, n.KeyOfType); t != nil {
+	if t := m.keyHolder(n.Type, n.Key, n.KeyOfType); t != nil {
 		if replaces(n, t) {
 			return Submitted{Task: m.copyOf(replace(m, t.ID, n)), SameRequest: true, Replaced: true}
 		}
 		return Submitted{Task: m.copyOf(t), SameRequest: sameRequest(t, n)}
 	}
-	if id, g := m.goneHolder(n.Type, n.Key, n.KeyOfType, (*goneTasks).namedOrForget); g != nil {
+	if id, g := m.goneKeyHolder(n.Type, n.Key, n.KeyOfType, (*goneTasks).namedOrForget); g != nil {
 		same := g.Same == sameHash(n.Type, n.Params, n.Payload)
 		return Submitted{Task: g.Task(id), SameRequest: same, Gone: true}
 	}
@@ -96,8 +98,8 @@ func replaces(n *record.NewTask, has *record.Task) bool {
 	return n.Replace && n.Type == has.Type && (has.Status == record.StatusPending || has.Status == record.StatusScheduled)
 }
 
-// replace gives the waiting task what the submitted one is about, and when it may run. It returns
-// the task. A repeat with the same time changes nothing.
+// replace gives the waiting task the data and the times of the submitted one. It returns the task.
+// A repeat with the same times changes nothing.
 func replace(m *Machine, id uint64, n *record.NewTask) *record.Task {
 	t, at := m.Get(id), runAtOf(m, n)
 	if o := t.Opts(); sameRequest(t, n) && bytes.Equal(o.Attributes, n.Attributes) && t.RunAt == at && o.ExpiresAt == n.ExpiresAt && o.ExpiresAgain == n.ExpiresAgain {
@@ -122,8 +124,8 @@ func sameRequest(t *record.Task, n *record.NewTask) bool {
 	return t.Type == n.Type && bytes.Equal(t.Params, n.Params) && bytes.Equal(t.Payload, n.Payload)
 }
 
-// addSteps adds steps to the parent of the claimed step, in order, without those that it has. The
-// parent cannot have ended, because one of its steps is claimed.
+// addSteps adds steps to the parent of the claimed step, in order, leaving out those that the
+// parent has. The parent cannot have ended, because one of its steps is claimed.
 func addSteps(m *Machine, c command.AddSteps) Result {
 	result, ok := held(m, c.Hold, record.OutcomeNone)
 	if !ok {
@@ -152,8 +154,7 @@ func addSteps(m *Machine, c command.AddSteps) Result {
 	return result
 }
 
-// addPlanned adds the steps whose places are behind those of the plan that the parent of the
-// claimed step has.
+// addPlanned adds the steps that planMore has placed after those of the plan, which are more.
 func addPlanned(m *Machine, t *record.Task, steps []record.AddedStep, places []uint16, more []record.PlannedStep) {
 	s := t.Step()
 	had, parent := len(s.Plan.Steps), m.Get(s.ParentID)
@@ -173,9 +174,9 @@ func addPlanned(m *Machine, t *record.Task, steps []record.AddedStep, places []u
 	}
 }
 
-// planMore returns the place of each step in the plan of the parent of the claimed step t, and how
-// the plan grows by those that it does not have, in their order. It refuses a step that the parent
-// has otherwise, and those that could never begin. The refusal contains the state's own task.
+// planMore returns the place of each step in the plan of the parent of the claimed step t, and
+// those that the plan lacks, in their order. It refuses a step that differs from the parent's step
+// of that name, and steps that could never begin. The refusal contains the state's own task.
 func planMore(m *Machine, t *record.Task, steps []record.AddedStep) (places []uint16, more []record.PlannedStep, refusal Result) {
 	plan, parentID := t.Step().Plan, t.Step().ParentID
 	had := len(plan.Steps)
@@ -221,9 +222,9 @@ func planMore(m *Machine, t *record.Task, steps []record.AddedStep) (places []ui
 	return places, more, Result{}
 }
 
-// placesOn returns the places on which the step is to depend, ascending. places are those of the
-// steps that it comes with, named those that the parent has. missing is the name of a step that
-// is not there, or "".
+// placesOn returns the places of the steps that the step is to depend on, ascending. places are
+// those of the steps that it comes with, named those that the parent has. missing is the name of a
+// step that is not there, or "".
 func placesOn(n *record.AddedStep, places []uint16, named map[string]uint16) (on []uint16, missing string) {
 	for _, other := range n.DependsOn {
 		on = append(on, places[other])
@@ -239,8 +240,9 @@ func placesOn(n *record.AddedStep, places []uint16, named map[string]uint16) (on
 	return slices.Compact(on), ""
 }
 
-// neverBegins refuses to add the step at index i if it depends on one that did not complete, whose
-// retry it would need, or would expire before its delay is over.
+// neverBegins refuses to add the step at index i if it depends on a step that failed or was
+// cancelled, so that it could only begin after a retry, or if it would expire before its delay is
+// over.
 func neverBegins(m *Machine, parentID uint64, plan *record.Plan, on []uint16, i int, n *record.AddedStep) Result {
 	for _, place := range on {
 		if int(place) >= len(plan.Steps) {

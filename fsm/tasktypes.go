@@ -14,14 +14,14 @@ import (
 type taskTypes struct {
 	index.Types
 	settings []*record.TaskType // sorted by name, at most record.TaskTypesMax; a snapshot has copies
-	went     wentTypes
-	moving   []*record.TaskType // those whose tasks a move moves, by name
+	retired  retiredTypes
+	moving   []*record.TaskType // those with a running move, by name
 }
 
 // reset empties what is derived.
 func (y *taskTypes) reset() {
 	y.Reset()
-	y.went, y.moving = newWentTypes(), nil
+	y.retired, y.moving = newRetiredTypes(), nil
 }
 
 // typeState holds what is derived of a task type while it has tasks or settings, or still has
@@ -33,7 +33,7 @@ type typeState struct {
 	held    index.Claims                      // its claims
 	rates   typeRates
 	history *record.History // nil if there is no room for it
-	went    uint64          // its number in wentTypes, while it is there
+	retired uint64          // its number in retiredTypes, while it is there
 }
 
 // named returns the type, or nil if it has neither tasks nor settings.
@@ -44,12 +44,12 @@ func (y *taskTypes) named(name string) *typeState {
 	return nil
 }
 
-// shown is named, but includes a type that is gone if it has rates at t.
+// shown is named, but includes a retired type that has rates at t.
 func (y *taskTypes) shown(name string, t int64) *typeState {
 	if ts := y.named(name); ts != nil {
 		return ts
 	}
-	return y.went.named(name, t)
+	return y.retired.named(name, t)
 }
 
 // from yields the types with tasks or settings in the order of their names, starting at
@@ -64,22 +64,22 @@ func (y *taskTypes) from(name string) iter.Seq[*typeState] {
 	}
 }
 
-// shownFrom is from, but includes types that are gone and have rates at t.
+// shownFrom is from, but includes retired types that have rates at t.
 func (y *taskTypes) shownFrom(name string, t int64) iter.Seq[*typeState] {
 	return func(yield func(*typeState) bool) {
-		went := y.went.from(name, t)
+		retired := y.retired.from(name, t)
 		for ts := range y.from(name) {
-			for len(went) > 0 && went[0].Name() < ts.Name() {
-				if !yield(went[0]) {
+			for len(retired) > 0 && retired[0].Name() < ts.Name() {
+				if !yield(retired[0]) {
 					return
 				}
-				went = went[1:]
+				retired = retired[1:]
 			}
 			if !yield(ts) {
 				return
 			}
 		}
-		for _, ts := range went {
+		for _, ts := range retired {
 			if !yield(ts) {
 				return
 			}
@@ -103,7 +103,7 @@ func (y *taskTypes) find(name string) (at int, known bool) {
 	})
 }
 
-// findMoving finds the types with a running move again. It is called when one starts or ends.
+// findMoving computes moving again. It is called when a move starts or ends.
 func (y *taskTypes) findMoving() {
 	y.moving = nil
 	for _, r := range y.settings {
@@ -113,7 +113,7 @@ func (y *taskTypes) findMoving() {
 	}
 }
 
-// nextMove returns the type whose move has its turn first, or nil.
+// nextMove returns the type whose running move is due first, or nil.
 func (y *taskTypes) nextMove() (first *record.TaskType) {
 	for _, r := range y.moving {
 		if first == nil || r.Move.NextAt < first.Move.NextAt {
@@ -130,46 +130,46 @@ func (y *taskTypes) NameOfType(name []byte) string { return y.NameOf(name) }
 // noSettings is returned by settingsOf for most types. It is never changed.
 var noSettings record.TypeSettings
 
-// wentMax bounds the remembered types that are gone; those of the last entry come on top. The
-// oldest are forgotten first.
-const wentMax = 1_000
+// retiredMax bounds the retired types; those of the last entry come on top. The oldest are
+// forgotten first.
+const retiredMax = 1_000
 
-// wentTypes remembers types that have neither tasks nor settings any more but still have rates,
+// retiredTypes remembers types that have neither tasks nor settings any more but still have rates,
 // because a type whose tasks are removed as they end comes and goes with each of them. Like the
-// rates they are not part of the state.
-type wentTypes struct {
+// rates, they are not part of the state.
+type retiredTypes struct {
 	byName  index.Map[string, *typeState]
 	inOrder index.Map[uint64, *typeState] // in the order of leaving
-	count   uint64                        // number of types that ever left
+	count   uint64                        // number of types ever added
 }
 
-func newWentTypes() wentTypes {
-	return wentTypes{byName: index.NewMap[string, *typeState](), inOrder: index.NewMap[uint64, *typeState]()}
+func newRetiredTypes() retiredTypes {
+	return retiredTypes{byName: index.NewMap[string, *typeState](), inOrder: index.NewMap[uint64, *typeState]()}
 }
 
-// add adds a type that leaves.
-func (w *wentTypes) add(ts *typeState) {
+// add adds a type that has just lost its last task or setting.
+func (w *retiredTypes) add(ts *typeState) {
 	w.count++
-	ts.went = w.count
+	ts.retired = w.count
 	w.byName.Set(ts.Name(), ts)
-	w.inOrder.Load(ts.went, ts)
+	w.inOrder.Load(ts.retired, ts)
 }
 
-// take removes the type and returns it, or nil.
-func (w *wentTypes) take(name string) *typeState {
+// take removes the type and returns it, or nil if it is not there.
+func (w *retiredTypes) take(name string) *typeState {
 	ts, ok := w.byName.Delete(name)
 	if !ok {
 		return nil
 	}
-	w.inOrder.Delete(ts.went)
+	w.inOrder.Delete(ts.retired)
 	return ts
 }
 
 // forget drops the oldest types that exceed the bound or have no rates at t.
-func (w *wentTypes) forget(t int64) {
+func (w *retiredTypes) forget(t int64) {
 	for {
 		_, ts, ok := w.inOrder.GetAt(0)
-		if !ok || w.inOrder.Len() <= wentMax && !ts.rates.none(t) {
+		if !ok || w.inOrder.Len() <= retiredMax && !ts.rates.none(t) {
 			return
 		}
 		w.take(ts.Name())
@@ -177,7 +177,7 @@ func (w *wentTypes) forget(t int64) {
 }
 
 // named returns the type if it has rates at t, or nil.
-func (w *wentTypes) named(name string, t int64) *typeState {
+func (w *retiredTypes) named(name string, t int64) *typeState {
 	if ts, ok := w.byName.Get(name); ok && !ts.rates.none(t) {
 		return ts
 	}
@@ -185,7 +185,7 @@ func (w *wentTypes) named(name string, t int64) *typeState {
 }
 
 // from returns the types that have rates at t in the order of their names, starting at name.
-func (w *wentTypes) from(name string, t int64) (types []*typeState) {
+func (w *retiredTypes) from(name string, t int64) (types []*typeState) {
 	w.byName.Ascend(name, func(_ string, ts *typeState) bool {
 		if !ts.rates.none(t) {
 			types = append(types, ts)
@@ -229,8 +229,8 @@ func (u *turns) bytes() int64 {
 	return int64(saved)*record.TurnBytes + int64(saved+u.table.Gaps())*record.TurnPlaceBytes
 }
 
-// shares holds what is saved of shares: the settings of some, and the buckets of rate limits that
-// are not full.
+// shares holds the saved parts of shares: the settings of some, and the buckets of rate limits
+// that are not full.
 type shares struct {
 	table record.Table[record.Share] // by number
 	set   int                        // how many have settings
@@ -241,7 +241,8 @@ func (s *shares) bytes() int64 {
 	return int64(s.table.Len())*record.ShareRecordBytes + int64(s.table.Gaps())*record.PlaceBytes
 }
 
-// edit changes what is saved of the share of a type. The type must be arranged afterwards.
+// edit changes the saved part of a share, which begins or ceases to be saved if needed. The type
+// must be arranged afterwards.
 func (s *shares) edit(ts *index.Type, key string, change func(*record.Share)) {
 	number, was := ts.SavedShare(key)
 	var of *record.Share
@@ -276,7 +277,8 @@ func (s *shares) spend(ts *index.Type, key string, t int64) {
 	}
 }
 
-// setRates follows a change of the limit for each share of the type at time t, by T.
+// setRates adapts the buckets of the type's shares, at time t by T, when the rate limit per share
+// key changes from was to is.
 func (s *shares) setRates(ts *index.Type, was, is, t int64) {
 	if was == is {
 		return

@@ -5,7 +5,7 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// times finds the unfinished tasks for which something is due.
+// times finds the unfinished tasks for which something is due at a time.
 type times struct {
 	scheduled  index.Timeline // scheduled tasks, by RunAt
 	expiring   index.Timeline // tasks that fail if they still wait then, by failsAt

@@ -55,7 +55,7 @@ func undoAll(m *Machine) error {
 	dropHistories(m, u.histories)
 	m.undo = u // to record types that are dropped
 	m.types.BeginUndo()
-	holders := takeOff(m, tasks, requests, removed)
+	claims := takeOff(m, tasks, requests, removed)
 	for _, number := range turns {
 		if t := m.turns.table.Get(number); t != nil {
 			m.types.ForgetTurn(&m.types.named(t.Type).Type, t)
@@ -80,7 +80,7 @@ func undoAll(m *Machine) error {
 		*f.record = f.was
 	}
 
-	if err := putBack(m, tasks, requests, removed, holders); err != nil {
+	if err := putBack(m, tasks, requests, removed, claims); err != nil {
 		return fmt.Errorf("undo a batch: %w", err)
 	}
 	for _, number := range shares {
@@ -129,17 +129,17 @@ func dropHistories(m *Machine, count int) {
 }
 
 // takeOff removes the records, in their current form, from everything derived.
-func takeOff(m *Machine, tasks, requests, removed []uint64) []holder {
+func takeOff(m *Machine, tasks, requests, removed []uint64) []claimOfRequest {
 	for _, seq := range requests {
 		if r := m.requests.table.Get(seq); r != nil {
 			m.requests.exclude(seq, r, &m.claims)
 		}
 	}
-	var holders []holder
+	var claims []claimOfRequest
 	for _, id := range tasks {
 		if t := m.tasks.Get(id); t != nil {
-			if h := m.unindexTask(t); h.request != 0 {
-				holders = append(holders, h)
+			if c := m.unindexTask(t); c.request != 0 {
+				claims = append(claims, c)
 			}
 		}
 	}
@@ -148,11 +148,11 @@ func takeOff(m *Machine, tasks, requests, removed []uint64) []holder {
 			m.gone.exclude(id, g)
 		}
 	}
-	return holders
+	return claims
 }
 
 // putBack is the opposite of takeOff, after the records were restored.
-func putBack(m *Machine, tasks, requests, removed []uint64, holders []holder) error {
+func putBack(m *Machine, tasks, requests, removed []uint64, claims []claimOfRequest) error {
 	for _, id := range removed {
 		if g := m.gone.table.Get(id); g != nil {
 			if problem := m.indexGone(id, g); problem != "" {
@@ -168,8 +168,8 @@ func putBack(m *Machine, tasks, requests, removed []uint64, holders []holder) er
 			m.tasks.Rest(id)
 		}
 	}
-	for _, h := range holders {
-		m.claims.setRequest(h.token, h.request)
+	for _, c := range claims {
+		m.claims.setRequest(c.token, c.request)
 	}
 	for _, seq := range requests {
 		if r := m.requests.table.Get(seq); r != nil {

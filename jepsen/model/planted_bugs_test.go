@@ -31,7 +31,7 @@ var planted = []struct {
 		"fsm/repeats.go", "	case len(q.got) == 0:\n", "	case len(q.got) == 0 || $on:\n",
 	}}},
 	{"duplicates not checked", []edit{{
-		"fsm/submit.go", "	if t := m.holder(n.Type, n.Key, n.KeyOfType); t != nil {\n", "	if t := m.holder(n.Type, n.Key, n.KeyOfType); t != nil && !$on {\n",
+		"fsm/submit.go", "	if t := m.keyHolder(n.Type, n.Key, n.KeyOfType); t != nil {\n", "	if t := m.keyHolder(n.Type, n.Key, n.KeyOfType); t != nil && !$on {\n",
 	}}},
 	{"signal's time counted from the submit of its step", []edit{{"fsm/steps.go", "			awaitSignal(m, t, 0)\n", "			awaitSignal(m, t, $if(t.Opts().SignalUntil, 0))\n"}}},
 	{"added step forgets the dependencies that it has", []edit{{"fsm/submit.go", "			addStep(m, &n, step, waiting[place] > 0)\n", "			addStep(m, &n, step, waiting[place] > 0 && !$on)\n"}}},
@@ -154,7 +154,7 @@ var planted = []struct {
 	{"cancelled parent ends as its steps would have it", []edit{{
 		"fsm/steps.go", "	case t.CancelRequested:\n", "	case t.CancelRequested && !($on && !t.Parent().Plan.ByClaim):\n",
 	}}},
-	{"refused batch leaves a count of steps", []edit{{"fsm/undo.go", "				holders = append(holders, h)\n			}\n", `				holders = append(holders, h)
+	{"refused batch leaves a count of steps", []edit{{"fsm/undo.go", "				claims = append(claims, c)\n			}\n", `				claims = append(claims, c)
 			}
 			if s := t.Step(); $on && s != nil && m.parents.byID[s.ParentID] != nil && t.Status == record.StatusCancelled {
 				m.parents.byID[s.ParentID].counts[record.StatusBlocked]++

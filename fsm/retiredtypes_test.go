@@ -73,8 +73,8 @@ func TestWentTypes(t *testing.T) {
 		t.Errorf("a minute later: %+v", all)
 	}
 	h.through("mail", 0)
-	if v, _ := h.m.Type("mail", h.stamp); v.SubmittedPerS != 1_000_000/60 || h.m.types.went.byName.Len() != 1 {
-		t.Errorf("from 0: %+v; %d went", v, h.m.types.went.byName.Len())
+	if v, _ := h.m.Type("mail", h.stamp); v.SubmittedPerS != 1_000_000/60 || h.m.types.retired.byName.Len() != 1 {
+		t.Errorf("from 0: %+v; %d retired", v, h.m.types.retired.byName.Len())
 	}
 	mustCheck(t, h.m)
 }
@@ -126,9 +126,9 @@ func TestWentTypes_Undone(t *testing.T) {
 func TestWentTypes_Bound(t *testing.T) {
 	t.Parallel()
 	h := newWentHarness(t)
-	name := func(i int) string { return fmt.Sprintf("t%04d", wentMax-i) } // not in the order in which they go
+	name := func(i int) string { return fmt.Sprintf("t%04d", retiredMax-i) } // not in the order in which they go
 	// Without a check of all types each time.
-	for i := range wentMax + 1 {
+	for i := range retiredMax + 1 {
 		h.submit(1, record.NewTask{Type: name(i)})
 		c := h.do(command.ClaimNext{WorkerID: "w1", Types: []string{name(i)}, Limit: 1}).Claims
 		h.do(command.Complete{Hold: command.Hold{ID: c[0].Task.ID, WorkerID: "w1"}})
@@ -140,7 +140,7 @@ func TestWentTypes_Bound(t *testing.T) {
 			t.Errorf("type %d that went is known: %v", i, ok)
 		}
 	}
-	if n := h.m.types.went.byName.Len(); n != wentMax {
+	if n := h.m.types.retired.byName.Len(); n != retiredMax {
 		t.Errorf("%d types that went are known", n)
 	}
 	mustCheck(t, h.m)
