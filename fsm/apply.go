@@ -54,18 +54,6 @@ func (m *Machine) Replay(index uint64, entry []byte) (Applied, error) {
 	return m.ApplyInto(Answers{m.reused}, index, entry)
 }
 
-// apply is Apply for a decoded entry.
-func (m *Machine) apply(index uint64, stamp record.Stamp, commands []command.Command) (Applied, error) {
-	applied := m.beginEntry(index, stamp, len(commands))
-	for i, c := range commands {
-		if err := m.applyAt(&applied, i, c); err != nil {
-			return Applied{}, fmt.Errorf("command %d: %w", i, err)
-		}
-	}
-	m.endEntry(&applied)
-	return applied, nil
-}
-
 // beginEntry begins an entry of count commands.
 func (m *Machine) beginEntry(index uint64, stamp record.Stamp, count int) Applied {
 	// The clocks move before the first command and never go back, because a new leader's

@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 
@@ -754,4 +755,16 @@ func (g *generator) toldKind() event.Kind {
 		return event.MemberAdded + event.Kind(draw)
 	}
 	return event.BackupBegun + event.Kind(draw-first)
+}
+
+// apply is Apply for a decoded entry.
+func (m *Machine) apply(index uint64, stamp record.Stamp, commands []command.Command) (Applied, error) {
+	applied := m.beginEntry(index, stamp, len(commands))
+	for i, c := range commands {
+		if err := m.applyAt(&applied, i, c); err != nil {
+			return Applied{}, fmt.Errorf("command %d: %w", i, err)
+		}
+	}
+	m.endEntry(&applied)
+	return applied, nil
 }

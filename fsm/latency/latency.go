@@ -51,19 +51,6 @@ func (h *Histogram) Add(ms int64) { h[Of(ms)-1]++ }
 // Remove undoes an Add.
 func (h *Histogram) Remove(ms int64) { h[Of(ms)-1]-- }
 
-// Since returns what was counted after before. If the histogram was reset in between, it
-// returns everything.
-func (h *Histogram) Since(before *Histogram) Histogram {
-	since := *h
-	for i, n := range before {
-		if since[i] < n {
-			return *h
-		}
-		since[i] -= n
-	}
-	return since
-}
-
 // Quantile returns the bucket that perMille of a thousand times do not exceed, or 0 if
 // nothing is counted.
 func (h *Histogram) Quantile(perMille uint64) Bucket {
