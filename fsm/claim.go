@@ -22,7 +22,7 @@ func claimNextOf(m *Machine, c *command.ClaimNext, q *call) Result {
 		size   = m.answered
 		known  bool
 		run    groupRun
-		owed   bool // the last head was claimed, and its run is not over
+		owed   bool // next.Taken is still to be called for the last head, once its run is over
 	)
 	for len(claims) < int(c.Limit) {
 		id, ok := run.next(m)

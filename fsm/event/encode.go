@@ -120,7 +120,7 @@ func peekPlace(b []byte, base *Base) Pos {
 	return Pos{Index: base.Index + index, Sub: uint32(sub)}
 }
 
-// peekTask returns the task of the event at the start of b, which must be valid, or 0.
+// peekTask returns the task that the event at the start of b, which must be valid, is about, or 0.
 func peekTask(b []byte, base *Base) (id uint64) {
 	if b[sizeBytes]&eventHasTask == 0 {
 		return 0

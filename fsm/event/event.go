@@ -25,8 +25,7 @@ func (e *Event) Bare() Event {
 const (
 	// MessageMax bounds a message; a longer one is cut at a whole character.
 	MessageMax = 1024
-	// NameMax bounds a type's name and a worker's id in an event. Both are shorter today: at most 128
-	// bytes.
+	// NameMax bounds a type's name and a worker's id in an event. The API permits at most 128 bytes.
 	NameMax = 256
 )
 

@@ -101,8 +101,8 @@ func (t *Log) Append(e *Event, until int64, nextID, nextToken uint64) {
 	t.Header.Newest = e.Pos
 }
 
-// TakeActs appends the operators' actions of another trail that are after all events of
-// this one. It leaves out events about tasks, because those are other tasks.
+// TakeActs appends the operators' actions of another trail that are after all events of this one.
+// It leaves out events about tasks, because in this trail the same ids are of other tasks.
 func (t *Log) TakeActs(from *Log, nextID, nextToken uint64) {
 	newestT := int64(math.MinInt64)
 	if n := len(t.chunks); n > 0 {

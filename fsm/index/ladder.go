@@ -18,7 +18,7 @@ type rung struct {
 	Left int32  // attempts left, not negative
 	Name string // identifies the rung together with Left
 	sum
-	stands bool
+	stands bool // it is in the ladder
 }
 
 // sum is the number of tasks in a part of the ladder, and the first of them.

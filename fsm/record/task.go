@@ -41,7 +41,8 @@ func ParseStatus(name string) (s Status, ok bool) {
 // Ended reports whether the status is an end.
 func (s Status) Ended() bool { return s >= StatusCompleted }
 
-// The defaults if the server's are not set; part of the feature level.
+// The defaults if the server's are not set, and the bound of a task's log. They are part of the
+// feature level.
 const (
 	DefaultMaxAttempts = 3
 	DefaultLeaseMS     = 30_000

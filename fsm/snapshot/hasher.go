@@ -84,7 +84,7 @@ type breaks struct {
 	read int // pages and chunks in total
 }
 
-// noted counts one that was read, and rests if it is time.
+// noted counts a page or chunk that was read, and rests if it is time.
 func (b *breaks) noted() {
 	if b.read++; b.read%HashRun == 0 && b.rest != nil {
 		b.rest()

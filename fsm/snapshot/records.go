@@ -26,8 +26,8 @@ type snapshotReader struct {
 	memory record.Task // for the task being read
 }
 
-// Builder makes a state of the records of a snapshot. It gets them in order, each verified
-// by itself.
+// Builder makes a state from the records of a snapshot. It gets them in order, each verified by
+// itself, and checks how they relate to each other.
 type Builder interface {
 	// Header comes first, with the header of the trail.
 	Header(h record.Header, of event.Header)

@@ -7,8 +7,8 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// stateScale adds up the memory of the state in a snapshot without building it. It keeps
-// only the names of types, and the queues and levels of their pending tasks.
+// stateScale is a Builder that builds nothing: it estimates the memory that the state would take.
+// It keeps only the names of types, and the queues and levels of their pending tasks.
 type stateScale struct {
 	held     int64  // bytes of tasks, their types, claim requests and removed tasks
 	tasks    uint64 // number of tasks
@@ -20,12 +20,12 @@ type stateScale struct {
 	types    map[string]*typeScale
 }
 
-// typeScale has the different attempts left of a type's pending tasks, and the priorities
-// with each of them. That of a share is the same for its pending tasks.
+// typeScale has the different attempts left of the pending tasks of a type or of a share, and the
+// priorities with each of them.
 type typeScale struct {
 	queues map[int32]struct{}
 	levels map[level]struct{}
-	shares map[string]*typeScale // with pending or claimed tasks
+	shares map[string]*typeScale // those with pending or claimed tasks, or saved
 }
 
 type level struct{ left, priority int32 }
