@@ -9,8 +9,8 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// newWentHarness is a harness of a cluster that keeps no task that has ended.
-func newWentHarness(t *testing.T) *harness {
+// newRetiredHarness is a harness of a cluster that keeps no task that has ended.
+func newRetiredHarness(t *testing.T) *harness {
 	h := newLifeHarness(t)
 	h.stamp.T += rateSlotMS - h.stamp.T%rateSlotMS
 	h.do(command.SetDefaults{Set: record.TypeRetention, Defaults: record.Defaults{RetentionMS: record.KeepNone}})
@@ -27,9 +27,9 @@ func (h *harness) through(name string, ms int64) {
 }
 
 // A type whose tasks go as they end has rates and counts all the same.
-func TestWentTypes(t *testing.T) {
+func TestRetiredTypes(t *testing.T) {
 	t.Parallel()
-	h := newWentHarness(t)
+	h := newRetiredHarness(t)
 	h.do(command.SetType{Type: "set", Set: record.TypePaused, Settings: record.TypeSettings{Paused: true}})
 	for range 3 {
 		h.through("mail", 100)
@@ -79,10 +79,10 @@ func TestWentTypes(t *testing.T) {
 	mustCheck(t, h.m)
 }
 
-// A batch that is undone takes nothing from a type that went, nor gives it anything.
-func TestWentTypes_Undone(t *testing.T) {
+// A batch that is undone takes nothing from a retired type, nor gives it anything.
+func TestRetiredTypes_Undone(t *testing.T) {
 	t.Parallel()
-	h := newWentHarness(t)
+	h := newRetiredHarness(t)
 	h.through("mail", 100)
 	h.submit(1, record.NewTask{Type: "live"})
 	live := h.m.header.NextID - 1
@@ -122,10 +122,10 @@ func TestWentTypes_Undone(t *testing.T) {
 	}
 }
 
-// Those that went first are forgotten first.
-func TestWentTypes_Bound(t *testing.T) {
+// The types that retired first are forgotten first.
+func TestRetiredTypes_Bound(t *testing.T) {
 	t.Parallel()
-	h := newWentHarness(t)
+	h := newRetiredHarness(t)
 	name := func(i int) string { return fmt.Sprintf("t%04d", retiredMax-i) } // not in the order in which they go
 	// Without a check of all types each time.
 	for i := range retiredMax + 1 {
@@ -137,11 +137,11 @@ func TestWentTypes_Bound(t *testing.T) {
 	h.do(command.Tick{})
 	for i, want := range []bool{false, false, true} {
 		if _, ok := h.m.Type(name(i), h.stamp); ok != want {
-			t.Errorf("type %d that went is known: %v", i, ok)
+			t.Errorf("retired type %d is known: %v", i, ok)
 		}
 	}
 	if n := h.m.types.retired.byName.Len(); n != retiredMax {
-		t.Errorf("%d types that went are known", n)
+		t.Errorf("%d retired types are known", n)
 	}
 	mustCheck(t, h.m)
 }

@@ -277,8 +277,8 @@ func (s *shares) spend(ts *index.Type, key string, t int64) {
 	}
 }
 
-// setRates adapts the buckets of the type's shares, at time t by T, when the rate limit per share
-// key changes from was to is.
+// setRates adapts the buckets of the type's shares without a rate limit of their own, at time t by
+// T, when the limit per share key changes from was to is.
 func (s *shares) setRates(ts *index.Type, was, is, t int64) {
 	if was == is {
 		return
