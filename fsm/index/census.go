@@ -32,8 +32,8 @@ func censusKey(priority int32) uint32 { return uint32(priority) ^ 1<<31 }
 // side returns the index of the child that the key belongs to. The node must have children.
 func (n *censusNode) side(key uint32) uint32 { return key >> (n.low - 1) & 1 }
 
-// Add counts one more task of the priority.
-func (c *census) Add(priority int32) {
+// add counts one more task of the priority.
+func (c *census) add(priority int32) {
 	key := censusKey(priority)
 	at := &c.root
 	for *at != nil {
@@ -54,8 +54,8 @@ func (c *census) Add(priority int32) {
 	*at = c.node(censusNode{key: key, count: 1})
 }
 
-// Remove counts one task less. There must be one of this priority.
-func (c *census) Remove(priority int32) {
+// remove counts one task less. There must be one of this priority.
+func (c *census) remove(priority int32) {
 	key := censusKey(priority)
 	var above **censusNode
 	at := &c.root
@@ -77,8 +77,8 @@ func (c *census) Remove(priority int32) {
 	c.free(n)
 }
 
-// Above returns how many tasks have a higher priority.
-func (c *census) Above(priority int32) (count int64) {
+// above returns how many tasks have a higher priority.
+func (c *census) above(priority int32) (count int64) {
 	key := censusKey(priority)
 	for n := c.root; n != nil; n = n.child[n.side(key)] {
 		if apart := key ^ n.key; apart>>n.low != 0 {

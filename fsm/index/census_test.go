@@ -19,11 +19,11 @@ func TestCensus(t *testing.T) {
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
 			if len(held) > 0 && rapid.Bool().Draw(t, "remove") {
 				at := rapid.IntRange(0, len(held)-1).Draw(t, "which")
-				c.Remove(held[at])
+				c.remove(held[at])
 				held = slices.Delete(held, at, at+1)
 			} else {
 				p := priority.Draw(t, "priority")
-				c.Add(p)
+				c.add(p)
 				held = append(held, p)
 			}
 			asked := append([]int32{priority.Draw(t, "asked")}, held...)
@@ -34,7 +34,7 @@ func TestCensus(t *testing.T) {
 						want++
 					}
 				}
-				if got := c.Above(p); got != want {
+				if got := c.above(p); got != want {
 					t.Fatalf("%d above %d, want %d, of %v", got, p, want, held)
 				}
 			}

@@ -43,7 +43,7 @@ func (s *source) rank(o order) rank {
 
 // empty reports whether the source has no tasks left.
 func (s *source) empty() bool {
-	return s.of.standing != open || s.queue != nil && (s.queue.Len() == 0 || s.queue.of.closed)
+	return s.of.standing != open || s.queue != nil && (s.queue.len() == 0 || s.queue.of.closed)
 }
 
 // Choose returns the chooser for c. It looks only at the first tasks of the requested types. Only
@@ -129,7 +129,7 @@ func (n *Chooser) First() (id uint64, ok bool) {
 	if first.queue == nil {
 		return n.firstOfType(first.of), true
 	}
-	return first.rank(n.order).Task(n.order)
+	return first.rank(n.order).task(n.order)
 }
 
 // firstListed returns the listed type that has the first task, or nil.
@@ -145,7 +145,7 @@ func (n *Chooser) firstListed() *Type {
 	if len(n.listed) > 0 {
 		ready := all.bySlot(n.order)
 		for _, slot := range n.listed {
-			if r := ready[slot]; r.Before(first) == 1 {
+			if r := ready[slot]; r.before(first) == 1 {
 				first, of = r, slot
 			}
 		}
@@ -229,7 +229,7 @@ func (n *Chooser) down(at int) {
 }
 
 func (n *Chooser) before(a, b int) bool {
-	return n.sources[a].rank(n.order).Before(n.sources[b].rank(n.order)) == 1
+	return n.sources[a].rank(n.order).before(n.sources[b].rank(n.order)) == 1
 }
 
 // locate returns the slots in ready of the listed types that exist.

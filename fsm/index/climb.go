@@ -23,15 +23,15 @@ func (ts *Type) updateRungs(l *ladder) {
 	if ts.standing == open {
 		queues = ts.queuesAbove(-1)
 		if ts.shares != nil {
-			slices.SortFunc(queues, func(a, b *queue) int { return cmp.Or(cmp.Compare(a.Left, b.Left), strings.Compare(a.of.key, b.of.key)) })
+			slices.SortFunc(queues, func(a, b *queue) int { return cmp.Or(cmp.Compare(a.left, b.left), strings.Compare(a.of.key, b.of.key)) })
 		}
 	}
 	if !slices.EqualFunc(ts.rungs, queues, func(r *rung, q *queue) bool { return r.compare(q) == 0 }) {
 		ts.rungs = ts.rungsFor(l, queues)
 	}
 	for i, q := range queues {
-		first := q.First()
-		l.Put(ts.rungs[i], q.Len(), &first)
+		first := q.top()
+		l.put(ts.rungs[i], q.len(), &first)
 	}
 }
 
@@ -41,7 +41,7 @@ func (ts *Type) rungsFor(l *ladder, queues []*queue) []*rung {
 	rungs, old := make([]*rung, len(queues)), ts.rungs
 	for i, q := range queues {
 		for len(old) > 0 && old[0].compare(q) < 0 {
-			l.Remove(old[0])
+			l.remove(old[0])
 			old = old[1:]
 		}
 		if len(old) > 0 && old[0].compare(q) == 0 {
@@ -51,7 +51,7 @@ func (ts *Type) rungsFor(l *ladder, queues []*queue) []*rung {
 		}
 	}
 	for _, r := range old {
-		l.Remove(r)
+		l.remove(r)
 	}
 	return rungs
 }
@@ -59,22 +59,22 @@ func (ts *Type) rungsFor(l *ladder, queues []*queue) []*rung {
 // newRung returns a rung for a queue of the type. No name of a type contains the control
 // character between the two parts of its name.
 func newRung(ts *Type, q *queue) *rung {
-	r := &rung{Of: ts, Left: q.Left, Name: ts.name, Key: q.of.key}
+	r := &rung{of: ts, left: q.left, name: ts.name, key: q.of.key}
 	if q.of.key != "" {
-		r.Name += "\x00" + q.of.key
+		r.name += "\x00" + q.of.key
 	}
 	return r
 }
 
 // compare returns 0 if the rung is the queue's, else which of the two comes first in their type.
 func (r *rung) compare(q *queue) int {
-	return cmp.Or(cmp.Compare(r.Left, q.Left), strings.Compare(r.Key, q.of.key))
+	return cmp.Or(cmp.Compare(r.left, q.left), strings.Compare(r.key, q.of.key))
 }
 
 // removeRungs removes a forgotten type from the ladder.
 func (s *Types) removeRungs(ts *Type) {
 	for _, r := range ts.rungs {
-		s.ladder.Remove(r)
+		s.ladder.remove(r)
 	}
 	ts.rungs = nil
 	if at := ts.stale - 1; at >= 0 {
@@ -89,11 +89,11 @@ func (s *Types) removeRungs(ts *Type) {
 // anyAbove reports whether some type has claimable tasks with more than left attempts left
 // at time t, by T. It changes nothing, so it checks the stale types one by one.
 func (s *Types) anyAbove(left int32, t int64) bool {
-	synced := s.ladder.Count(left)
+	synced := s.ladder.count(left)
 	for _, ts := range s.stale {
 		for _, r := range ts.rungs {
-			if r.Left > left {
-				synced -= r.Len()
+			if r.left > left {
+				synced -= r.len()
 			}
 		}
 		if _, open := s.openAt(ts, t); open && s.hasAboveAt(ts, left, t) {
@@ -122,22 +122,22 @@ type climber struct {
 func (c *climber) next() (id uint64, ok bool) {
 	c.types.updateLadder()
 	if c.dice == nil {
-		id, rung := c.types.ladder.First(c.more, c.order)
+		id, rung := c.types.ladder.first(c.more, c.order)
 		if rung != nil {
-			c.types.recent = rung.Of.(*Type)
+			c.types.recent = rung.of.(*Type)
 		}
 		return id, rung != nil
 	}
-	total := c.types.ladder.Count(c.more)
+	total := c.types.ladder.count(c.more)
 	if total == 0 {
 		return 0, false
 	}
-	rung, k := c.types.ladder.At(c.more, c.dice.pick(total))
-	ts := rung.Of.(*Type)
+	rung, k := c.types.ladder.at(c.more, c.dice.pick(total))
+	ts := rung.of.(*Type)
 	c.types.recent = ts
-	of := ts.stockOf(rung.Key)
-	at, _ := of.findQueue(rung.Left)
-	return of.queues[at].At(k), true
+	of := ts.stockOf(rung.key)
+	at, _ := of.findQueue(rung.left)
+	return of.queues[at].at(k), true
 }
 
 // taken must be called when the task from next has been claimed.

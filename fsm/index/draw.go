@@ -35,7 +35,7 @@ func (s *Types) newDraw(c command.ClaimNext, dice *Dice) *draw {
 	}
 	d.lens, d.counts = make([]int, len(d.queues)), make([]int, len(d.queues)+1)
 	for i, q := range d.queues {
-		d.change(i, q.Len())
+		d.change(i, q.len())
 	}
 	return d
 }
@@ -61,7 +61,7 @@ func (d *draw) first() (id uint64, ok bool) {
 			d.at, k = next, k-d.counts[next]
 		}
 	}
-	return d.queues[d.at].At(k), true
+	return d.queues[d.at].at(k), true
 }
 
 // taken must be called when the task from first has been claimed.

@@ -311,6 +311,6 @@ func (ts *Type) Share(key string, t int64) (v ShareView, ok bool) {
 
 func (ts *Type) viewOf(sh *share, t int64) ShareView {
 	v := ShareView{Key: sh.key, Waiting: sh.count, Claimed: sh.claimed, Saved: sh.saved(), Gate: ts.gateOf(sh, t)}
-	v.Oldest, _ = sh.firstOf(oldest).Task(oldest)
+	v.Oldest, _ = sh.firstOf(oldest).task(oldest)
 	return v
 }

@@ -13,10 +13,10 @@ type ladder struct{ root *fork }
 
 // rung holds the claimable tasks of one type with the same number of attempts left.
 type rung struct {
-	Of   any    // the *Type
-	Key  string // the share key, or ""
-	Left int32  // attempts left, not negative
-	Name string // identifies the rung together with Left
+	of   any    // the *Type
+	key  string // the share key, or ""
+	left int32  // attempts left, not negative
+	name string // identifies the rung together with left
 	sum
 	stands bool // it is in the ladder
 }
@@ -40,17 +40,17 @@ type fork struct {
 // aRung is greater than every bit.
 const aRung = math.MaxInt
 
-// Len returns the number of tasks at the last Put.
-func (r *rung) Len() int { return r.count }
+// len returns the number of tasks at the last put.
+func (r *rung) len() int { return r.count }
 
 // symbolBits is the number of bits of a rung's key for each byte of its name; a 0 bit
-// follows the name's end. The bits of Left come first.
+// follows the name's end. The bits of left come first.
 const symbolBits, leftBits = 9, 32
 
 // symbol returns the bits for one byte of the name.
 func (r *rung) symbol(at int) uint32 {
-	if at < len(r.Name) {
-		return 1<<(symbolBits-1) | uint32(r.Name[at])
+	if at < len(r.name) {
+		return 1<<(symbolBits-1) | uint32(r.name[at])
 	}
 	return 0
 }
@@ -58,7 +58,7 @@ func (r *rung) symbol(at int) uint32 {
 // side returns one bit of the rung's key.
 func (r *rung) side(bit int) uint32 {
 	if bit < leftBits {
-		return uint32(r.Left) >> (leftBits - 1 - bit) & 1
+		return uint32(r.left) >> (leftBits - 1 - bit) & 1
 	}
 	bit -= leftBits
 	return r.symbol(bit/symbolBits) >> (symbolBits - 1 - bit%symbolBits) & 1
@@ -66,10 +66,10 @@ func (r *rung) side(bit int) uint32 {
 
 // apart returns the first bit in which the keys of two rungs differ, or aRung.
 func (r *rung) apart(other *rung) int {
-	if apart := uint32(r.Left ^ other.Left); apart != 0 {
+	if apart := uint32(r.left ^ other.left); apart != 0 {
 		return bits.LeadingZeros32(apart)
 	}
-	for at := range max(len(r.Name), len(other.Name)) {
+	for at := range max(len(r.name), len(other.name)) {
 		if apart := r.symbol(at) ^ other.symbol(at); apart != 0 {
 			return leftBits + at*symbolBits + symbolBits - bits.Len32(apart)
 		}
@@ -77,8 +77,8 @@ func (r *rung) apart(other *rung) int {
 	return aRung
 }
 
-// Put sets the number of tasks of the rung and the ranks of its first ones.
-func (l *ladder) Put(r *rung, count int, first *ranks) {
+// put sets the number of tasks of the rung and the ranks of its first ones.
+func (l *ladder) put(r *rung, count int, first *ranks) {
 	if r.stands && r.count == count && r.first == *first {
 		return
 	}
@@ -100,7 +100,7 @@ func (l *ladder) Put(r *rung, count int, first *ranks) {
 func (f *fork) put(r *rung, bit int) *fork {
 	switch {
 	case f == nil:
-		return &fork{sum: r.sum, least: r.Left, most: r.Left, bit: aRung, rung: r}
+		return &fork{sum: r.sum, least: r.left, most: r.left, bit: aRung, rung: r}
 	case bit < f.bit:
 		above := &fork{bit: bit}
 		above.parts[1-r.side(bit)], above.parts[r.side(bit)] = f, (*fork)(nil).put(r, bit)
@@ -125,8 +125,8 @@ func (f *fork) add() {
 	}
 }
 
-// Remove removes a rung that was put.
-func (l *ladder) Remove(r *rung) {
+// remove removes a rung that was put.
+func (l *ladder) remove(r *rung) {
 	r.stands = false
 	l.root = l.root.remove(r)
 }
@@ -144,7 +144,7 @@ func (f *fork) remove(r *rung) *fork {
 }
 
 // above calls take for the largest parts whose rungs all have more than left attempts left.
-// There is at most one for each bit of Left.
+// There is at most one for each bit of attempts left.
 func (l *ladder) above(left int32, take func(*fork)) {
 	for f := l.root; f != nil && f.most > left; {
 		if f.least > left {
@@ -160,18 +160,18 @@ func (l *ladder) above(left int32, take func(*fork)) {
 	}
 }
 
-// Count returns how many tasks have more than left attempts left.
-func (l *ladder) Count(left int32) (count int) {
+// count returns how many tasks have more than left attempts left.
+func (l *ladder) count(left int32) (count int) {
 	l.above(left, func(f *fork) { count += f.count })
 	return count
 }
 
-// First returns the id and the rung of the first task with more than left attempts left. r
+// first returns the id and the rung of the first task with more than left attempts left. r
 // is nil if no task qualifies.
-func (l *ladder) First(left int32, o order) (id uint64, r *rung) {
+func (l *ladder) first(left int32, o order) (id uint64, r *rung) {
 	first, in := noRank, (*fork)(nil)
 	l.above(left, func(f *fork) {
-		if f.first[o].Before(first) == 1 {
+		if f.first[o].before(first) == 1 {
 			first, in = f.first[o], f
 		}
 	})
@@ -185,15 +185,15 @@ func (l *ladder) First(left int32, o order) (id uint64, r *rung) {
 		}
 		in = part
 	}
-	id, _ = first.Task(o)
+	id, _ = first.task(o)
 	return id, in.rung
 }
 
-// At finds the k-th task, from 0, of those with more than left attempts left, ordered by
+// at finds the k-th task, from 0, of those with more than left attempts left, ordered by
 // attempts left, name and the rung's own order: it is the at-th task of r.
-func (l *ladder) At(left int32, k int) (r *rung, at int) {
+func (l *ladder) at(left int32, k int) (r *rung, at int) {
 	f := l.root
-	at = k + f.count - l.Count(left) // those with fewer attempts left come first
+	at = k + f.count - l.count(left) // those with fewer attempts left come first
 	for f.rung == nil {
 		if before := f.parts[0].count; at < before {
 			f = f.parts[0]

@@ -19,12 +19,12 @@ func TestLadder(t *testing.T) {
 		var all []*rung // by attempts left and name
 		name := rapid.StringMatching(`[ab\x00]{0,4}`)
 		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
-			r := &rung{Left: rapid.Int32Range(0, 5).Draw(rt, "left"), Name: name.Draw(rt, "name")}
+			r := &rung{left: rapid.Int32Range(0, 5).Draw(rt, "left"), name: name.Draw(rt, "name")}
 			at, known := slices.BinarySearchFunc(all, r, func(a, b *rung) int {
-				return cmp.Or(cmp.Compare(a.Left, b.Left), cmp.Compare(a.Name, b.Name))
+				return cmp.Or(cmp.Compare(a.left, b.left), cmp.Compare(a.name, b.name))
 			})
 			if known && rapid.Bool().Draw(rt, "remove") {
-				l.Remove(all[at])
+				l.remove(all[at])
 				all = slices.Delete(all, at, at+1)
 			} else {
 				if !known {
@@ -35,10 +35,10 @@ func TestLadder(t *testing.T) {
 				for o := range orders {
 					first[o] = rankOf(o, rapid.Int32Range(-2, 2).Draw(rt, "priority"), id)
 				}
-				l.Put(all[at], rapid.IntRange(1, 3).Draw(rt, "count"), &first)
+				l.put(all[at], rapid.IntRange(1, 3).Draw(rt, "count"), &first)
 			}
 			for left := int32(-1); left < 7; left++ {
-				l.mustBe(rt, left, slices.DeleteFunc(slices.Clone(all), func(r *rung) bool { return r.Left <= left }))
+				l.mustBe(rt, left, slices.DeleteFunc(slices.Clone(all), func(r *rung) bool { return r.left <= left }))
 			}
 		}
 	})
@@ -49,8 +49,8 @@ func (l *ladder) mustBe(t *rapid.T, left int32, want []*rung) {
 	count := 0
 	first := noRanks
 	for _, r := range want {
-		for k := range r.Len() {
-			if got, at := l.At(left, count); got != r || at != k {
+		for k := range r.len() {
+			if got, at := l.at(left, count); got != r || at != k {
 				t.Fatalf("above %d task %d is %d of %+v, want %d of %+v", left, count, at, got, k, r)
 			}
 			count++
@@ -59,12 +59,12 @@ func (l *ladder) mustBe(t *rapid.T, left int32, want []*rung) {
 			first[o] = first[o].or(r.first[o])
 		}
 	}
-	if got := l.Count(left); got != count {
+	if got := l.count(left); got != count {
 		t.Fatalf("%d tasks above %d, want %d", got, left, count)
 	}
 	for o := range orders {
-		wantID, some := first[o].Task(o)
-		if id, r := l.First(left, o); id != wantID || (r != nil) != some || some && r.first[o] != first[o] {
+		wantID, some := first[o].task(o)
+		if id, r := l.first(left, o); id != wantID || (r != nil) != some || some && r.first[o] != first[o] {
 			t.Fatalf("the first above %d in order %d is %d of %+v, want %d", left, o, id, r, wantID)
 		}
 	}

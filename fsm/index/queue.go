@@ -5,7 +5,7 @@ package index
 // finds the first among several, are allocated when there is a second one.
 type queue struct {
 	slot        // among the queues of its share
-	Left  int32 // attempts left of its tasks
+	left  int32 // attempts left of its tasks
 	of    *stock
 	count int // number of tasks
 	one   level
@@ -28,8 +28,8 @@ type level struct {
 	min, max uint64 // of ids, if it is not empty
 }
 
-// Add adds a task that is not in the queue.
-func (q *queue) Add(priority int32, id uint64) {
+// add adds a task that is not in the queue.
+func (q *queue) add(priority int32, id uint64) {
 	l := q.level(priority)
 	if l == nil {
 		q.open(priority, id)
@@ -65,7 +65,7 @@ func (q *queue) open(priority int32, id uint64) {
 func (q *queue) another(priority int32) *level {
 	if q.levels == nil {
 		q.levels, q.first = map[int32]*level{q.one.priority: &q.one}, new(newTournament())
-		q.first.Add(&q.one)
+		q.first.add(&q.one)
 		q.place(&q.one)
 	}
 	if len(q.levels) == 1 {
@@ -76,7 +76,7 @@ func (q *queue) another(priority int32) *level {
 		l = &level{}
 	}
 	q.levels[priority] = l
-	q.first.Add(l)
+	q.first.add(l)
 	return l
 }
 
@@ -84,7 +84,7 @@ func (q *queue) another(priority int32) *level {
 func (q *queue) place(l *level) {
 	if q.levels != nil {
 		its := l.top()
-		q.first.Put(l.slot, &its)
+		q.first.put(l.slot, &its)
 	}
 }
 
@@ -101,8 +101,8 @@ func (l *level) top() ranks {
 	return ranks{highest: l.rank(highest), lowest: l.rank(lowest), oldest: l.rank(oldest), newest: l.rank(newest)}
 }
 
-// Remove removes a task that is in the queue.
-func (q *queue) Remove(priority int32, id uint64) {
+// remove removes a task that is in the queue.
+func (q *queue) remove(priority int32, id uint64) {
 	l := q.level(priority)
 	q.count--
 	q.recent = l
@@ -130,15 +130,15 @@ func (q *queue) close(l *level) {
 		return
 	}
 	delete(q.levels, l.priority)
-	q.first.Remove(l)
+	q.first.remove(l)
 	q.spare = l
 	if len(q.levels) == 1 {
 		q.all = nil
 	}
 }
 
-// At returns the k-th id in ascending order, from 0; k must be below Len.
-func (q *queue) At(k int) uint64 {
+// at returns the k-th id in ascending order, from 0; k must be below the number of tasks.
+func (q *queue) at(k int) uint64 {
 	ids := q.all
 	if ids == nil {
 		ids = &q.only().ids
@@ -170,22 +170,22 @@ func (q *queue) eachLevel(do func(*level)) {
 	}
 }
 
-// Len returns the number of tasks.
-func (q *queue) Len() int { return q.count }
+// len returns the number of tasks.
+func (q *queue) len() int { return q.count }
 
-// Levels returns the number of different priorities.
-func (q *queue) Levels() int {
+// levelCount returns the number of different priorities.
+func (q *queue) levelCount() int {
 	if q.levels == nil {
 		return min(q.count, 1)
 	}
 	return len(q.levels)
 }
 
-// First returns the ranks of the first tasks.
-func (q *queue) First() ranks {
+// top returns the ranks of the first tasks.
+func (q *queue) top() ranks {
 	switch {
 	case q.levels != nil:
-		return *q.first.Top()
+		return *q.first.first()
 	case q.count == 0:
 		return noRanks
 	}
@@ -196,15 +196,15 @@ func (q *queue) First() ranks {
 func (q *queue) rank(o order) rank {
 	switch {
 	case q.levels != nil:
-		return q.first.Top()[o]
+		return q.first.first()[o]
 	case q.count == 0:
 		return noRank
 	}
 	return q.one.rank(o)
 }
 
-// Below returns how many tasks of the priority have a lower id.
-func (q *queue) Below(priority int32, id uint64) int {
+// below returns how many tasks of the priority have a lower id.
+func (q *queue) below(priority int32, id uint64) int {
 	if l := q.level(priority); l != nil {
 		return l.ids.below(id)
 	}

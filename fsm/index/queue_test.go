@@ -32,8 +32,8 @@ func (q *queue) check(tasks []queued) error {
 	if wrong != nil {
 		return wrong
 	}
-	if n != len(tasks) || q.Len() != n || (q.all != nil) != (q.Levels() > 1) || q.all != nil && q.all.count != n {
-		return fmt.Errorf("%d tasks in %d levels, want %d", n, q.Levels(), len(tasks))
+	if n != len(tasks) || q.len() != n || (q.all != nil) != (q.levelCount() > 1) || q.all != nil && q.all.count != n {
+		return fmt.Errorf("%d tasks in %d levels, want %d", n, q.levelCount(), len(tasks))
 	}
 	return nil
 }
@@ -49,7 +49,7 @@ func TestQueue(t *testing.T) {
 		for range rapid.IntRange(1, 150).Draw(rt, "steps") {
 			if len(tasks) > 0 && rapid.IntRange(0, 2).Draw(rt, "remove") == 0 {
 				at := rapid.IntRange(0, len(tasks)-1).Draw(rt, "which")
-				q.Remove(tasks[at].priority, tasks[at].id)
+				q.remove(tasks[at].priority, tasks[at].id)
 				tasks = slices.Delete(tasks, at, at+1)
 			} else {
 				task := queued{next, rapid.Int32Range(-1, 1).Draw(rt, "priority")}
@@ -59,7 +59,7 @@ func TestQueue(t *testing.T) {
 				}
 				at, _ := slices.BinarySearchFunc(tasks, task.id, func(t queued, id uint64) int { return cmp.Compare(t.id, id) })
 				tasks = slices.Insert(tasks, at, task)
-				q.Add(task.priority, task.id)
+				q.add(task.priority, task.id)
 			}
 			if err := q.check(tasks); err != nil {
 				rt.Fatal(err)
@@ -67,10 +67,10 @@ func TestQueue(t *testing.T) {
 			below := map[int32]int{}
 			want := noRanks
 			for k, task := range tasks {
-				if got := q.At(k); got != task.id {
+				if got := q.at(k); got != task.id {
 					rt.Fatalf("task %d comes %d-th, want %d", got, k, task.id)
 				}
-				if got := q.Below(task.priority, task.id); got != below[task.priority] {
+				if got := q.below(task.priority, task.id); got != below[task.priority] {
 					rt.Fatalf("%d tasks of priority %d are below %d, want %d", got, task.priority, task.id, below[task.priority])
 				}
 				below[task.priority]++
@@ -78,7 +78,7 @@ func TestQueue(t *testing.T) {
 					want[o] = want[o].or(rankOf(o, task.priority, task.id))
 				}
 			}
-			if got := q.First(); got != want {
+			if got := q.top(); got != want {
 				rt.Fatalf("the first are %v, want %v", got, want)
 			}
 		}

@@ -94,7 +94,7 @@ func (r *ranking) rank(o order) rank {
 }
 
 // first returns the id of the first task; ok is false if the ranking is empty.
-func (r *ranking) first(o order) (id uint64, ok bool) { return r.rank(o).Task(o) }
+func (r *ranking) first(o order) (id uint64, ok bool) { return r.rank(o).task(o) }
 
 // winner returns the member that has the first task. One must have a task.
 func (r *ranking) winner(o order) ranked {

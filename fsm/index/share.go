@@ -123,7 +123,7 @@ func (s *Types) settleShare(ts *Type, sh *share, now int64) (opened bool) {
 	ready, held := sh.count, uint64(0)
 	if sh.closed {
 		ready = 0
-		held, _ = sh.firstOf(oldest).Task(oldest)
+		held, _ = sh.firstOf(oldest).task(oldest)
 	}
 	room := 0
 	if !sh.closed {
@@ -244,7 +244,7 @@ func (ts *Type) queuesAbove(left int32) []*queue {
 		}
 	}
 	slices.SortFunc(queues, func(a, b *queue) int {
-		return cmp.Or(strings.Compare(a.of.key, b.of.key), cmp.Compare(a.Left, b.Left))
+		return cmp.Or(strings.Compare(a.of.key, b.of.key), cmp.Compare(a.left, b.left))
 	})
 	return queues
 }

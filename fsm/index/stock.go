@@ -61,20 +61,20 @@ func (s *stock) add(t *record.Task) {
 		s.addQueue(at, left)
 	}
 	q := s.queues[at]
-	s.levels -= q.Levels()
-	q.Add(t.Priority, t.ID)
-	s.levels += q.Levels()
+	s.levels -= q.levelCount()
+	q.add(t.Priority, t.ID)
+	s.levels += q.levelCount()
 	s.playQueue(q)
 	s.count++
 	switch {
 	case s.census != nil:
-		s.census.Add(t.Priority)
+		s.census.add(t.Priority)
 	case s.levels > 1:
 		s.census = &census{}
 		for _, q := range s.queues {
 			q.eachLevel(func(l *level) {
 				for range l.ids.count {
-					s.census.Add(l.priority)
+					s.census.add(l.priority)
 				}
 			})
 		}
@@ -91,18 +91,18 @@ func (s *stock) addQueue(at int, left int32) {
 	default:
 		q = &queue{}
 	}
-	q.Left, q.of = left, s
+	q.left, q.of = left, s
 	if s.queues == nil {
 		s.queues = s.room[:0]
 	}
 	s.queues = slices.Insert(s.queues, at, q)
 	switch {
 	case s.first != nil:
-		s.first.Add(q)
+		s.first.add(q)
 	case len(s.queues) > 1:
 		s.first = new(newTournament())
 		for _, q := range s.queues {
-			s.first.Add(q)
+			s.first.add(q)
 			s.playQueue(q)
 		}
 	}
@@ -111,8 +111,8 @@ func (s *stock) addQueue(at int, left int32) {
 // playQueue updates the queue's ranks among several.
 func (s *stock) playQueue(q *queue) {
 	if s.first != nil {
-		its := q.First()
-		s.first.Put(q.slot, &its)
+		its := q.top()
+		s.first.put(q.slot, &its)
 	}
 }
 
@@ -120,7 +120,7 @@ func (s *stock) playQueue(q *queue) {
 func (s *stock) firstOf(o order) rank {
 	switch {
 	case s.first != nil:
-		return s.first.Top()[o]
+		return s.first.first()[o]
 	case len(s.queues) == 0:
 		return noRank
 	}
@@ -131,19 +131,19 @@ func (s *stock) firstOf(o order) rank {
 func (s *stock) remove(t *record.Task) {
 	at, _ := s.findQueue(attemptsLeftOf(t))
 	q := s.queues[at]
-	s.levels -= q.Levels()
-	q.Remove(t.Priority, t.ID)
-	s.levels += q.Levels()
+	s.levels -= q.levelCount()
+	q.remove(t.Priority, t.ID)
+	s.levels += q.levelCount()
 	s.count--
 	if s.census != nil {
-		s.census.Remove(t.Priority)
+		s.census.remove(t.Priority)
 	}
-	if q.Len() > 0 {
+	if q.len() > 0 {
 		s.playQueue(q)
 		return
 	}
 	if s.first != nil {
-		s.first.Remove(q)
+		s.first.remove(q)
 	}
 	s.queues = slices.Delete(s.queues, at, at+1)
 	s.spare = q
@@ -152,10 +152,10 @@ func (s *stock) remove(t *record.Task) {
 // findQueue returns the index of the queue for this number of attempts left, or where to
 // insert it.
 func (s *stock) findQueue(left int32) (at int, known bool) {
-	if len(s.queues) == 1 && s.queues[0].Left == left {
+	if len(s.queues) == 1 && s.queues[0].left == left {
 		return 0, true // most have one queue
 	}
-	return slices.BinarySearchFunc(s.queues, left, func(q *queue, left int32) int { return cmp.Compare(q.Left, left) })
+	return slices.BinarySearchFunc(s.queues, left, func(q *queue, left int32) int { return cmp.Compare(q.left, left) })
 }
 
 // above returns the queues whose tasks have more than left attempts left.
@@ -168,10 +168,10 @@ func (s *stock) above(left int32) []*queue {
 func (s *stock) ahead(t *record.Task) int64 {
 	count := int64(0)
 	if s.census != nil {
-		count = s.census.Above(t.Priority)
+		count = s.census.above(t.Priority)
 	}
 	for _, q := range s.queues {
-		count += int64(q.Below(t.Priority, t.ID))
+		count += int64(q.below(t.Priority, t.ID))
 	}
 	return count
 }

@@ -176,16 +176,16 @@ func (b *blocks) Descend(from Moment) descending {
 	return d
 }
 
-// Peek returns the next moment without moving; ok is false at the end.
-func (d *descending) Peek() (m Moment, ok bool) {
+// peek returns the next moment without moving; ok is false at the end.
+func (d *descending) peek() (m Moment, ok bool) {
 	if d.block < 0 {
 		return Moment{}, false
 	}
 	return d.of.list[d.block][d.place], true
 }
 
-// Next moves to the next moment.
-func (d *descending) Next() {
+// next moves to the next moment.
+func (d *descending) next() {
 	if d.place--; d.place >= 0 {
 		return
 	}
@@ -208,15 +208,15 @@ func (e Ends) Latest(from Moment) iter.Seq[Moment] {
 	return func(yield func(Moment) bool) {
 		own, others := e.Own.Descend(from), e.Others.Descend(from)
 		for {
-			m, ok := own.Peek()
+			m, ok := own.peek()
 			walk := &own
-			if other, some := others.Peek(); some && (!ok || other.Compare(m) > 0) {
+			if other, some := others.peek(); some && (!ok || other.Compare(m) > 0) {
 				m, ok, walk = other, true, &others
 			}
 			if !ok || !yield(m) {
 				return
 			}
-			walk.Next()
+			walk.next()
 		}
 	}
 }

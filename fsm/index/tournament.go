@@ -43,8 +43,8 @@ func rankOf(o order, priority int32, id uint64) rank {
 	return rank{0, id}
 }
 
-// Task returns the id of the task with the rank; ok is false for noRank.
-func (r rank) Task(o order) (id uint64, ok bool) {
+// task returns the id of the task with the rank; ok is false for noRank.
+func (r rank) task(o order) (id uint64, ok bool) {
 	switch {
 	case r == noRank:
 		return 0, false
@@ -57,9 +57,9 @@ func (r rank) Task(o order) (id uint64, ok bool) {
 // priority returns the priority of the task, from its rank in lowest.
 func (r rank) priority() int32 { return int32(int64(r.first) + math.MinInt32) }
 
-// Before returns 1 if r comes before other, else 0. It has no branch, because the result is
+// before returns 1 if r comes before other, else 0. It has no branch, because the result is
 // unpredictable.
-func (r rank) Before(other rank) uint64 {
+func (r rank) before(other rank) uint64 {
 	_, less := bits.Sub64(r.second, other.second, 0)
 	_, less = bits.Sub64(r.first, other.first, less)
 	return less
@@ -67,7 +67,7 @@ func (r rank) Before(other rank) uint64 {
 
 // or returns the earlier of the two ranks.
 func (r rank) or(other rank) rank {
-	mask := -other.Before(r)
+	mask := -other.before(r)
 	return rank{r.first ^ (r.first^other.first)&mask, r.second ^ (r.second^other.second)&mask}
 }
 
@@ -101,11 +101,11 @@ const roundOf = 4
 // newTournament returns an empty tournament.
 func newTournament() tournament { return tournament{top: noRanks} }
 
-// Top returns the ranks of the first tasks. The result is read-only and stays up to date.
-func (t *tournament) Top() *ranks { return &t.top }
+// first returns the ranks of the first tasks. The result is read-only and stays up to date.
+func (t *tournament) first() *ranks { return &t.top }
 
-// Add adds a contender that is not in the tournament. It starts without a task.
-func (t *tournament) Add(c contender) {
+// add adds a contender that is not in the tournament. It starts without a task.
+func (t *tournament) add(c contender) {
 	*c.seat() = slot(len(t.contenders))
 	t.contenders = append(t.contenders, c)
 	for n, at := len(t.contenders), 0; n > 1; n, at = (n+roundOf-1)/roundOf, at+1 {
@@ -134,8 +134,8 @@ func (r *round) set(at int, to *ranks) {
 	}
 }
 
-// Put sets the ranks of the first tasks of the contender at the slot, noRanks if it has none.
-func (t *tournament) Put(at slot, to *ranks) {
+// put sets the ranks of the first tasks of the contender at the slot, noRanks if it has none.
+func (t *tournament) put(at slot, to *ranks) {
 	if len(t.rounds) == 0 {
 		t.top = *to
 		return
@@ -175,21 +175,21 @@ func (t *tournament) bySlot(o order) []rank {
 	return t.rounds[0][o]
 }
 
-// Remove removes a contender. The last one takes over its slot.
-func (t *tournament) Remove(c contender) {
+// remove removes a contender. The last one takes over its slot.
+func (t *tournament) remove(c contender) {
 	end := slot(len(t.contenders) - 1)
 	last, at := t.contenders[end], *c.seat()
 	var its ranks
 	for o := range orders {
 		its[o] = t.bySlot(o)[end]
 	}
-	t.Put(end, &noRanks)
+	t.put(end, &noRanks)
 	t.contenders[end] = nil
 	t.contenders = t.contenders[:end]
 	if at != end {
 		*last.seat() = at
 		t.contenders[at] = last
-		t.Put(at, &its)
+		t.put(at, &its)
 	}
 	t.shrink()
 }
@@ -210,7 +210,7 @@ func (t *tournament) shrink() {
 		for o := range orders {
 			its[o] = before[o][at]
 		}
-		t.Add(c)
-		t.Put(slot(at), &its)
+		t.add(c)
+		t.put(slot(at), &its)
 	}
 }

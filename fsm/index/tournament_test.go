@@ -27,13 +27,13 @@ func TestTournament(t *testing.T) {
 			case "add":
 				for range n {
 					c := new(slot)
-					tour.Add(c)
+					tour.add(c)
 					all, tasks[c] = append(all, c), noRanks
 				}
 			case "remove":
 				for range min(n, len(all)) {
 					at := next(len(all))
-					tour.Remove(all[at])
+					tour.remove(all[at])
 					delete(tasks, all[at])
 					all = append(all[:at], all[at+1:]...)
 				}
@@ -45,7 +45,7 @@ func TestTournament(t *testing.T) {
 							its[o] = rankOf(o, int32(next(5)-2), id)
 						}
 					}
-					tour.Put(*c, &its)
+					tour.put(*c, &its)
 					tasks[c] = its
 				}
 			}
@@ -58,7 +58,7 @@ func TestTournament(t *testing.T) {
 					}
 				}
 			}
-			if *tour.Top() != want {
+			if *tour.first() != want {
 				rt.Fatalf("first are %v of %d, want %v", tour.top, len(all), want)
 			}
 			if len(tour.rounds) > 0 && len(tour.rounds[0][0]) > max(tournamentKept, 4*len(all)+roundOf) {
@@ -77,7 +77,7 @@ func TestRank(t *testing.T) {
 			t.Errorf("priority %d became %d", p, got)
 		}
 		for _, higher := range priorities[at+1:] {
-			if rankOf(highest, p, 1).Before(rankOf(highest, higher, 2)) == 1 || rankOf(lowest, higher, 1).Before(rankOf(lowest, p, 2)) == 1 {
+			if rankOf(highest, p, 1).before(rankOf(highest, higher, 2)) == 1 || rankOf(lowest, higher, 1).before(rankOf(lowest, p, 2)) == 1 {
 				t.Errorf("priorities %d and %d are out of order", p, higher)
 			}
 		}
@@ -86,7 +86,7 @@ func TestRank(t *testing.T) {
 			if o == newest {
 				low, high = high, low
 			}
-			if low.Before(high) != 1 || high.Before(low) != 0 || low.or(high) != low || high.or(low) != low || high.Before(noRank) != 1 {
+			if low.before(high) != 1 || high.before(low) != 0 || low.or(high) != low || high.or(low) != low || high.before(noRank) != 1 {
 				t.Errorf("ids are out of order in order %d at priority %d", o, p)
 			}
 		}

@@ -736,7 +736,7 @@ func (w *world) checkFirst(all []*record.Task) error {
 		}
 		if climb {
 			w.types.updateLadder()
-			if got := w.types.ladder.Count(left); got != len(above) {
+			if got := w.types.ladder.count(left); got != len(above) {
 				return fmt.Errorf("%d tasks with more than %d attempts left, want %d", got, left, len(above))
 			}
 		}
@@ -745,7 +745,7 @@ func (w *world) checkFirst(all []*record.Task) error {
 			if id, ok := w.types.ready.first(o); left == 0 && (ok != (len(all) > 0) || id != firstIn(o, all)) {
 				return fmt.Errorf("first of any type in order %d is %d, want %d", o, id, firstIn(o, all))
 			}
-			if id, _ := w.types.ladder.First(left, o); climb && id != want {
+			if id, _ := w.types.ladder.first(left, o); climb && id != want {
 				return fmt.Errorf("first with more than %d attempts left in order %d is %d, want %d", left, o, id, want)
 			}
 		}
@@ -806,13 +806,13 @@ func checkQueues(s *stock, ready []*record.Task) error {
 	}
 	var lefts []int32
 	for _, q := range s.queues {
-		lefts = append(lefts, q.Left)
-		if q.Len() != len(byLeft[q.Left]) {
-			return fmt.Errorf("%d tasks have %d attempts left, want %d", q.Len(), q.Left, len(byLeft[q.Left]))
+		lefts = append(lefts, q.left)
+		if q.len() != len(byLeft[q.left]) {
+			return fmt.Errorf("%d tasks have %d attempts left, want %d", q.len(), q.left, len(byLeft[q.left]))
 		}
-		for k, t := range byLeft[q.Left] {
-			if got := q.At(k); got != t.ID {
-				return fmt.Errorf("task %d comes %d-th of %d attempts left, want %d", got, k, q.Left, t.ID)
+		for k, t := range byLeft[q.left] {
+			if got := q.at(k); got != t.ID {
+				return fmt.Errorf("task %d comes %d-th of %d attempts left, want %d", got, k, q.left, t.ID)
 			}
 		}
 	}
