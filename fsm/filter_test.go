@@ -27,7 +27,7 @@ func TestRecordFilter_SaysWhatTheFilterSays(t *testing.T) {
 					continue
 				}
 				want := f.Matches(task)
-				if got := records.Matches(record.EncodedTasks{Names: m}.Pack(nil, task.ID, task)); got != want {
+				if got := records.Matches(record.EncodedTasks{Names: &m.types}.Pack(nil, task.ID, task)); got != want {
 					t.Fatalf("seed %d: filter %+v of task %d says %v, of its record %v: %+v", seed, f, id, want, got, *task)
 				}
 				asked++

@@ -196,7 +196,7 @@ type measured struct {
 
 func newMeasured(t *testing.T) *measured {
 	m := New()
-	m.tasks = record.NewTable[record.Task](record.EncodedTasks{Names: m}, 1) // the last pages cost the same however many tasks there are
+	m.tasks = record.NewTable[record.Task](record.EncodedTasks{Names: &m.types}, 1) // the last pages cost the same however many tasks there are
 	return &measured{t: t, m: m, stamp: record.Stamp{U: 1, T: 1_700_000_000_000}}
 }
 

@@ -10,16 +10,6 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// NameOfType returns the name as a string. If the type exists, it is the one that its tasks
-// share.
-func (m *Machine) NameOfType(name []byte) string { return m.types.NameOf(name) }
-
-// ShareKeyOf returns the share key of tasks of the type as a string. If they have a share, it is the one that
-// its tasks share.
-func (m *Machine) ShareKeyOf(taskType string, key []byte) string {
-	return m.types.ShareKeyOf(taskType, key)
-}
-
 // NextOpening returns the earliest time, by T, at which a type opens that only its rate limit
 // keeps closed; ok is false if there is no such type.
 func (m *Machine) NextOpening() (t int64, ok bool) { return m.types.NextOpening() }
@@ -35,7 +25,8 @@ func (m *Machine) Openings(t int64) (due []ReadyTasks, next int64, ok bool) {
 // SettingsOf returns the settings of a type, or the zero value.
 func (m *Machine) SettingsOf(name string) record.TypeSettings { return *m.types.settingsOf(name) }
 
-// TypesWithSettings yields the types behind after that have settings, by name. The settings are read-only.
+// TypesWithSettings yields the types after after that have settings, by name. The settings are
+// read-only.
 func (m *Machine) TypesWithSettings(after string) iter.Seq2[string, *record.TypeSettings] {
 	return func(yield func(string, *record.TypeSettings) bool) {
 		at, known := m.types.find(after)

@@ -14,7 +14,7 @@ import (
 // newRestful returns the empty state, in which every waiting task rests at once.
 func newRestful() *Machine {
 	m := New()
-	m.tasks = record.NewTable[record.Task](record.EncodedTasks{Names: m}, 0)
+	m.tasks = record.NewTable[record.Task](record.EncodedTasks{Names: &m.types}, 0)
 	m.requests.table = record.NewTable[record.Request](record.RestingRequests{}, 0)
 	m.gone.table = record.NewTable[record.Gone](record.RestingGone{}, 0)
 	return m
@@ -75,7 +75,7 @@ func checkResting(t *testing.T, m *Machine, tasks int) {
 // size.
 func TestWaitingTasks_params(t *testing.T) {
 	t.Parallel()
-	w := record.EncodedTasks{Names: New()}
+	w := record.EncodedTasks{Names: &New().types}
 	for n := range 600 {
 		want := &record.Task{ID: 7, Type: "mail", Params: bytes.Repeat([]byte{'x'}, n), Payload: []byte("p")}
 		if n == 0 {
