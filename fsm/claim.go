@@ -153,7 +153,8 @@ func notClaimable(m *Machine, t *record.Task) Reason {
 	return limitedBy(m, ts, t)
 }
 
-// limitedBy returns which limit of its type or share keeps the pending task from being claimed now, or "".
+// limitedBy returns which limit of its type or share keeps the pending task from being claimed
+// now, or "".
 func limitedBy(m *Machine, ts *typeState, t *record.Task) Reason {
 	gate := ts.ShareGate(t.Opts().ShareKey, m.Stamp().T)
 	switch {

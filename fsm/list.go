@@ -13,7 +13,8 @@ const (
 	pageTasksMax   = 1000
 	pageRecordsMax = 10_000  // records looked at
 	pageBytesMax   = 8 << 20 // size of its tasks; one task is always allowed
-	// Bytes of params and payloads that are read to select by them: of a page, and of one look. One task is always allowed.
+	// Bytes of params and payloads that are read to select by them: for a page, and in one look. One
+	// task is always allowed.
 	pageReadMax = 64 << 20
 	lookReadMax = 1 << 20
 )
@@ -21,9 +22,10 @@ const (
 // ListQuery selects and orders the tasks of a page.
 type ListQuery struct {
 	record.Filter
-	// Failure selects among failed tasks by type and error, which it must not keep; Status must be failed. nil: all.
+	// Failure selects among failed tasks by type and error, which it must not keep; nil = all. With it,
+	// Status must be failed.
 	Failure func(taskType, err []byte) bool
-	// Data selects tasks by params and payload, which it must not keep. nil: all.
+	// Data selects tasks by params and payload, which it must not keep; nil = all.
 	Data       func(params, payload []byte) bool
 	Descending bool // by id
 	// ByEnd lists the latest end first, using an index of ends. Status must be an end.
@@ -57,7 +59,8 @@ type ListPage struct {
 	Read   int64
 }
 
-// List returns one page.
+// List returns one page, or what one look adds to it. It reads the packed records of tasks that do
+// not match without unpacking them.
 func (m *Machine) List(q ListQuery) ListPage {
 	switch {
 	case q.Failure != nil && q.Status != record.StatusFailed:
@@ -139,8 +142,8 @@ func listByKey(m *Machine, q ListQuery) ListPage {
 	return ListPage{Tasks: []*record.Task{t}}
 }
 
-// walkList yields the tasks from the cursor on, restricted to one parent's steps or to one kind of end if
-// q asks for that.
+// walkList yields the tasks from the cursor on: those of one parent or with one kind of end, if q
+// asks for that, else all.
 func walkList(m *Machine, q ListQuery) iter.Seq[record.Kept[record.Task]] {
 	if q.ByEnd {
 		from := latestEnd

@@ -18,8 +18,8 @@ type Restoring struct {
 	Bytes uint64 // size of the snapshot
 }
 
-// Restoring returns the progress of the current restore; ok is false without a restore. Until the restore
-// ends, the state stays empty.
+// Restoring returns the progress of the current restore; ok is false without a restore. Until the
+// restore ends, the state stays empty.
 func (m *Machine) Restoring() (r Restoring, ok bool) {
 	if m.partial == nil {
 		return r, false
@@ -52,7 +52,8 @@ func (p *partial) take(data []byte) bool {
 	return p.feed.Take(data) == nil
 }
 
-// finish returns the new state, or nil if the snapshot is incomplete or its records contradict each other.
+// finish returns the new state, or nil if the snapshot is incomplete or its records contradict
+// each other.
 func (p *partial) finish() *Machine {
 	if p.taken != p.bytes || p.feed.Finish() != nil {
 		return nil
@@ -75,10 +76,10 @@ func endRestore(m *Machine, c command.RestoreEnd) Result {
 	return Result{}
 }
 
-// become replaces the machine's state by state, which must not be used afterwards. Data of the cluster and
-// its log stays: nodes, join tokens, the index and the chain. Moments continue above those of both states, and the
-// operators' actions in the old trail follow the events of the backup. The page's secret is dropped, so users have
-// to log in again.
+// become replaces the machine's state by state, which must not be used afterwards. Data of the
+// cluster and its log stays: nodes, join tokens, the index and the chain. Moments continue above
+// those of both states, and the operators' actions in the old trail follow the events of the
+// backup. The page's secret is dropped, so users have to log in again.
 func become(m *Machine, state *Machine) {
 	h := &state.header
 	last := max(h.Moment()+1, m.moment())
@@ -169,8 +170,8 @@ func (m *Machine) Ground() Ground {
 	return Ground{Stamp: h.Stamp, Level: h.Level, NextID: h.NextID, NextToken: h.NextToken, Nodes: m.Nodes(), JoinTokens: h.JoinTokens}
 }
 
-// Contents describes what the state holds that a restore would destroy, or "" if it is empty. Nodes and the trail
-// do not count.
+// Contents describes what the state holds that a restore would destroy, or "" if it is empty.
+// Nodes and the trail do not count.
 func (m *Machine) Contents() string {
 	for _, c := range []struct {
 		count     int
@@ -228,8 +229,9 @@ func (b *SavedBackup) Graft(g Ground) (*snapshot.Snapshot, error) {
 	return m.Snapshot(), nil
 }
 
-// jump returns the next value for a counter whose value is next in a backup taken at time was, and ground in the
-// cluster, at time now by T. It follows the microseconds of now, so that later restores jump further.
+// jump returns the next value for a counter that is next in a backup taken at time was, and ground
+// in the cluster at time now, both by T. It follows the microseconds of now, so that later
+// restores jump further.
 func jump(next, ground uint64, was, now int64) uint64 {
 	to := next + CounterJump
 	if now > 0 && now < counterUSMax/1000 {
@@ -238,12 +240,12 @@ func jump(next, ground uint64, was, now int64) uint64 {
 	return max(to, ground)
 }
 
-// FirstPlace returns the first trail place of a new cluster, at time now in
-// milliseconds since the Unix epoch. It is above the places of another cluster whose backup may be restored.
+// FirstPlace returns the first trail place of a new cluster, at time now in milliseconds since the
+// Unix epoch. It is above the places of another cluster whose backup may be restored.
 func FirstPlace(now int64) uint64 { return jump(0, 0, now, now) }
 
-// shiftU advances the lease clock by d, and all saved times that depend on it. Derived data is then out of date, so
-// only a capture may follow.
+// shiftU advances the lease clock by d, and all saved times that depend on it. Derived data is
+// then out of date, so only a capture may follow.
 func shiftU(m *Machine, d int64) {
 	m.header.Stamp.U += d
 	for _, t := range m.tasks.All() {
@@ -269,11 +271,12 @@ func shiftU(m *Machine, d int64) {
 	}
 }
 
-// JumpCounters raises the next id, claim token and place as Graft does, at time now in milliseconds since the Unix
-// epoch. It is for a cluster that may have lost its newest entries, so that what those assigned is not assigned
-// again. It also drops a restore in progress, because the rest of it may be lost; join tokens, because one may have
-// been revoked or used up; and the page's secret, because disks of removed nodes contain it. If there is no room it
-// changes nothing and returns ErrCountersUsedUp.
+// JumpCounters raises the next id, claim token and place as Graft does, at time now in
+// milliseconds since the Unix epoch. It is for a cluster that may have lost its newest entries, so
+// that what those assigned is not assigned again. It also drops a restore in progress, because the
+// rest of it may be lost; join tokens, because one may have been revoked or used up; and the
+// page's secret, because disks of removed nodes contain it. If there is no room it changes nothing
+// and returns ErrCountersUsedUp.
 func (m *Machine) JumpCounters(now int64) error {
 	h := &m.header
 	now = max(now, h.Stamp.T)

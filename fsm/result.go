@@ -138,7 +138,7 @@ type ShareView struct {
 	Claimed  int64
 	State    index.ShareState
 	OpensAt  int64 // by T: when its rate limit lets a claim through; 0 = now
-	// OldestWaitMS is the time that the oldest of its pending tasks has waited.
+	// OldestWaitMS is how long the oldest of its pending tasks has waited, as in TypeView.
 	OldestWaitMS int64
 }
 
@@ -252,7 +252,8 @@ type TypeView struct {
 	Move     *record.Move // the last one of its tasks, or nil
 	// OldestPendingAgeMS is the age of the oldest pending task, or 0.
 	OldestPendingAgeMS int64
-	// OldestWaitMS is the time that this task has waited to be claimed, since it became pending, at first or again.
+	// OldestWaitMS is how long this task has waited to be claimed, since it last became pending or
+	// was changed while pending.
 	OldestWaitMS int64
 	// OldestPending is this task's id, or 0.
 	OldestPending uint64

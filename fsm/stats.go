@@ -407,7 +407,8 @@ func (w *waitsLong) has(id uint64) bool {
 	return false
 }
 
-// History returns the last minutes of the type, or of all tasks if name is "", up to the one under way at now.
+// History returns the last minutes of the type, or of all tasks if name is "", up to the one under
+// way at now.
 func (m *Machine) History(name string, minutes int, now record.Stamp) HistoryView {
 	s := m.histories.byType[name]
 	if s == nil {

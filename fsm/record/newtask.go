@@ -17,8 +17,8 @@ type NewTask struct {
 	Key         string // idempotency key, "" = none
 	LeaseMS     int64  // 0: the type's, else the server's
 
-	// Not claimable before RunAt, by T, or until DelayMS after the submit; 0 = the type's delay, or at once if AtOnce.
-	// At most one of the three is set.
+	// It may be claimed from RunAt, by T, or DelayMS after the submit, or AtOnce, even if its type
+	// has a delay. At most one of the three is set; without one, the type's delay applies.
 	RunAt   int64
 	DelayMS int64
 
@@ -32,7 +32,7 @@ type NewTask struct {
 	KeyOfType    bool     // the key is taken among the tasks of the type alone
 	SignalMS     int64    // it needs a signal before it can be claimed, and fails if none comes within this time; 0 = it needs none
 	Replace      bool     // if a task of the type waits with the key, it gets the data and the times of this one
-	AtOnce       bool     // see DelayMS
+	AtOnce       bool     // see RunAt
 	ExpiresAgain bool     // ExpiresAt applies after a claim, too, whenever it waits again
 
 	// Traceparent is the W3C trace context of the submit, "" = none. It is stored and
@@ -123,6 +123,36 @@ func (f *Fields) NewTasks(num protowire.Number, tasks *[]NewTask, before *string
 	for e := Each(); Next(&e, f, num, tasks, math.MaxInt); {
 		(*tasks)[e.At].code(f, before, true)
 	}
+}
+
+// TaskRoom is reusable memory for the new tasks of one command at a time.
+type TaskRoom struct {
+	Tasks []NewTask // at most TaskRoomMax
+	names NameCache
+}
+
+// TaskRoomMax is the number of tasks for which a TaskRoom keeps memory.
+const TaskRoomMax = 1024
+
+// From is like the function From, but reads into the room unless that is nil.
+func (room *TaskRoom) From(message []byte) Fields {
+	if room == nil {
+		return From(message, nil)
+	}
+	f := fromCached(message, &room.names)
+	f.room = room
+	return f
+}
+
+// take returns an empty slice with room for n tasks.
+func (room *TaskRoom) take(n int) []NewTask {
+	if room == nil || n > TaskRoomMax {
+		return make([]NewTask, 0, n)
+	}
+	if n > len(room.Tasks) {
+		room.Tasks = make([]NewTask, n)
+	}
+	return room.Tasks[:0:n]
 }
 
 // field reads or writes field num, a message with this task. If it is a step, steps of its own are

@@ -58,8 +58,8 @@ func (p *Plan) Grown(more []PlannedStep, first uint64) *Plan {
 	return &grown
 }
 
-// NamesBytes returns the bytes that the names of the steps, and of what they depend on, take in an answer about the
-// parent.
+// NamesBytes returns the bytes that the names of the steps, and of the steps that these depend on,
+// take in an answer about the parent.
 func (p *Plan) NamesBytes() (n int) {
 	for i := range p.Steps {
 		n += len(p.Steps[i].Name)

@@ -168,6 +168,15 @@ func (f *Fields) task(t *Task) {
 	}
 }
 
+// data is Bytes for the params or payload of a task.
+func (f *Fields) data(num protowire.Number, v *[]byte) {
+	if f.shared && f.Num == num {
+		*v, _ = Part(f, num, *v)
+		return
+	}
+	f.Bytes(num, v)
+}
+
 // options returns the task's options. It creates them if the next field to read belongs to
 // them.
 func (f *Fields) options(t *Task) *Options {

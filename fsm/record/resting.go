@@ -13,7 +13,7 @@ import (
 // because they share their plan.
 type EncodedTasks struct{ Names TypeNames }
 
-// TypeNames shares one string for each type name.
+// TypeNames lets tasks that are unpacked share the strings of their type and share key with others.
 type TypeNames interface {
 	// NameOfType returns the name: the string that all tasks of the type share, if there are any.
 	NameOfType(name []byte) string

@@ -9,7 +9,8 @@ const SchedulesMax = 10_000
 // changed in place.
 type Schedule struct {
 	Name string // 1 to 128 of A-Z a-z 0-9 _ . : -
-	// Task is submitted for each slot, and its steps with it. Neither it nor they have a Key, RunAt or ExpiresAt.
+	// Task is submitted for each slot, with its steps. Neither it nor they have a Key, RunAt or
+	// ExpiresAt.
 	Task     NewTask
 	Cron     string // as given
 	Timezone string // IANA name; "" = UTC
