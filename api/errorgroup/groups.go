@@ -2,19 +2,57 @@ package errorgroup
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/claimq/claimq/fsm/event"
 )
+
+// ID identifies a group of failed tasks. It is a hash of the task type and the signature, so every node of the same
+// version has the same ids. 0 means no group.
+type ID uint64
+
+// IDAllowed describes what ParseID accepts.
+const IDAllowed = "16 hexadecimal digits in lower case, as GET /api/failures shows a group,"
+
+const idDigits = 16
+
+// Of returns the group of a task of that type that failed with that error.
+func Of[T string | []byte](taskType, err T) ID {
+	var room [512]byte
+	return idOf(appendSignature(append(append(room[:0], taskType...), 0), err))
+}
+
+// Has reports whether a task of that type that failed with that error belongs to the group.
+func (id ID) Has(taskType, err []byte) bool { return Of(taskType, err) == id }
+
+// idOf hashes a type, a zero byte, and a signature.
+func idOf(of []byte) ID {
+	sum := sha256.Sum256(of)
+	return max(ID(binary.BigEndian.Uint64(sum[:])), 1)
+}
+
+// String returns the id as the API shows it.
+func (id ID) String() string {
+	digits := strconv.FormatUint(uint64(id), 16)
+	return strings.Repeat("0", idDigits-len(digits)) + digits
+}
+
+// ParseID is the inverse of ID.String. ok is false for any other text.
+func ParseID(text string) (id ID, ok bool) {
+	n, err := strconv.ParseUint(text, 16, 64)
+	return ID(n), err == nil && n != 0 && ID(n).String() == text
+}
 
 const (
 	// ExampleMax bounds a group's example, in bytes.
 	ExampleMax = 1024
 	// IDsMax is the number of tasks that a group names.
 	IDsMax = 5
-	// groupBytes is the maximum size of a group: its type, signature, example and other
-	// fields.
+	// groupBytes is the maximum size of a group: its type, signature, example and other fields.
 	groupBytes = 128 + SignatureMax + ExampleMax + 512 + 4*Hours
 	// Hours is the number of hours for which a group is counted, back from Groups.Now.
 	Hours  = 24
@@ -32,8 +70,8 @@ type Group struct {
 	ByHour          [Hours]uint32 // how many ended in each hour before Groups.Now, the oldest first
 }
 
-// Groups collects failed tasks by group. The zero value is empty. It keeps no memory of its
-// arguments and takes up to groupBytes for each group.
+// Groups collects failed tasks by group. The zero value is empty. It keeps no memory of its arguments and takes up to
+// groupBytes for each group.
 type Groups struct {
 	Now    int64 // when the hours end; set it before the first Add
 	Looked int   // number of tasks added
@@ -74,8 +112,8 @@ func (g *Groups) Bytes() int { return len(g.groups) * groupBytes }
 // Len returns the number of groups.
 func (g *Groups) Len() int { return len(g.groups) }
 
-// Largest returns the n largest groups, largest first. Equal ones are ordered by their latest
-// task, then by type and signature.
+// Largest returns the n largest groups, largest first. Groups of the same size are ordered by their latest task, then
+// by type and signature.
 func (g *Groups) Largest(n int) []*Group {
 	all := make([]*Group, 0, len(g.groups))
 	for _, group := range g.groups {

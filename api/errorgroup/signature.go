@@ -28,7 +28,6 @@ const (
 // traceback or a stack the innermost exception's (package cause).
 func Signature(err string) string { return string(appendSignature(nil, err)) }
 
-// appendSignature appends the signature of err.
 func appendSignature[T string | []byte](b []byte, err T) []byte {
 	line := lineOf([]byte(err))
 	start := len(b)
