@@ -45,7 +45,7 @@ type Task struct {
 	ResultPayload    []byte          `json:"result_payload,omitempty"`
 	Error            string          `json:"error,omitempty"`
 	Origin           *Origin         `json:"origin,omitempty"`      // of a dead letter
-	MovedToID        uint64          `json:"moved_to_id,omitempty"` // of a task that goes on as another
+	MovedToID        uint64          `json:"moved_to_id,omitempty"` // the copy that continues the task
 	Progress         json.RawMessage `json:"progress,omitempty"`    // the last one reported
 	CancelRequested  bool            `json:"cancel_requested"`
 	AttemptsLog      []Attempt       `json:"attempts_log,omitempty"`    // only on GET of one task

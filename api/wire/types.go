@@ -16,7 +16,7 @@ type TypeSettings struct {
 	Fair            bool     `json:"fair"` // share keys take turns
 
 	RateLimit   *float64    `json:"rate_limit"`  // claims per second, six decimals
-	DeadLetter  *DeadLetter `json:"dead_letter"` // where copies of tasks go whose last attempt failed
+	DeadLetter  *DeadLetter `json:"dead_letter"` // to which type a task is copied when its last attempt has failed
 	DelayMS     *int64      `json:"delay_ms"`    // of tasks that name neither a delay nor a time
 	LeaseMS     *int64      `json:"lease_ms"`
 	MaxAttempts *int32      `json:"max_attempts"` // 0 = no limit
@@ -24,10 +24,10 @@ type TypeSettings struct {
 	RetentionMS *int64      `json:"retention_ms"` // 0: removed at its end; -1: kept until deleted
 }
 
-// DeadLetter says to which type the copies of tasks go whose last attempt failed.
+// DeadLetter says to which type a task is copied when its last attempt has failed.
 type DeadLetter struct {
 	TaskType    string `json:"task_type"`
-	MaxAttempts int32  `json:"max_attempts,omitempty"` // after so many attempts, even if the task may have more; 0: as many as it may have
+	MaxAttempts int32  `json:"max_attempts,omitempty"` // the attempt that is the last one, even if the task may have more; 0: as many as the task may have
 }
 
 // Type is a task type as the server answers it.
@@ -70,7 +70,7 @@ type ShareSettings struct {
 // Share is a share as the server answers it.
 type Share struct {
 	ShareKey     string     `json:"share_key"`
-	Pending      int64      `json:"pending"` // without those behind others of their group
+	Pending      int64      `json:"pending"` // except those that wait for another task of their group
 	Claimed      int64      `json:"claimed"`
 	OldestWaitMS int64      `json:"oldest_wait_ms"`
 	State        ShareState `json:"state"`
