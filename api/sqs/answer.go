@@ -7,8 +7,8 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// Answer is the result of a call, the same for both forms. An operation writes the fields that its answer has in the model;
-// what is empty is left out, because clients take an empty map for a wrong one.
+// Answer is the result of a call, the same for both forms. Only the fields that the operation's answer has in the model
+// are written, and empty ones are left out, because clients misread an empty map.
 type Answer struct {
 	QueueURL   string
 	QueueURLs  []string
@@ -63,8 +63,8 @@ const (
 	entryRoom  = 256
 )
 
-// Room returns about how many bytes an answer takes. One that is far too high would have buffers made that are too large
-// to be used again.
+// Room estimates the size of the answer in bytes. It must not be far too high, because buffers above a certain size are
+// not reused.
 func (a *Answer) Room() int {
 	n := answerRoom + entryRoom*(len(a.Done)+len(a.Messages))
 	for i := range a.Messages {

@@ -20,7 +20,7 @@ type Attribute struct {
 	Value []byte `json:"v"`
 }
 
-// Binary reports whether the value is bytes, in place of a text.
+// Binary reports whether the value is bytes instead of a string.
 func (a *Attribute) Binary() bool { return base(a.Type) == "Binary" }
 
 // base returns a type without its label.
@@ -124,14 +124,15 @@ func validAttributeName(name string) bool {
 	return true
 }
 
-// md5OfBody returns the sum that SDKs compare with what they sent or got.
+// md5OfBody returns the MD5 of a body in hexadecimal. SDKs compare it with that of the body that they sent or received.
 func md5OfBody(body []byte) string {
 	sum := md5.Sum(body)
 	return hex.EncodeToString(sum[:])
 }
 
-// md5OfAttributes is md5OfBody for attributes, which must be sorted byte by byte: lengths, names, types and values, with
-// a byte between that says whether the value is a text.
+// md5OfAttributes is md5OfBody for attributes, which must be sorted by the bytes of their names. The sum is over the
+// name, the type and the value of each, with their lengths, and a byte that says whether the value is a string or
+// bytes.
 func md5OfAttributes(attributes []Attribute) string {
 	var b []byte
 	part := func(s string) { b = append(binary.BigEndian.AppendUint32(b, uint32(len(s))), s...) }
@@ -158,10 +159,10 @@ const (
 	keptDedup  = keptPrefix + "MessageDeduplicationId"
 )
 
-// bare reports whether a message is sent with nothing beyond its body.
+// bare reports whether a message has nothing but its body.
 func (e *Entry) bare() bool { return len(e.Attributes) == 0 && len(e.System) == 0 && e.Dedup == "" }
 
-// kept returns the attributes of the task that a message is; nil: none.
+// kept returns the attributes of the task for a message, as JSON; nil: none.
 func (e *Entry) kept(sender string) []byte {
 	if e.bare() && sender == "" {
 		return nil
@@ -194,13 +195,13 @@ func (e *Entry) kept(sender string) []byte {
 	return append(w.b, '}')
 }
 
-// readKept returns what kept has written, the attributes of the message apart. A native client may have written
-// other values: texts and numbers are attributes, too, and the rest is left out.
+// readKept is the inverse of kept. It returns the attributes of the message, and separately what kept has added. A
+// native client may have written other values: strings and numbers become attributes, too, and the rest is left out.
 func readKept(raw []byte) (attributes []Attribute, system []Pair) {
 	if raw == nil {
 		return nil, nil
 	}
-	_ = shape.ReadJSON(raw, func(v *shape.Value) { // a text that is no JSON has no attributes
+	_ = shape.ReadJSON(raw, func(v *shape.Value) { // invalid JSON has no attributes
 		for i := range v.Items {
 			name := v.Items[i].Name
 			a, ok := attributeOf(name, &v.Items[i])
@@ -237,7 +238,7 @@ func attributeOf(name string, v *shape.Value) (a Attribute, ok bool) {
 	return a, a.Type != "" && len(a.Value) > 0 && (a.Binary() || validXML(a.Value))
 }
 
-// named returns those of the attributes that are asked for, by name, by the beginning of a name and .*, or all of them.
+// named returns the attributes that names selects: by a whole name, by a prefix followed by .*, or all of them by All.
 func named(attributes []Attribute, names []string) (some []Attribute) {
 	for i := range attributes {
 		if slices.ContainsFunc(names, func(name string) bool {

@@ -26,7 +26,8 @@ type Call struct {
 	Prefix, NextToken string
 	MaxResults        Int
 
-	// Of a move: where to, "" = back; its rate; the number in its handle.
+	// Of a move: the queue to move messages to, "" = the one that each came from; messages per second; the number in
+	// the move's handle.
 	Destination string
 	Rate        Int
 	Number      uint64
@@ -36,13 +37,13 @@ type Call struct {
 
 	Entries []Entry // of a batch; one for other calls about messages
 
-	// Repeat is the same for the tries of one call, and differs from that of any other call; "": the client does not
-	// tell its tries from new calls.
+	// Repeat identifies the call: it is the same for each try, and different for every other call. "": the client does
+	// not say whether a request repeats an earlier one.
 	Repeat string
 }
 
-// RepeatOf returns Call.Repeat: of who calls, of the id that SDKs give to a call and all of its tries, and of the
-// request with the sum of its body, so that an id that is used again for something else means nothing.
+// RepeatOf returns Call.Repeat: a hash of the caller, of the invocation id that SDKs send with each try of a call, and
+// of the operation and the body. If a client uses an id again for another request, that does not count as a repeat.
 func RepeatOf(caller, invocation string, op Op, body [sha256.Size]byte) string {
 	sum := sha256.Sum256(append([]byte(caller+"\x00"+invocation+"\x00"+op.String()+"\x00"), body[:]...))
 	return "sqs-" + base64.RawURLEncoding.EncodeToString(sum[:18])

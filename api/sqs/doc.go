@@ -1,4 +1,5 @@
-// Package sqs is the protocol of Amazon SQS: requests of either form, AWS JSON 1.0 and Query, become one Call, and one
-// answer or error is written in the form that the request had. It checks signatures, and says what each operation does
-// to the tasks of a type, through a Host. It has no connections, and knows nothing of how a command is replicated.
+// Package sqs implements the protocol of Amazon SQS. Decode turns requests of both forms, AWS JSON 1.0 and Query, into
+// a Call, and Answer and Error are written in the form of the request. Do performs a Call on the tasks of a type,
+// through a Host. Package sigv4 below checks signatures. The package has no connections, and does not know how a
+// command is replicated.
 package sqs

@@ -9,8 +9,8 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// A receipt handle is the claim of a task: another one for each receive. It is opaque to clients, and valid only with
-// the queue that it is of.
+// A receipt handle identifies the claim of a task, so each receive of a message has another one. It is opaque to
+// clients, and valid only for its queue.
 
 // handleVersion is the first byte of a receipt handle.
 const handleVersion = 1
@@ -35,7 +35,7 @@ func checkOf(queue string, b []byte) (check [handleCheck]byte) {
 	return check
 }
 
-// readHandle is the inverse of handleOf. ok is false for what is no handle of the queue.
+// readHandle is the inverse of handleOf. ok is false for anything but a handle of the queue.
 func readHandle(queue, handle string) (h command.Hold, ok bool) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(handle)
 	if err != nil || strings.ContainsAny(handle, "\r\n") || len(b) <= handleCheck || b[0] != handleVersion {

@@ -69,8 +69,8 @@ func queueInPath(path string) string {
 	return name
 }
 
-// queueOfURL returns the name at the end of a queue's URL. Host and account are not looked at, because the host may be
-// that of another node or of a proxy.
+// queueOfURL returns the name at the end of a queue's URL. It ignores the host, which may be another node or a proxy,
+// and the account.
 func queueOfURL(u string) string {
 	return u[strings.LastIndexByte(u, '/')+1:]
 }

@@ -69,7 +69,8 @@ func (o op) send() (*Answer, *Error) {
 	return o.finish(done)
 }
 
-// finish answers with what was done to the entries. The one entry of a call that is no batch is refused as the call.
+// finish answers with the result of each entry. If the call is not a batch, the refusal of its only entry refuses the
+// call.
 func (o op) finish(done []Done) (*Answer, *Error) {
 	if !operations[o.c.Op].batch && done[0].Bad != nil {
 		return nil, done[0].Bad
@@ -99,7 +100,7 @@ func (o op) sendable(e *Entry, q *queue) *Error {
 
 const otherKind = "The request includes a parameter that is not valid for this queue type."
 
-// dedupMS is the time after the send for which a deduplication id is taken.
+// dedupMS is how long after a send its deduplication id stays taken, in milliseconds.
 const dedupMS = 300_000
 
 // order makes a task one of a FIFO queue: in the order of its group, and once for each deduplication id.
@@ -120,8 +121,8 @@ func sumOf(s string) []byte {
 // sequenceOf returns the sequence number of a message of a FIFO queue.
 func sequenceOf(id uint64) string { return fmt.Sprintf("%020d", id) }
 
-// task returns the task that a message is. Its group is the share key; what else it is sent with beyond its body is kept
-// in its attributes; bare is that of a message that has nothing beyond, once there was one.
+// task returns the task for a message: the group of the message becomes its share key, and what the message has besides
+// its body goes into its attributes. *bare caches the attributes of a message that has nothing but a body.
 func (o op) task(e *Entry, body []byte, q *queue, bare *[]byte) fsm.NewTask {
 	if q.fifo && e.Dedup == "" {
 		e.Dedup = hex.EncodeToString(sumOf(e.Body))
@@ -153,7 +154,7 @@ func idsOf(queue string) (i ids) {
 	return i
 }
 
-// of returns the id of the message that a task is: a UUID of version 8, of the queue's name and the task's id.
+// of returns the id of a task's message: a UUID of version 8, made of the queue's name and the task's id.
 func (i ids) of(id uint64) string {
 	var u [16]byte
 	copy(u[:], i[:])
@@ -168,7 +169,7 @@ func (i ids) of(id uint64) string {
 	return string(hex.AppendEncode(append(b, '-'), u[10:]))
 }
 
-// ofTask is of for a message that is received. A dead letter has the id of the message that it was.
+// ofTask is like of, but a dead letter keeps the id of the message that it is a copy of.
 func (i ids) ofTask(t *fsm.Task) string {
 	if from := t.Opts().Origin; from != nil {
 		return idsOf(from.Type).of(from.ID)
@@ -221,8 +222,8 @@ var systemAttributes = []string{
 	firstReceived, receiveCount, traceHeader, sourceName, "MessageDeduplicationId", groupName, "SenderId", sentAt, sequenceName,
 }
 
-// systemNames returns the system attributes that are asked for. Names of queue attributes, which the older parameter of
-// the same name has in its model, are asked for without effect.
+// systemNames returns the system attributes that are asked for. It refuses other names, also those of queue attributes,
+// which the model permits in the older parameter AttributeNames.
 func systemNames(names []string) ([]string, *Error) {
 	if slices.Contains(names, "All") {
 		return systemAttributes, nil
@@ -265,8 +266,8 @@ func (o op) message(c *fsm.Claim, ids ids, names []string) Message {
 	return m
 }
 
-// readable returns a body that the answer can carry, because the sum of one that came out otherwise would be wrong. A
-// native client may have sent any bytes.
+// readable replaces what the answer cannot carry in a body, because a native client may have sent any bytes. It is
+// called before the MD5 is computed, so that the sum is that of the body as the client reads it.
 func readable(body []byte, query bool) []byte {
 	if utf8.Valid(body) && (!query || validXML(body)) {
 		return body
@@ -301,8 +302,8 @@ func (o op) systemAttribute(t *fsm.Task, name string) string {
 	return ""
 }
 
-// settle does something to the claim of each entry, in one entry of the log. one returns the command for an entry, and
-// judge what its result means.
+// settle proposes a command about the claim of each of the call's entries, all in one entry of the log. one returns the
+// command; judge returns the error that its result means, or nil.
 func (o op) settle(one func(e *Entry, h command.Hold) command.Command, judge func(e *Entry, code fsm.Code) *Error) (*Answer, *Error) {
 	if _, _, bad, ok := o.queue(); !ok {
 		return nil, bad
@@ -345,9 +346,9 @@ func (o op) proposeAll(ops []command.Command) (results []fsm.Result, ok bool) {
 	return res.Results, ok
 }
 
-// delete completes tasks, also after their visibility timeout if they were not received again. A message that was stays
-// with its new receiver, and one that is gone is gone: both are answered as done. A FIFO queue takes no late delete, because
-// the group may have been received again.
+// delete completes tasks, also after their visibility timeout if they were not received again. It succeeds without
+// effect for a message that was received again, which stays with its new receiver, and for one that no longer exists. A
+// FIFO queue refuses a late delete, because the group may have been received again.
 func (o op) delete() (*Answer, *Error) {
 	fifo := isFIFO(o.c.Queue)
 	return o.settle(func(_ *Entry, h command.Hold) command.Command {

@@ -9,17 +9,16 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// A message move task is the move of a type's waiting tasks, of which the state keeps the last one with the type.
+// A message move task moves the waiting tasks of a type. The state keeps the last move with the type.
 
 // rateMax bounds the messages that a move moves in a second.
 const rateMax = 500
 
-// moveHandle returns the handle of a queue's move.
 func moveHandle(queue string, number uint64) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatUint(number, 10) + " " + queue))
 }
 
-// readMoveHandle is the inverse of moveHandle; the number is 0 if the text is no handle.
+// readMoveHandle is the inverse of moveHandle; the number is 0 if handle is not the handle of a move.
 func readMoveHandle(handle string) (queue string, number uint64) {
 	text, err := base64.RawURLEncoding.DecodeString(handle)
 	digits, queue, _ := strings.Cut(string(text), " ")

@@ -31,7 +31,6 @@ const (
 	Ops // their number
 )
 
-// operation describes an operation.
 type operation struct {
 	name     string
 	noQueue  bool // its parameters name no queue by URL

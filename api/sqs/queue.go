@@ -134,7 +134,6 @@ func leaseOf(seconds int64) int64 { return max(seconds*1_000, leaseMin) }
 // leaseMin is the shortest lease in milliseconds, which stands for a visibility timeout of 0.
 const leaseMin = 100
 
-// set sets attributes of a queue.
 func (q *queue) set(s *fsm.TypeSettings, attributes []Pair) *Error {
 	for _, a := range attributes {
 		if bad := q.setOne(s, a); bad != nil {
@@ -234,7 +233,7 @@ func (q *queue) all(s *fsm.TypeSettings, counts *[fsm.StatusCancelled + 1]int64,
 	return pairs
 }
 
-// unset are attributes that a queue may have elsewhere, and has not here. Asking for them is no mistake.
+// unset are attributes of the model that a queue need not have, or never has here. It is not an error to ask for them.
 var unset = []string{
 	"Policy", "KmsMasterKeyId", "KmsDataKeyReusePeriodSeconds", redriveName, allowName,
 	fifoName, "ContentBasedDeduplication", "DeduplicationScope", "FifoThroughputLimit",

@@ -93,8 +93,8 @@ func sameQueue(q queue, s fsm.TypeSettings, attributes []Pair) *Error {
 	return nil
 }
 
-// change replaces the queue was by q, with those settings of s that are in set. done is false if the queue is no longer
-// was.
+// change replaces the queue's settings, which were read as was, by q, and the settings of its type that are in set by
+// those of s. done is false if the queue was changed since it was read.
 func (o op) change(q queue, s fsm.TypeSettings, was string, set fsm.TypeFields) (done bool, bad *Error, ok bool) {
 	if s.Queue = q.String(); len(s.Queue) > queueBytesMax {
 		return false, invalidParameter("The tags of the queue are too long together."), true
@@ -111,7 +111,7 @@ func (o op) change(q queue, s fsm.TypeSettings, was string, set fsm.TypeFields) 
 	return false, plain("OverLimit", "Too many task types have settings."), true
 }
 
-// edit changes the queue of the call, again if it was changed meanwhile.
+// edit reads the queue of the call, changes it with fn and writes it, and repeats that if it was changed meanwhile.
 func (o op) edit(set fsm.TypeFields, fn func(q *queue, s *fsm.TypeSettings) *Error) (*Answer, *Error) {
 	for range triesMax {
 		q, s, bad, ok := o.queue()
@@ -238,7 +238,7 @@ func (o op) getQueueAttributes() (*Answer, *Error) {
 // Bounds of a list of queues.
 const (
 	listMax  = 1_000
-	typesMax = 500 // of types that are looked at within one read
+	typesMax = 500 // types examined within one read
 )
 
 func (o op) listQueues() (*Answer, *Error) {
@@ -267,8 +267,8 @@ func (o op) listQueues() (*Answer, *Error) {
 	return a, nil
 }
 
-// findQueues adds up to limit queues behind after, and returns the last type that was looked at. ok is false if the host has
-// answered.
+// findQueues adds up to limit queues that come after after, and returns the last type examined. ok is false if the host
+// has answered.
 func (o op) findQueues(a *Answer, after string, limit int) (last string, ok bool) {
 	for more := true; more; {
 		if !o.Read(func(m *fsm.Machine, _ fsm.Stamp) { after, more = o.list(m, a, after, limit) }) {
@@ -278,8 +278,8 @@ func (o op) findQueues(a *Answer, after string, limit int) (last string, ok bool
 	return after, true
 }
 
-// list adds the queues behind after to the answer, among the next types: those with the prefix, or those whose dead
-// letters go to the queue of the call.
+// list adds queues that come after after to the answer, from the next typesMax types: those with the prefix, or those
+// whose dead letters go to the queue of the call.
 func (o op) list(m *fsm.Machine, a *Answer, after string, limit int) (last string, more bool) {
 	seen := 0
 	for name, s := range m.TypesWithSettings(after) {

@@ -68,7 +68,7 @@ func redriveOf(s *fsm.TypeSettings, arn func(queue string) string) string {
 	return string(append(w.b, '}'))
 }
 
-// queueOfARN returns the queue's name, or "" if the text is no ARN of a queue. It ignores region and account.
+// queueOfARN returns the queue's name, or "" if arn is not the ARN of a queue. It ignores region and account.
 func queueOfARN(arn string) string {
 	parts := strings.Split(arn, ":")
 	if len(parts) != 6 || !validQueueName(parts[5]) {
@@ -77,8 +77,8 @@ func queueOfARN(arn string) string {
 	return parts[5]
 }
 
-// mayRedrive refuses dead letters to a queue that is not there or does not take them from the queue of the call. ok is
-// false if the host has answered.
+// mayRedrive refuses to send dead letters to a queue that does not exist, or does not take them from the queue of the
+// call. ok is false if the host has answered.
 func (o op) mayRedrive(s *fsm.TypeSettings) (bad *Error, ok bool) {
 	if s.DeadLetter == "" {
 		return nil, true

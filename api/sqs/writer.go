@@ -33,7 +33,7 @@ func (w *writer) end(name string)  { w.b = append(append(append(w.b, '<', '/'), 
 
 func (w *writer) text(name, s string) { write(w, name, s) }
 
-// write writes a text, unless it is empty.
+// write writes a string, unless it is empty.
 func write[T ~string | ~[]byte](w *writer, name string, s T) {
 	switch {
 	case len(s) == 0:
@@ -47,7 +47,7 @@ func write[T ~string | ~[]byte](w *writer, name string, s T) {
 	}
 }
 
-// word writes a text that has nothing to escape, unless it is empty.
+// word writes a string that has nothing to escape, unless it is empty.
 func (w *writer) word(name, s string) {
 	switch {
 	case s == "":
@@ -72,7 +72,7 @@ func (w *writer) boolean(name string, v bool) { w.bare(name, strconv.FormatBool(
 
 func (w *writer) number(name string, n int64) { w.bare(name, strconv.FormatInt(n, 10)) }
 
-// bare writes a text that has no quotes in JSON.
+// bare writes a value that has no quotes in JSON, such as a number.
 func (w *writer) bare(name, word string) {
 	if w.xml {
 		w.text(name, word)
@@ -114,7 +114,7 @@ func (w *writer) list(name, element string, n int, fields func(i int)) {
 	}
 }
 
-// texts writes a list of texts, unless it is empty.
+// texts writes a list of strings, unless it is empty.
 func (w *writer) texts(name, element string, texts []string) {
 	switch {
 	case len(texts) == 0:
@@ -128,7 +128,7 @@ func (w *writer) texts(name, element string, texts []string) {
 	}
 }
 
-// pairs writes a map of texts, unless it is empty.
+// pairs writes a map of strings, unless it is empty.
 func (w *writer) pairs(name, element, key string, pairs []Pair) {
 	switch {
 	case len(pairs) == 0:
@@ -151,8 +151,8 @@ func (w *writer) pairs(name, element, key string, pairs []Pair) {
 	}
 }
 
-// appendXML appends a text, with characters that XML would change as references: a raw line end would be read as another
-// one. What XML cannot carry, which only other protocols could have sent, becomes the replacement character.
+// appendXML appends a string. Characters that an XML reader would change, such as a raw carriage return, become
+// references, and those that XML cannot carry, which only other protocols could have sent, the replacement character.
 func appendXML[T ~string | ~[]byte](b []byte, s T) []byte {
 	start := 0
 	for i := 0; i < len(s); {
@@ -178,7 +178,7 @@ func appendXML[T ~string | ~[]byte](b []byte, s T) []byte {
 
 var xmlReferences = map[rune]string{'<': "&lt;", '>': "&gt;", '&': "&amp;", '"': "&quot;", '\r': "&#xD;"}
 
-// xmlPlain has the bytes that are written as they are, and are no part of a longer character.
+// xmlPlain has the bytes that are whole characters and need no reference.
 var xmlPlain = func() (plain [256]bool) {
 	for c := range rune(utf8.RuneSelf) {
 		plain[c] = inXML(c) && xmlReferences[c] == ""
@@ -191,8 +191,8 @@ func inXML(r rune) bool {
 	return (r >= ' ' || r == '\t' || r == '\n' || r == '\r') && r != 0xFFFE && r != 0xFFFF
 }
 
-// validXML reports whether a text has only characters that XML can carry. It looks at eight bytes at once where none of
-// them could be one of others.
+// validXML reports whether XML can carry all characters of s. It skips eight bytes at a time where none of them can be
+// part of a character that XML cannot carry.
 func validXML[T ~string | ~[]byte](s T) bool {
 	for i := 0; i < len(s); i++ {
 		for len(s)-i >= 8 && plainWord(word(s[i:i+8])) {
@@ -217,8 +217,8 @@ func word[T ~string | ~[]byte](s T) uint64 {
 	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
-// plainWord reports whether of eight bytes none is below a space, nor the one with which U+FFFE and U+FFFF begin. Both
-// are found by a carry into the highest bit of a byte.
+// plainWord reports whether none of the eight bytes in w is below a space or is the one that U+FFFE and U+FFFF begin
+// with. Such a byte causes a carry into its highest bit.
 func plainWord(w uint64) bool {
 	const each, highest = 0x0101010101010101, 0x8080808080808080
 	marks := w ^ 0xEF*each

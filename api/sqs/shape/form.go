@@ -57,7 +57,7 @@ func ReadForm(form []byte) (Value, error) {
 	return root, root.shape()
 }
 
-// unescape is url.QueryUnescape, which takes its time where nothing is escaped.
+// unescape is url.QueryUnescape, but faster for strings without escapes.
 func unescape(s string) (string, error) {
 	if strings.IndexByte(s, '%') < 0 && strings.IndexByte(s, '+') < 0 {
 		return s, nil
@@ -68,7 +68,8 @@ func unescape(s string) (string, error) {
 // itemsRoom has room for the members of most objects of a form.
 const itemsRoom = 4
 
-// put sets the member that the parts of a name lead to. ok is false if it, or a part of the way, is a text already.
+// put sets the member at the path name, whose steps are separated by points. ok is false if it, or a step on the way to
+// it, is a string already.
 func put(v *Value, name, content string) (ok bool) {
 	for more := true; more; {
 		if v.Kind != Object {

@@ -29,7 +29,7 @@ var jsonReaders = sync.Pool{New: func() any { return new(jsonReader) }}
 type jsonReader struct {
 	dec   jsontext.Decoder
 	buf   bytes.Buffer
-	body  string  // of which texts are parts
+	body  string  // the strings that are read share its memory
 	open  []Value // of the objects and lists that have not ended
 	ended []Value // of the others
 	count int     // of values

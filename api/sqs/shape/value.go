@@ -21,12 +21,12 @@ const (
 	depthMax  = 8
 )
 
-// Value is a part of a request. Requests of both forms are read into the shape that JSON has. Texts are parts of a copy
-// of the request; what is kept longer than the request must be cloned.
+// Value is a part of a request. Requests of both forms are read into the shape that JSON has. Its strings share the
+// memory of a copy of the request, so one that is kept longer than the request must be cloned.
 type Value struct {
 	Kind  Kind
 	Name  string  // of a member of an object
-	Text  string  // of a text, number or boolean
+	Text  string  // of a string, number or boolean
 	Items []Value // the members of an object, or the elements of a list
 }
 
@@ -47,11 +47,11 @@ func (v *Value) Member(names ...string) *Value {
 	return &absent
 }
 
-// Scalar returns the text of a value. Clients in JavaScript send numbers and booleans where the model has texts, and
-// texts where it has numbers. ok is false for a list or an object.
+// Scalar returns the text of a value. Clients in JavaScript send numbers and booleans where the model has strings, and
+// strings where it has numbers. ok is false for a list or an object.
 func (v *Value) Scalar() (s string, ok bool) { return v.Text, v.Kind < List }
 
-// Shorten cuts what a client sent for a text that is answered.
+// Shorten limits how much an error repeats of what a client sent.
 func Shorten(s string) string {
 	const most = 256
 	if len(s) <= most {
@@ -64,7 +64,7 @@ func Shorten(s string) string {
 	return s[:cut] + "..."
 }
 
-// malformed says what is wrong with a request, as its client is told.
+// malformed is an error about the form of a request. Its text is sent to the client.
 type malformed string
 
 func (m malformed) Error() string { return string(m) }

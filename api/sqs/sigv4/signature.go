@@ -45,7 +45,7 @@ const (
 	presignedMaxS = 7 * 24 * 3600
 )
 
-// AccessKeyID returns the access key id of a header Authorization, "" if it is no signature.
+// AccessKeyID returns the access key id in a header Authorization, "" if that is not a signature.
 func AccessKeyID(authorization string) string {
 	after, ok := strings.CutPrefix(authorization, algorithm)
 	if !ok {
@@ -76,7 +76,7 @@ type IncompleteError struct{ Text string }
 
 func (e *IncompleteError) Error() string { return e.Text }
 
-// WrongError says that a signature is not that of the request and the secret, or not good at this time.
+// WrongError says that a signature does not match the request and the secret, or is not valid now.
 type WrongError struct{ Text string }
 
 func (e *WrongError) Error() string { return e.Text }
@@ -123,7 +123,6 @@ func fromQuery(params url.Values) (*Signature, error) {
 	return s, s.check()
 }
 
-// set sets a part of the signature.
 func (s *Signature) set(name, value string) error {
 	var err error
 	switch name {
@@ -168,8 +167,8 @@ func (s *Signature) check() error {
 // Region returns the region that the client says it is in.
 func (s *Signature) Region() string { return s.scope[1] }
 
-// Keys keeps the keys that are made of a secret and the scope of a signature, which are the same for a day. It is safe
-// for concurrent use.
+// Keys caches the signing keys that are derived from a secret and the scope of a signature; each is used for a day. It
+// is safe for concurrent use.
 type Keys struct {
 	mu sync.Mutex
 	of map[string][]byte // by secret and scope
@@ -178,7 +177,7 @@ type Keys struct {
 // keysMax bounds the keys that are kept. A client has one for each region that it names.
 const keysMax = 1_000
 
-// keep keeps the key of a signature that was right, so that others cannot fill the space.
+// keep caches the key of a signature that was valid. Keys of invalid ones could fill the cache.
 func (k *Keys) keep(name string, key []byte) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -259,7 +258,7 @@ func (s *Signature) canonical(r *Request) []byte {
 	return hex.AppendEncode(append(b, '\n'), r.Sum[:])
 }
 
-// appendTrimmed appends the value of a header with one space for many, and none at its ends.
+// appendTrimmed appends the value of a header without spaces at its ends, and with one space in place of several.
 func appendTrimmed(b, value []byte) []byte {
 	for i, word := range bytes.Fields(value) {
 		if i > 0 {
