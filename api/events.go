@@ -28,7 +28,6 @@ type streams struct {
 	feed *trail.Feed // the end of the trail, shared by all streams
 }
 
-// newStreams returns streams that read the trail from feed.
 func newStreams(feed *trail.Feed) *streams { return &streams{feed} }
 
 // answer answers GET /api/events with a page or a stream of the trail.
@@ -51,7 +50,7 @@ func (s *streams) answer(r *request) {
 	case !ok:
 	case page.Gone:
 		r.refuse(refuseEventsGone(page.Oldest))
-	case trail.Behind(q.After, at) && !r.asked.stale: // otherwise this node may just be behind
+	case trail.After(q.After, at) && !r.asked.stale: // otherwise this node may just be behind
 		r.refuse(refusePlaceAhead(at))
 	case r.roomFor(len(page.Events) * eventBytes):
 		r.send(fasthttp.StatusOK, appendEvents(r.buffer(), page.Events, page.Next, at))
@@ -411,7 +410,6 @@ func (st *stream) hides(ctx context.Context, e *event.Event) bool {
 	return hides
 }
 
-// sendWhole sends a whole packet.
 func (st *stream) sendWhole(ctx context.Context, p *trail.Packet) error {
 	if len(p.Events) == 0 {
 		return nil
@@ -462,7 +460,6 @@ func (st *stream) fail(ctx context.Context, f *refuse.Refusal) error {
 	return st.sendOwn(ctx)
 }
 
-// write writes a chunk.
 func (st *stream) write(ctx context.Context, chunk []byte) error {
 	if st.plain {
 		chunk = trail.Content(chunk)

@@ -227,7 +227,7 @@ func (a *Audit) step(ctx context.Context) (more bool, err error) {
 	}
 	var lines []byte
 	if page.Gone {
-		page.Next = Before(page.Oldest)
+		page.Next = placeBefore(page.Oldest)
 		lines = appendNote(nil, page.Next, now.T, lineGone, "events after "+string(AppendPlace(nil, after))+" and up to this place are kept no more")
 	}
 	for i := range page.Events {

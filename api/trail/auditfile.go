@@ -82,7 +82,7 @@ func lastPlace(tail []byte) (good int, at event.Pos, ok bool) {
 		line, _, whole := bytes.Cut(tail[good:], []byte{'\n'})
 		next, isLine := linePlace(line)
 		switch {
-		case whole && isLine && (good == 0 || Behind(next, at) || next == at && isDenial(line)):
+		case whole && isLine && (good == 0 || After(next, at) || next == at && isDenial(line)):
 			good, at = good+len(line)+1, next
 		case good > 0 || len(tail) == 0:
 			return good, at, true

@@ -145,7 +145,7 @@ func TestAudit_denialsAndEvents(t *testing.T) {
 			continue
 		}
 		next, _ := linePlace([]byte(strings.TrimSuffix(line, "\n")))
-		if len(events) > 0 && !Behind(next, at) {
+		if len(events) > 0 && !After(next, at) {
 			t.Errorf("an event twice: %s", line)
 		}
 		at = next

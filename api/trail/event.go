@@ -15,11 +15,11 @@ func ParsePlace(text string) (at event.Pos, ok bool) {
 // AppendPlace appends a place in the form that ParsePlace parses.
 func AppendPlace(b []byte, at event.Pos) []byte { return wire.Place(at).Append(b) }
 
-// Behind reports whether place a comes after b.
-func Behind(a, b event.Pos) bool { return a.Compare(b) > 0 }
+// After reports whether place a comes after b.
+func After(a, b event.Pos) bool { return a.Compare(b) > 0 }
 
-// Before returns the last place before at.
-func Before(at event.Pos) event.Pos {
+// placeBefore returns the last place before at.
+func placeBefore(at event.Pos) event.Pos {
 	switch {
 	case at.Sub > 0:
 		return event.Pos{Index: at.Index, Sub: at.Sub - 1}

@@ -100,14 +100,14 @@ func (f *Feed) Next(after event.Pos) (p *Packet, news <-chan struct{}, isBehind 
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i := len(f.packets) - 1; i >= 0; i-- {
-		if p := f.packets[i]; !Behind(p.After, after) {
-			if Behind(p.Next, after) {
+		if p := f.packets[i]; !After(p.After, after) {
+			if After(p.Next, after) {
 				return p, nil, false
 			}
 			return nil, f.news, false
 		}
 	}
-	return nil, f.news, Behind(f.head, after)
+	return nil, f.news, After(f.head, after)
 }
 
 // run reads until ctx ends.
@@ -174,7 +174,7 @@ func (f *Feed) restart() {
 func (f *Feed) add(p *Packet) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !Behind(p.Next, f.head) {
+	if !After(p.Next, f.head) {
 		return
 	}
 	f.packets = append(f.packets, p)

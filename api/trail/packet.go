@@ -35,7 +35,6 @@ type Packet struct {
 	start int
 }
 
-// add appends an event.
 func (p *Packet) add(e *event.Event) {
 	p.Events = append(p.Events, *e)
 	p.chunk = appendSent(p.chunk, e)
@@ -62,7 +61,7 @@ func (p *Packet) Part(b []byte, after event.Pos, q *event.Query, hidden func(e *
 	from := ChunkHead
 	for i := range p.Events {
 		switch e := &p.Events[i]; {
-		case !Behind(e.Pos, after) || !selects(q, e):
+		case !After(e.Pos, after) || !selects(q, e):
 		case hidden(e):
 			if q.WorkerID != "" {
 				break // it matched by a hidden part
@@ -128,14 +127,14 @@ func IsAhead(ctx context.Context, node Source, place event.Pos) (ahead bool, at 
 		_, err := node.ReadStale(ctx, 0, func(m *fsm.Machine, _ fsm.Stamp) { at = m.Place() })
 		return err
 	}
-	if err := look(); err != nil || !Behind(place, at) {
+	if err := look(); err != nil || !After(place, at) {
 		return false, at, err
 	}
 	if err := node.CatchUp(ctx); err != nil {
 		return false, at, err
 	}
 	err = look()
-	return err == nil && Behind(place, at), at, err
+	return err == nil && After(place, at), at, err
 }
 
 // Read reads the events after q.After, about packetBytes at most, in pages that hold the read lock only briefly.
