@@ -222,7 +222,7 @@ func actOn(r *request, found *actionMatches) (done int, more, ok bool) {
 // steps have consecutive ids. They form a family: changing one of them may change all.
 //
 //	diff<<1                    a task of the same family as the one before, or of none
-//	diff<<1|1  steps  offset   the first of a family, offset ids behind its parent
+//	diff<<1|1  steps  offset   the first of a family, offset ids after its parent
 type idList struct {
 	diffs  []byte
 	last   uint64 // the last one added

@@ -307,8 +307,8 @@ func sentence(err error) string {
 
 // The HTTP server reads a request's body into memory before its handler runs, but a backup may be larger than memory.
 // The body of POST /api/restore, and only that, is therefore hidden from it: when the header has been read, it is
-// changed into that of a request without a body. After the usual checks the connection is taken over from the server,
-// with the body still unread. Other requests pay only for a check of their path.
+// changed so that the server sees a request without a body. After the usual checks the connection is taken over from
+// the server, with the body still unread. Other requests pay only for a check of their path.
 
 const (
 	restorePath = "/api/restore"
@@ -327,7 +327,7 @@ const (
 // errUpload is returned when a body did not arrive whole.
 var errUpload = errors.New("the backup did not arrive whole")
 
-// HideUpload hides the body of a restore. It is called with each request's header before its body is read.
+// hideUpload hides the body of a restore. It is called with each request's header before its body is read.
 func hideUpload(h *fasthttp.RequestHeader) {
 	uri := h.RequestURI()
 	if len(uri) < len(restorePath) || uri[0] == '/' && string(uri[:len(restorePath)]) != restorePath || !h.IsPost() {
@@ -365,7 +365,7 @@ func (b *backups) takeOver(r *request) bool {
 	u := &upload{request: &own, uploading: &b.uploading, left: -1}
 	length, u.expected = strings.CutSuffix(length, uploadExpected)
 	if length != uploadChunked {
-		u.left, _ = strconv.ParseInt(length, 10, 64) // HideUpload formatted it
+		u.left, _ = strconv.ParseInt(length, 10, 64) // hideUpload formatted it
 	}
 	b.uploading.Add(1)
 	r.http.HijackSetNoResponse(true)

@@ -67,7 +67,7 @@ func (r *request) refuseGone() {
 
 // proposeWaiting is proposeTask for a claim that waits. gone says that the caller no longer waits for the answer.
 func (r *request) proposeWaiting(cmd command.ClaimNext, wait time.Duration) (p nodes.Proposed, gone, ok bool) {
-	r.core.atWork.NoteClaim(cmd.WorkerID, cmd.Types, r.timing.start)
+	r.core.presence.noteClaim(cmd.WorkerID, cmd.Types, r.timing.start)
 	caller, end, bad := r.caller(wait)
 	if bad != nil {
 		r.refuse(bad)
@@ -76,7 +76,7 @@ func (r *request) proposeWaiting(cmd command.ClaimNext, wait time.Duration) (p n
 	p, err := r.node().Claim(caller, cmd, wait, r.roomOf(cmd))
 	gone = end()
 	r.askAgain()
-	r.core.atWork.NoteAsked(cmd.Types, r.timing.asks) // the worker has been asking until now
+	r.core.presence.noteAsked(cmd.Types, r.timing.asks) // the worker has been asking until now
 	switch {
 	case errors.Is(err, door.ErrGone):
 		r.refuseGone()

@@ -348,7 +348,6 @@ func revokeJoinToken(r *request) {
 	}
 }
 
-// appendJoinToken appends a join token.
 func appendJoinToken(b []byte, t *fsm.JoinToken) []byte {
 	b = append(append(b, `{"id":"`...), t.ID()...)
 	b = jsonout.IntField(b, `","uses":`, int64(t.Uses))

@@ -28,10 +28,10 @@ type core struct {
 	hosts   map[string]bool // advertised names and addresses, in lower case
 	origins map[string]bool // whose pages may call the API
 	// keys are the API keys; nil makes the server open.
-	keys   atomic.Pointer[door.Ring]
-	shares door.Shares // of the keys
-	atWork *presence
-	begun  time.Time
+	keys     atomic.Pointer[door.Ring]
+	shares   door.Shares // of the keys
+	presence *presence
+	begun    time.Time
 
 	waits *deadlines
 	stop  context.CancelFunc // ends the waiting of every request
@@ -41,7 +41,7 @@ type core struct {
 	draining atomic.Bool
 	leaving  atomic.Bool // set before draining; until then everything is served
 
-	// Turns for reads: for those that may read much, and for the others.
+	// long has the turns of reads that may read much, searches those that search params, short all others.
 	long, short, searches *door.Line
 
 	denials  door.Sampled // samples answers of 401 and 403 for the log
@@ -64,7 +64,7 @@ func newCore(cfg *Config) (*core, error) {
 	begun := time.Now()
 	s := &core{
 		cfg: cfg, node: cfg.Node, logger: cfg.Logger, hosts: make(map[string]bool), origins: origins,
-		waits: newDeadlines(ctx, cfg.Wait), stop: stop, begun: begun, atWork: newPresence(begun),
+		waits: newDeadlines(ctx, cfg.Wait), stop: stop, begun: begun, presence: newPresence(begun),
 		long: newLong(), short: newShort(), searches: newSearches(),
 	}
 	for _, name := range cfg.AdvertisedHosts {
@@ -142,8 +142,8 @@ func newLong() *door.Line {
 	})
 }
 
-// newSearches returns the line for reads that search params. A search of all tasks may go on for seconds, in which
-// mutations are to keep their pace and other reads theirs, so it works for a tenth of the time.
+// newSearches returns the line for reads that search params. A search of all tasks may take seconds. It works for only
+// a tenth of that time, so that it does not slow down mutations and other reads.
 func newSearches() *door.Line {
 	return door.NewLine(door.LineConfig{
 		AtATime: 1, Waiting: 256, Wait: turnWait, Rests: 9, Rest: 50 * time.Millisecond,
@@ -151,8 +151,8 @@ func newSearches() *door.Line {
 	})
 }
 
-// newShort returns the line for the other reads. Each takes less CPU time than its transport, but without a limit
-// Raft would wait for a core behind as many of them as there are connections.
+// newShort returns the line for the other reads. Each takes less CPU time than its transport, but without a limit as
+// many of them as there are connections could be ahead of Raft in the queue for a core.
 func newShort() *door.Line {
 	return door.NewLine(door.LineConfig{
 		AtATime: atATime(), Waiting: 8_192, Wait: turnWait, Rest: 2 * time.Millisecond, Cost: 150 * time.Microsecond,

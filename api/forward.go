@@ -39,11 +39,11 @@ type passedConn interface {
 	OnWritten(fn func())
 }
 
-// forwardOrRedirect answers a request that only the leader can answer: it forwards it, once, or tells the client the leader's
-// address.
+// forwardOrRedirect answers a request that only the leader can answer: it forwards it, once, or tells the client the
+// leader's address.
 func (r *request) forwardOrRedirect() {
 	r.endTurn() // the leader gives turns
-	r.core.atWork.NoteElsewhere(r.timing.start)
+	r.core.presence.noteElsewhere(r.timing.start)
 	switch {
 	case r.hop.forwarded:
 		r.refuse(refuse.Because(wire.CodeNoLeader))

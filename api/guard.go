@@ -41,7 +41,6 @@ func (s *core) guard(h *fasthttp.RequestHeader, c *call) (crossOrigin bool, bad 
 	return false, nil
 }
 
-// refuseOrigin refuses a request because of its origin.
 func refuseOrigin(header string) *refuse.Refusal {
 	return refuse.New(wire.CodeForbidden, "A cross-origin request of a browser is refused",
 		"Call the API from a program, from a page of the same origin, or from one that allowed_origins names").At(header)

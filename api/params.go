@@ -225,7 +225,7 @@ func sealCursor(r *request, cursor string) (_ string, ok bool) {
 	}
 	var plain [cursorBytes]byte
 	copy(plain[:], cursor)
-	return base64.RawURLEncoding.EncodeToString(cursorSeal(secret).Seal(nil, nil, plain[:], nil)), true
+	return base64.RawURLEncoding.EncodeToString(cursorCipher(secret).Seal(nil, nil, plain[:], nil)), true
 }
 
 // makeCursorSecret lets the leader create a secret in the state.
@@ -259,15 +259,14 @@ func openCursor(r *request, text, allowed string) (string, *refuse.Refusal) {
 	if err != nil {
 		return "", badParam("cursor", allowed)
 	}
-	plain, err := cursorSeal(secret).Open(nil, nil, box, nil)
+	plain, err := cursorCipher(secret).Open(nil, nil, box, nil)
 	if err != nil {
 		return "", badParam("cursor", allowed)
 	}
 	return string(bytes.TrimRight(plain, "\x00")), nil
 }
 
-// cursorSeal returns the cipher for cursors.
-func cursorSeal(secret []byte) cipher.AEAD {
+func cursorCipher(secret []byte) cipher.AEAD {
 	key := hmac.New(sha256.New, secret)
 	key.Write([]byte("cursor"))
 	block, err := aes.NewCipher(key.Sum(nil))

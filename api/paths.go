@@ -14,8 +14,8 @@ import (
 type target struct {
 	call  *call // never nil after the lookup
 	id    uint64
-	rest  []byte     // still percent-encoded: the key of get_by_key, the type of set_type, the name of a schedule
-	more  []byte     // still percent-encoded: the share key of set_share
+	rest  []byte     // still percent-encoded: the key of get_task_by_key, the type of get_type, the name of a schedule
+	more  []byte     // still percent-encoded: the share key of set_share and delete_share
 	allow string     // the path's methods, "" if the path does not exist
 	queue *queueCall // of a call of SQS; otherwise nil
 }
@@ -30,7 +30,7 @@ type methods struct {
 const (
 	// taskPath is the beginning of all paths of one task.
 	taskPath = "/api/tasks/{id}"
-	// sharesPath is the path of the shares of a type, and the beginning of that of each.
+	// sharesPath is the path of the shares of a type. The path of one share begins with it.
 	sharesPath = "/api/types/{type}/shares"
 )
 
@@ -38,7 +38,7 @@ const (
 type pathTable struct {
 	fixed  map[string]*methods // by path
 	task   map[string]*methods // by the part after taskPath
-	shares map[string]*methods // of sharesPath: "", and of the path of one: "/"
+	shares map[string]*methods // "": of sharesPath; "/": of the path of one share
 	prefix []prefixPath
 
 	options, none *call // of a known path, of an unknown path
@@ -137,8 +137,8 @@ func (m *methods) setAllow() {
 	m.allow = strings.Join(append(allow, fasthttp.MethodOptions), ", ")
 }
 
-// find finds the call of a method and a path as sent. The refusal is not_found, method_not_allowed, or that of an
-// invalid id.
+// find finds the call of a method and a path as sent. It refuses with not_found or method_not_allowed, or because an id
+// is invalid.
 func (p *pathTable) find(method, path []byte) (target, *refuse.Refusal) {
 	if m, ok := p.fixed[string(path)]; ok {
 		return m.pick(method, p.none)
@@ -200,7 +200,6 @@ func (r *request) options() {
 	r.http.SetStatusCode(fasthttp.StatusNoContent)
 }
 
-// parseID reads an id.
 func parseID(b []byte) (uint64, bool) {
 	id, ok := wire.ParseInteger(string(b), 1, wire.IDMax)
 	return uint64(id), ok

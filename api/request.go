@@ -302,7 +302,7 @@ func (r *request) propose(cmd command.Command) (p nodes.Proposed, ok bool) {
 	if !r.roomAhead(cmd) {
 		return p, false
 	}
-	r.core.atWork.Note(cmd, r.timing.start)
+	r.core.presence.note(cmd, r.timing.start)
 	p, err := r.node().Propose(r.ctx(), cmd)
 	if err == nil {
 		r.room.release = p.Release

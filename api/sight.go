@@ -138,7 +138,7 @@ func (s *sight) redactEvents(m *fsm.Machine, q *event.Query, events []event.Even
 	return seen
 }
 
-// redactResult applies Task to each task that the answer to a command shows.
+// redactResult applies redactTask to each task that the answer to a command shows.
 func (s *sight) redactResult(m *fsm.Machine, res *fsm.Result) {
 	tasks := make([]*fsm.Task, 0, 1+len(res.Submitted)+len(res.Claims))
 	if res.Task != nil {
@@ -174,8 +174,8 @@ func hasKin(res *fsm.Result) bool {
 		slices.ContainsFunc(res.Results, func(r fsm.Result) bool { return hasKin(&r) })
 }
 
-// narrowResult takes out of what a command did what the key may not see. If the state cannot be
-// read for it nothing of other tasks is shown.
+// narrowResult removes from the result of a command what the key may not see. If the state cannot be read for that, it
+// removes everything about other tasks.
 func (r *request) narrowResult(p *nodes.Proposed) {
 	if !r.narrowed() || !hasKin(&p.Result) {
 		return
@@ -186,9 +186,10 @@ func (r *request) narrowResult(p *nodes.Proposed) {
 	}
 }
 
-// include reads the results of the steps that the claimed ones depend on, for a claim that asks for them. What the key
-// must not see is not there any more. It has room for all claims of the answer together, and left is what they have used
-// so far; results beyond it are left out by name, and all of them if this node has no room for them or cannot be read.
+// include reads the results of the steps that the claimed ones depend on, for a claim that asks for them; narrowResult
+// must have removed what the key may not see. used counts the bytes of these results in all claims of the answer.
+// Results beyond codec.DependenciesMax are only named, and so are all of them if this node has no room for them or its
+// state cannot be read.
 func (r *request) include(p *nodes.Proposed, claims []fsm.Claim, used *int) map[uint64]*codec.Dependencies {
 	all := make(map[uint64]*codec.Dependencies)
 	taken := *used

@@ -78,8 +78,8 @@ func newQueues(s *Server) (*queues, []call) {
 	return q, rows
 }
 
-// bind finds the rows in the table of all calls. If the protocol is off, all of its calls are one, which is counted as
-// an unknown path is.
+// bind finds the rows in the table of all calls. If the protocol is off, all of its calls share one row, which is
+// counted like an unknown path.
 func (q *queues) bind(t *table) {
 	if q.off {
 		refused := *t.none
@@ -200,7 +200,6 @@ func (q *queues) authenticate(r *request, keys *door.Ring) (*door.Caller, door.F
 	return k, 0, nil
 }
 
-// answer answers an operation.
 func (q *queues) answer(r *request) {
 	c := r.target.queue
 	_, query := splitURI(r.http.Request.Header.RequestURI())
@@ -424,9 +423,9 @@ func (r *request) mayAwaitLeader() bool {
 	return r.target.call.sqs && !r.hop.forwarded && time.Since(r.timing.start) < sqsHold
 }
 
-// awaitLeader holds a call of SQS until a leader is known. It waits a little in any case, because the one that is known
-// may be gone. Errors: nodes.ErrNoLeader if there was none in time, or the call may not wait, because too many of its key do,
-// which bad says; otherwise why the answer is no longer wanted.
+// awaitLeader holds a call of SQS until a leader is known. It waits a little in any case, because the known one may be
+// gone. bad refuses the call if too many of its key are waiting. Errors: nodes.ErrNoLeader if there was no leader in
+// time or bad is set; otherwise why the answer is no longer wanted.
 func (r *request) awaitLeader() (bad *refuse.Refusal, err error) {
 	caller, end, bad := r.caller(sqsHold)
 	if bad != nil {

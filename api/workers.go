@@ -55,7 +55,7 @@ func holders(r *request) (holders []fsm.WorkerView, now fsm.Stamp, ok bool) {
 // atWork returns the workers that hold claims or made a call lately, sorted by id, at most workersMax. SeenT is the
 // later of the times that the state and this node know.
 func atWork(r *request, holders []fsm.WorkerView, now fsm.Stamp) []fsm.WorkerView {
-	heard := r.core.atWork.Workers(r.timing.asks)
+	heard := r.core.presence.heard(r.timing.asks)
 	for i := range holders {
 		w := &holders[i]
 		if agoMS, ok := heard[w.WorkerID]; ok {
@@ -105,69 +105,62 @@ type presence struct {
 	elsewhere atomic.Int64
 }
 
-// newPresence returns an empty board. begun must not be after the first note.
+// newPresence returns a presence without workers. begun must not be after the first time that is noted.
 func newPresence(begun time.Time) *presence {
 	return &presence{begun: begun, workers: newTimes(), types: newTimes()}
 }
 
-// clock returns the board's own clock: milliseconds since begun, above 0. It is monotonic.
-func (b *presence) clock(t time.Time) int64 { return t.Sub(b.begun).Milliseconds() + 1 }
+// clock returns t in milliseconds since begun, above 0, by a monotonic clock.
+func (p *presence) clock(t time.Time) int64 { return t.Sub(p.begun).Milliseconds() + 1 }
 
-// Note records, before a command is proposed, which worker sent it and which types it asks for.
-func (b *presence) Note(cmd command.Command, at time.Time) { b.note(cmd, b.clock(at)) }
-
-func (b *presence) note(cmd command.Command, now int64) {
+// note records, before a command is proposed, which worker sent it and which types it asks for.
+func (p *presence) note(cmd command.Command, at time.Time) {
 	about := command.AboutOf(cmd)
 	if about.WorkerID != "" {
-		b.workers.note(about.WorkerID, now)
+		p.workers.note(about.WorkerID, p.clock(at))
 	}
 	if about.Claims {
-		b.noteClaim(about.Claimer, about.Types, now)
+		p.noteClaim(about.Claimer, about.Types, at)
 	}
 	for _, op := range about.Ops {
-		b.note(op, now)
+		p.note(op, at)
 	}
 }
 
-// NoteClaim is Note for a worker's claim of those types; no types mean any.
-func (b *presence) NoteClaim(workerID string, types []string, at time.Time) {
-	b.noteClaim(workerID, types, b.clock(at))
+// noteClaim is note for a worker's claim of those types; no types mean any.
+func (p *presence) noteClaim(workerID string, types []string, at time.Time) {
+	p.noteAsked(types, at)
+	p.workers.note(workerID, p.clock(at))
 }
 
-func (b *presence) noteClaim(workerID string, types []string, now int64) {
-	b.noteAsked(types, now)
-	b.workers.note(workerID, now)
-}
-
-// NoteAsked records that a claim asked for those types until at; no types mean any.
-func (b *presence) NoteAsked(types []string, at time.Time) { b.noteAsked(types, b.clock(at)) }
-
-func (b *presence) noteAsked(types []string, now int64) {
+// noteAsked records that a claim asked for those types until at; no types mean any.
+func (p *presence) noteAsked(types []string, at time.Time) {
+	clock := p.clock(at)
 	if len(types) == 0 {
-		b.anyType.Store(now)
+		p.anyType.Store(clock)
 		return
 	}
 	for _, t := range types {
-		b.types.note(t, now)
+		p.types.note(t, clock)
 	}
 }
 
-// NoteElsewhere records that a request was forwarded to another node.
-func (b *presence) NoteElsewhere(at time.Time) { b.elsewhere.Store(b.clock(at)) }
+// noteElsewhere records that a request was forwarded to another node.
+func (p *presence) noteElsewhere(at time.Time) { p.elsewhere.Store(p.clock(at)) }
 
-// Asked returns how long ago, in milliseconds, a claim last asked for tasks of that type. known is false if no claim
-// did since this node became the node that workers ask; lately says whether that is recent enough to count. Only the
-// leader is asked, so only its board is meaningful.
-func (b *presence) Asked(taskType string, now time.Time) (agoMS int64, known, lately bool) {
-	last := max(b.types.last(taskType), b.anyType.Load())
-	ago := b.clock(now) - last
-	return max(ago, 0), last > b.elsewhere.Load(), last != 0 && ago <= askedWindowMS
+// asked returns how long ago, in milliseconds, a claim last asked for tasks of that type. known is false if no claim
+// did since this node became the node that workers ask; lately says whether that is recent enough to count. Workers ask
+// the leader, so that only the leader's answer means something.
+func (p *presence) asked(taskType string, now time.Time) (agoMS int64, known, lately bool) {
+	last := max(p.types.last(taskType), p.anyType.Load())
+	ago := p.clock(now) - last
+	return max(ago, 0), last > p.elsewhere.Load(), last != 0 && ago <= askedWindowMS
 }
 
-// Workers returns how long ago, in milliseconds, each worker was heard from.
-func (b *presence) Workers(now time.Time) (agoMS map[string]int64) {
-	clock := b.clock(now)
-	agoMS = b.workers.all()
+// heard returns how long ago, in milliseconds, each worker was heard from.
+func (p *presence) heard(now time.Time) (agoMS map[string]int64) {
+	clock := p.clock(now)
+	agoMS = p.workers.all()
 	for id, last := range agoMS {
 		agoMS[id] = max(clock-last, 0)
 	}
@@ -181,8 +174,8 @@ const (
 	shardMax = namesMax / shards
 )
 
-// times remembers when each of many names was last seen, by its owner's clock. Beyond its bound the name is forgotten
-// that was not seen for longest, among those in the same shard.
+// times remembers when each of many names was last seen, by its owner's clock. A full shard forgets the name that it
+// has not seen for the longest time.
 type times struct {
 	seed   maphash.Seed
 	shards [shards]shard

@@ -12,7 +12,7 @@ import (
 func TestPresence_NoteAllocatesNothing(t *testing.T) {
 	var limits codec.Limits
 	limits.SetDefaults()
-	b := newPresence(time.Now())
+	p := newPresence(time.Now())
 	claim, bad := codec.DecodeClaim([]byte(`{"worker_id":"w","task_types":["a","b"]}`), &limits)
 	if bad != nil {
 		t.Fatal(bad)
@@ -23,11 +23,11 @@ func TestPresence_NoteAllocatesNothing(t *testing.T) {
 		t.Fatal(bad)
 	}
 	batch := extend.Command()
-	b.Note(cmd, time.Now())
-	b.Note(batch, time.Now())
+	p.note(cmd, time.Now())
+	p.note(batch, time.Now())
 	if n := testing.AllocsPerRun(100, func() {
-		b.Note(cmd, time.Now())
-		b.NoteClaim(claim.Cmd.WorkerID, claim.Cmd.Types, time.Now())
+		p.note(cmd, time.Now())
+		p.noteClaim(claim.Cmd.WorkerID, claim.Cmd.Types, time.Now())
 	}); n != 0 {
 		t.Errorf("a claim: %v allocations", n)
 	}

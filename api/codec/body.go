@@ -70,7 +70,6 @@ func appendResultTask(b []byte, p *nodes.Proposed) []byte {
 	return AppendTask(b, p.Result.Task, View{Now: p.Stamp, Params: true, Result: true, Steps: stepsOf(&p.Result)})
 }
 
-// stepsOf returns the steps in a result, or nil.
 func stepsOf(res *fsm.Result) []fsm.StepView {
 	if res.Parent == nil {
 		return nil

@@ -172,8 +172,8 @@ func parseSortOrder(s string) (order string, ok bool) {
 	return order, order == "asc" || order == "desc"
 }
 
-// DecodeClaimTask reads the body of POST /api/tasks/{id}/claim.
-// include says that a step is to be shown with the results of those that it depends on.
+// DecodeClaimTask reads the body of POST /api/tasks/{id}/claim. include says that a claimed step is shown with the
+// results of the steps that it depends on.
 func DecodeClaimTask(id uint64, body []byte, limits *Limits) (c command.ClaimTask, include bool, bad *refuse.Refusal) {
 	c.ID = id
 	d := NewDecoder(body, limits)

@@ -271,7 +271,6 @@ func (d *Decoder) wrong(field, why string) *refuse.Refusal {
 	return d.refuse(field, "Invalid "+d.path(field)+": "+why, refuse.AdviceField)
 }
 
-// refuse returns the refusal of a field.
 func (d *Decoder) refuse(field, text, advice string) *refuse.Refusal {
 	return &refuse.Refusal{Code: d.code, Field: d.path(field), Text: text, Advice: advice}
 }
@@ -409,7 +408,6 @@ func refuseWorkerID(field string) *refuse.Refusal {
 	return refuse.New(wire.CodeInvalidWorkerID, "Invalid worker_id format", "Send a worker_id of "+wire.WorkerIDAllowed).At(field)
 }
 
-// taskType reads a task_type.
 func (d *Decoder) taskType(field string) (string, bool, *refuse.Refusal) {
 	s, ok, bad := d.Text(field, wire.TaskTypeAllowed)
 	if !ok || bad != nil {

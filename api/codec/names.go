@@ -85,8 +85,8 @@ type nameAt struct{ hash, at uint32 }
 // nameSeed is random for each process, so that clients cannot construct names with equal hashes.
 var nameSeed = maphash.MakeSeed()
 
-// findDuplicate returns the JSON pointer of a duplicate name. found is false if there is no duplicate before the first syntax
-// error. It takes 8 bytes for each name.
+// findDuplicate returns the JSON pointer of a duplicate name. found is false if there is no duplicate before the first
+// syntax error. It takes 8 bytes for each name.
 func findDuplicate(body []byte) (at jsontext.Pointer, found bool) {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true))
 	var names []nameAt // of the open objects
@@ -188,9 +188,9 @@ func namesBut(body reflect.Type, others ...string) []string {
 	return slices.DeleteFunc(namesOf(body), func(name string) bool { return slices.Contains(others, name) })
 }
 
-// nearest returns the name that text was probably meant to be, or "": one of which text is a word (type of
-// task_type), or which begins with text or the other way round, or which differs in up to slipMax letters. text
-// itself is excluded, because it is a known name in the wrong place.
+// nearest returns the name that text was probably meant to be, or "". A name qualifies if text is one of its words
+// (type of task_type), if one of the two begins with the other, or if they differ in up to slipMax letters. text itself
+// is excluded, because it is a known name in the wrong place.
 func nearest(text string, names []string) string {
 	if len(text) < slipMax || len(text) > 64 {
 		return ""

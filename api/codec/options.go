@@ -9,27 +9,27 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// option is an optional field of a task: its name in JSON, how it is read and checked, how it
-// is shown, and which tasks cannot have it.
+// option is an optional field of a task: its name in JSON, how it is read and checked, how it is shown, and which tasks
+// cannot have it.
 type option struct {
 	name  string
-	notOf holders
+	notOf taskKinds
 	read  func(d *Decoder, t *draft) *refuse.Refusal
-	// show appends the field unless it has its default. It is nil for a field that
-	// appendTaskBody shows in another place.
+	// show appends the field unless it has its default. It is nil for a field that appendTaskBody shows in another
+	// place.
 	show func(b []byte, o *fsm.Options) []byte
 }
 
-// holders are the kinds of tasks that cannot have an option.
-type holders uint8
+// taskKinds is a set of kinds of tasks that have fewer options than others.
+type taskKinds uint8
 
 const (
-	steps     holders = 1 << iota // steps of a parent
-	schedules                     // tasks that a schedule submits: each slot submits another
+	steps     taskKinds = 1 << iota // steps of a parent
+	schedules                       // tasks that a schedule submits, one for each slot
 )
 
-// options are the optional fields of a task, in the order in which they are shown. Those of
-// parents are read in steps.go.
+// options are the optional fields of a task, in the order in which they are shown. Those of parents are read in
+// steps.go.
 var options = []option{
 	{"idempotency_key", steps | schedules, func(d *Decoder, t *draft) (bad *refuse.Refusal) {
 		if t.Key, _, bad = d.key("idempotency_key", wire.KeyMax); wire.IsDots(t.Key) {
@@ -144,10 +144,10 @@ var options = []option{
 	}},
 }
 
-// optionsNotOf returns the names of the options that such tasks cannot have.
-func optionsNotOf(such holders) (names []string) {
+// optionsNotOf returns the names of the options that tasks of these kinds cannot have.
+func optionsNotOf(kinds taskKinds) (names []string) {
 	for _, o := range options {
-		if o.notOf&such != 0 {
+		if o.notOf&kinds != 0 {
 			names = append(names, o.name)
 		}
 	}
@@ -167,7 +167,7 @@ func (d *Decoder) taskOption(name []byte, t *draft) *refuse.Refusal {
 	return d.unknownOfTask(name, t)
 }
 
-// appendOptions appends the options that have a place together.
+// appendOptions appends the options that have a show function.
 func appendOptions(b []byte, o *fsm.Options) []byte {
 	for i := range options {
 		if show := options[i].show; show != nil {

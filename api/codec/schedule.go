@@ -215,7 +215,6 @@ func AppendSchedule(b []byte, v *fsm.ScheduleView) []byte {
 	return append(appendSchedule(b, v), '}')
 }
 
-// appendSchedule appends a schedule.
 func appendSchedule(b []byte, v *fsm.ScheduleView) []byte {
 	b = jsonout.StringField(b, `{"name":`, v.Name)
 	b = appendNewTask(append(b, `,"task":`...), &v.Task)

@@ -27,7 +27,7 @@ type stepsDraft struct {
 	named map[string]uint16 // the index of each step
 	// dependsOn holds, per step, the names as sent, a JSON array in the body; nil without any.
 	dependsOn [][]byte
-	scheduled bool // their task is that of a schedule
+	scheduled bool // a schedule submits their task
 	// after holds, per step to add, the names of other steps of the parent; nil for steps that are submitted.
 	after [][]string
 }
@@ -356,8 +356,8 @@ func (d *Decoder) checkParent(t *draft) *refuse.Refusal {
 	return d.refuse(field, "Invalid "+d.path(field)+": a task with steps cannot have it", "Remove it, and set it for its steps")
 }
 
-// stepErrorBytes is where the error of a step is cut in the answer about its parent, so that a thousand of them fit.
-// The answer about the step itself has all of it.
+// stepErrorBytes bounds the error of a step in the answer about its parent, so that a thousand of them fit. The answer
+// about the step itself has the whole error.
 const stepErrorBytes = 1 << 10
 
 // DependsOnBytes is the length of an answer after which steps are shown without their dependencies. Only the answer

@@ -188,8 +188,8 @@ func (c *Conn) answerTaken() {
 }
 
 // Ends returns when the connection of a client with a certificate is too old: the next answer is its last, and its
-// streams end. So a client whose authority was taken out does not go on for ever over a connection that it has. It is
-// zero for clients without a certificate.
+// streams end. This bounds how long a client can use an open connection after its certificate's authority was removed.
+// It is zero for clients without a certificate.
 func (c *Conn) Ends() time.Time { return c.ends }
 
 // Over reports whether the connection is too old.

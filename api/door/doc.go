@@ -4,7 +4,8 @@
 // and what is left of its rate; Shares count what one key holds; a Login says that a key was shown to the page. And it
 // has the turns that reads wait for.
 //
-// It does not know what a body or an answer means: the server reports what the head said (Conn.Head), how much room an
-// answer takes (Conn.HoldAnswer), and which claims it has (Conn.Unsent). A Conn belongs to the goroutine that serves
-// it, except Close and methods that say otherwise. A Ring is never changed: a reload makes a new one.
+// It does not know what a body or an answer means: the server reports what the head said (Conn.Head) and how much room
+// an answer takes (Conn.HoldAnswer), and asks whether it was delivered (Conn.OnDelivered). A Conn belongs to the
+// goroutine that serves it, except Close and methods that say otherwise. A Ring is never changed: a reload makes a new
+// one.
 package door

@@ -141,7 +141,7 @@ func plain(half []byte) bool {
 	return true
 }
 
-// IsLogin reports whether text was made by AppendText.
+// IsLogin reports whether text was made by AppendLogin.
 func IsLogin(text []byte) bool {
 	return bytes.HasPrefix(text, []byte(textPrefix)) && len(text) <= textMax
 }

@@ -152,7 +152,7 @@ func newCaller(c *Key) (*Caller, error) {
 		add("name", "is %q: it must be 1 to 64 of A-Z a-z 0-9 _ . -", jsonout.Shorten(c.Name))
 	}
 	if c.AccessKeyID != "" {
-		k.signer(c, add)
+		k.setCredential(c, add)
 		k.grant(c, &errs)
 		return k, errors.Join(errs...)
 	}
@@ -171,8 +171,9 @@ const (
 
 var accessKeyPattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,128}$`)
 
-// signer makes the key one that signs. The sum is of what no client can send as a key.
-func (k *Caller) signer(c *Key, add func(field, format string, args ...any)) {
+// setCredential makes the key a credential, which signs requests. Its Sum is the hash of a text that no client can send
+// as a key.
+func (k *Caller) setCredential(c *Key, add func(field, format string, args ...any)) {
 	if !accessKeyPattern.MatchString(c.AccessKeyID) {
 		add("access_key_id", "is %q: it must be 3 to 128 of A-Z a-z 0-9 _ . -", jsonout.Shorten(c.AccessKeyID))
 	}
@@ -233,7 +234,6 @@ func (k *Caller) grant(c *Key, errs *[]error) {
 	}
 }
 
-// setRoles sets the key's roles.
 func (k *Caller) setRoles(c *Key, add func(field, format string, args ...any)) {
 	given, field := c.Roles, func(i int) string { return "roles[" + strconv.Itoa(i) + "]" }
 	switch {

@@ -19,8 +19,8 @@ import (
 var keyless = &Caller{}
 
 // Shares counts the connections, waits and streams of each key, gives one key at most half of what a node has, and ends
-// waits and streams once their key has become invalid. The zero value is ready once Limits and Keys are set, which must not change
-// afterwards. It is safe for concurrent use.
+// waits and streams once their key has become invalid. The zero value is ready once Limits and Keys are set, which must
+// not change afterwards. It is safe for concurrent use.
 type Shares struct {
 	Limits ShareLimits
 	Keys   *atomic.Pointer[Ring] // the current ones; nil in open mode

@@ -111,7 +111,6 @@ func (s *strangers) endLocked(c *Conn) {
 	_ = c.socket().Close()
 }
 
-// count returns the number of strangers.
 func (s *strangers) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

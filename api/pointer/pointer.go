@@ -32,8 +32,8 @@ func Parse(text string) (Pointer, error) {
 	return names, nil
 }
 
-// Find returns the part of text, which must be valid JSON, with the value that p names; nil if p names none. Of names that an
-// object has twice the first counts.
+// Find returns the part of text, which must be valid JSON, with the value that p names; nil if p names none. If an
+// object has a name twice, the first one counts.
 func (p Pointer) Find(text []byte) []byte {
 	at := skipSpace(text, 0)
 	for _, name := range p {
@@ -44,15 +44,15 @@ func (p Pointer) Find(text []byte) []byte {
 	return text[at:skipValue(text, at)]
 }
 
-// child returns the place of the value with that name in the object, or with that index in the array, at a place; -1
-// without one.
+// child returns where the value with that name begins in the object, or with that index in the array, that begins at
+// at. It returns -1 if there is none.
 func child(text []byte, at int, name string) int {
 	if at >= len(text) || text[at] != '{' && text[at] != '[' {
 		return -1
 	}
 	object := text[at] == '{'
 	for i := 0; ; i++ {
-		at = skipSpace(text, at+1) // behind the brace or the comma
+		at = skipSpace(text, at+1) // past the brace or the comma
 		if at >= len(text) || text[at] == '}' || text[at] == ']' {
 			return -1
 		}
@@ -60,7 +60,7 @@ func child(text []byte, at int, name string) int {
 		if object {
 			end := skipValue(text, at)
 			found = Equal(text[at:end], name)
-			at = skipSpace(text, skipSpace(text, end)+1) // behind the colon
+			at = skipSpace(text, skipSpace(text, end)+1) // past the colon
 		}
 		if found {
 			return at
@@ -71,7 +71,7 @@ func child(text []byte, at int, name string) int {
 	}
 }
 
-// Equal reports whether the JSON value raw is the text, or is written like it if it is no text.
+// Equal reports whether the JSON value raw is the string text or, if it is not a string, is written exactly like text.
 func Equal(raw []byte, text string) bool {
 	switch {
 	case len(raw) < 2 || raw[0] != '"':
@@ -90,7 +90,7 @@ func skipSpace(text []byte, at int) int {
 	return at
 }
 
-// skipValue returns the place behind the value at a place.
+// skipValue returns the index after the value at that index.
 func skipValue(text []byte, at int) int {
 	depth := 0
 	for at < len(text) {
@@ -121,7 +121,7 @@ func skipValue(text []byte, at int) int {
 	return len(text)
 }
 
-// skipText returns the place behind the quoted text at a place.
+// skipText returns the index after the string at that index.
 func skipText(text []byte, at int) int {
 	for at++; at < len(text); at++ {
 		switch text[at] {
