@@ -97,7 +97,7 @@ func (r *workerRun) attempt(cl *Claim) *attempt {
 	return a
 }
 
-// State implements lines.Attempt.
+// State implements slots.Attempt.
 func (a *attempt) State() *slots.State { return &a.state }
 
 // Interrupt cancels the handler's context with ErrShutdown.

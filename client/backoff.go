@@ -106,7 +106,6 @@ type typeBackoff struct {
 	value   bool
 }
 
-// of returns the entry of a type.
 func (b *typeBackoffs) of(taskType string) *typeBackoff {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -135,7 +134,6 @@ func (b *typeBackoffs) has(ctx context.Context, taskType string) bool {
 	return of.value
 }
 
-// ask asks the server.
 func (b *typeBackoffs) ask(ctx context.Context, taskType string) (is bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, backoffsTimeout)
 	defer cancel()

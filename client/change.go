@@ -34,9 +34,9 @@ func (c *Client) Cancel(ctx context.Context, taskID string) (*Task, error) {
 }
 
 // Signal hands a task the signal that it waits for (Task.WaitForSignal): any JSON up to 64 KiB, or nil. It returns the
-// task after the call. Only the first signal counts; if the task was handed another one before, Signal returns it with that,
-// and differs true. Errors: ErrTaskNotFound; ErrTaskFailed or ErrTaskCancelled, ... if it has ended without its signal;
-// ErrTaskNotClaimable if it needs none.
+// task after the call. Only the first signal counts: if the task has been handed another one, Signal returns the task
+// with that one, and differs is true. Errors: ErrTaskNotFound; ErrTaskFailed or ErrTaskCancelled, ... if the task has
+// ended without its signal; ErrTaskNotClaimable if it does not wait for one.
 func (c *Client) Signal(ctx context.Context, taskID string, signal []byte) (t *Task, differs bool, err error) {
 	id, err := parseID(taskID)
 	if err != nil {

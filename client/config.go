@@ -42,7 +42,7 @@ const (
 // LogRepeating is the message that Config.Logger gets when a call is sent again. Its attribute err says why.
 const LogRepeating = "claimq: repeating"
 
-// defaultEndpoint is where a node listens by default.
+// defaultEndpoint is the endpoint of a node on this machine that listens on the default port.
 const defaultEndpoint = "http://127.0.0.1:7400"
 
 // Config says how to reach a cluster. The zero value reaches a node on this machine that listens on the default port.

@@ -62,7 +62,7 @@
 //	CAFile:    "ca.crt", CertFile: "worker.crt", KeyFile: "worker.key",
 //	})
 //
-// A node's certificate must be valid for the host of its endpoint, and for that of the URL that the node advertises,
+// A node's certificate must be valid for the host of its endpoint and for the host of the URL that the node advertises,
 // because calls follow the leader there.
 //
 // # Nodes

@@ -304,8 +304,7 @@ func (a *attempt) invoke(ctx context.Context) error {
 	return next(ctx)
 }
 
-// stackBytesMax is where the stack of a panic is cut, so that with its message it fits into the error that the server
-// keeps.
+// stackBytesMax bounds the stack of a panic, so that with the message it fits into the error that the server keeps.
 const stackBytesMax = 12 << 10
 
 // PanicError is the error of a handler that panicked.

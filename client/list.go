@@ -28,8 +28,8 @@ type Filter struct {
 	CreatedAfter, CreatedBefore time.Time
 	// Contains is a text of up to 256 bytes that the submitted params, or the payload, contain.
 	Contains string
-	// Params are values in the params, by JSON pointer ("/to", "/order/id"); up to 16. A text, or another
-	// value as in JSON: ada, 17, true. All must match.
+	// Params are values in the params, by JSON pointer ("/to", "/order/id"); up to 16. A string is given without
+	// quotes, another value as in JSON: ada, 17, true. All must match.
 	Params map[string]string
 	// ErrorGroup is a FailureGroup.Group; it selects the failed tasks of that group.
 	ErrorGroup  string

@@ -29,8 +29,7 @@ func (c *Client) Get(ctx context.Context, taskID string) (*Task, error) {
 	return t, nil
 }
 
-// GetByIdempotencyKey returns the task that has the key. Errors:
-// ErrTaskNotFound, ...
+// GetByIdempotencyKey returns the task that has the key. Errors: ErrTaskNotFound, ...
 func (c *Client) GetByIdempotencyKey(ctx context.Context, key string) (*Task, error) {
 	if key == "" {
 		return nil, fmt.Errorf("get task by key: %w: the key is empty", ErrTaskNotFound)

@@ -27,7 +27,7 @@ type ShareSettings struct {
 // Share is a share with its numbers and settings.
 type Share struct {
 	ShareKey string
-	Pending  int64 // pending tasks, without those behind others of their group
+	Pending  int64 // pending tasks, except those that wait for another task of their group
 	Claimed  int64
 	// OldestWait is the time for which the oldest of the pending tasks has been pending.
 	OldestWait time.Duration

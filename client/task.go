@@ -41,8 +41,8 @@ type Task struct {
 	// Payload holds the parameters of the work, at least one byte; a task with Steps may have none. JSON is sent as
 	// params, so that it stays readable in the API; other bytes are sent as payload. Reading returns the same bytes.
 	Payload []byte
-	// Binary sends Payload as payload even if it happens to be JSON, for workers in other languages, which are told
-	// one from the other. As read it says that the task has a payload, not params.
+	// Binary sends Payload as payload even if it happens to be JSON, because workers in other languages see params and
+	// payload as different fields. In a task that is read it says that the task has a payload, not params.
 	Binary   bool
 	Priority int // int32; tasks with a higher one are claimed first
 	// MaxAttempts limits the counted claims of a task before it fails for good. 0: the type's setting, else the
@@ -76,16 +76,17 @@ type Task struct {
 	// ShareKey names the share of the type's tasks that this one belongs to, a tenant for example. The type's
 	// MaxClaimedPerKey applies to each, and they take turns if it is Fair. Up to 128 bytes; "": none.
 	ShareKey string
-	// WaitForSignal blocks the task until Client.Signal; without a signal for so long, up to 365 days, it fails. For a
-	// step the time begins when the last step that it depends on has completed. Signal holds what it was handed, JSON or
-	// nil; Signalled says that it was, and SignalUntil when a task that waits fails.
+	// WaitForSignal blocks the task until Client.Signal hands it a signal; without one it fails after this time, up to
+	// 365 days. For a step the time begins when the last step that it depends on has completed. Signal is the signal
+	// that it was handed, JSON or nil; Signalled says that it was handed one, and SignalUntil when a waiting task
+	// fails.
 	WaitForSignal time.Duration
 	Signal        []byte
 	Signalled     bool
 	SignalUntil   time.Time
-	// Unique says how long the idempotency key stays taken: while the task exists (""), until it ends (UniqueActive and,
-	// of a task as submitted, UniqueReplace), or for UniqueFor after the submit, whether the task is there or not (UniqueWindow). UniqueFor is up to a day, and only
-	// with UniqueWindow.
+	// Unique says how long the idempotency key stays taken: while the task exists (""), until it ends (UniqueActive),
+	// or for UniqueFor after the submit, whether or not the task still exists (UniqueWindow). UniqueReplace is only for
+	// a task to submit, which then has UniqueActive. UniqueFor requires UniqueWindow, and is up to a day.
 	Unique    string
 	UniqueFor time.Duration
 	// Steps make the task a parent: it is not claimed itself, its steps are claimed as separate tasks, and it
@@ -118,10 +119,11 @@ type Task struct {
 	InForce *InForce
 	// Attributes is a JSON object that describes the payload. Workers get it unchanged. nil: none.
 	Attributes []byte
-	// OriginID and OriginType are those of the task of which this one, a dead letter, is a copy; "" for others.
+	// OriginID and OriginType are the id and type of the task that this dead letter is a copy of; "" if it is not a
+	// dead letter.
 	OriginID, OriginType string
-	// MovedToID is the task as which it goes on, and so cannot be retried: the dead letter of a failed task, or the copy of a
-	// cancelled one that a move of dead letters made. "": it has none.
+	// MovedToID is the copy that continues the task: the dead letter of a failed task, or the task that a move of dead
+	// letters made of this one. A task with a copy cannot be retried. "": it has none.
 	MovedToID string
 	// Traceparent is the W3C trace context of the submit; "": none. Start the spans of the work in it.
 	Traceparent string

@@ -121,7 +121,8 @@ func refusedForOne(err error) bool {
 		refusal.Status != http.StatusUnauthorized && refusal.Status != http.StatusTooManyRequests
 }
 
-// errorForCaller returns the error for one of several callers. Each gets its own copy of an *Error, because it may change it.
+// errorForCaller returns the error for one of several callers. Each gets its own copy of an *Error, because a caller
+// may change it.
 func errorForCaller(err error) error {
 	if refusal, ok := err.(*Error); ok { //nolint:errorlint // one that is wrapped is not the caller's
 		own := *refusal

@@ -29,7 +29,7 @@ type TypeSettings struct {
 	// Delay delays tasks submitted without Task.Delay and Task.RunAt; a RunAt that has passed means at once. 0 clears
 	// it.
 	Delay *time.Duration
-	// DeadLetter says where copies of tasks go whose last attempt failed. The zero DeadLetter clears it.
+	// DeadLetter says to which type a task is copied when its last attempt has failed. The zero DeadLetter clears it.
 	DeadLetter *DeadLetter
 	// MaxClaimedPerKey limits the claims at a time of tasks with the same ShareKey; 0 clears it.
 	MaxClaimedPerKey *int
@@ -51,8 +51,8 @@ type DeadLetter struct {
 type TaskType struct {
 	Name string
 	TypeTallies
-	// OldestWait is the time for which the pending task that was submitted first has been pending: since its submit or
-	// its time, or since it was pending again. OldestPendingID is its id, of which Why says why it waits; "" if none is
+	// OldestWait is how long the pending task that was submitted first has been pending since it last became pending:
+	// at its submit, at its RunAt, or after an attempt. OldestPendingID is its id, for Client.Why; "" if no task is
 	// pending.
 	OldestWait      time.Duration
 	OldestPendingID string
@@ -344,7 +344,7 @@ type HistoryQuery struct {
 	Last     time.Duration // in whole minutes up to 6 h; 0: an hour
 }
 
-// History holds numbers of the last hours. They are the cluster's, the same whichever node answers.
+// History holds numbers of the last hours. They are part of the cluster's state, so every node answers with the same.
 type History struct {
 	Interval time.Duration
 	Since    time.Time // the beginning of the first interval ever; zero: nothing was submitted yet
@@ -369,7 +369,7 @@ type HistoryPoint struct {
 // Quantiles are the median and the 99th percentile, accurate to about an eighth.
 type Quantiles struct{ P50, P99 time.Duration }
 
-// History returns what the last hours brought, up to the minute under way.
+// History returns numbers of the last hours, up to and including the current minute.
 func (c *Client) History(ctx context.Context, q HistoryQuery) (*History, error) {
 	values := url.Values{}
 	if q.TaskType != "" {

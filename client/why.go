@@ -15,8 +15,8 @@ import (
 // Why explains why a task is not running. A task that is claimed, running or has ended has no reasons.
 type Why struct {
 	Reasons []Reason
-	// Ahead is the number of claimable tasks of its type and share key that will be claimed before it; -1 if it cannot be claimed
-	// itself.
+	// Ahead is the number of claimable tasks of its type and share key that will be claimed before it; -1 if it cannot
+	// be claimed itself.
 	Ahead int64
 }
 

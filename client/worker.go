@@ -107,7 +107,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		return fmt.Errorf("run worker: %w", err)
 	}
 	defer w.health.ended()
-	r := newShift(ctx, w)
+	r := newWorkerRun(ctx, w)
 	defer r.end()
 	w.cfg.Logger.InfoContext(ctx, "claimq: worker has begun", "worker_id", w.cfg.ID, "task_types", w.slots.Names(), "concurrency", w.cfg.Concurrency)
 	err := r.claimTasks()
@@ -171,7 +171,7 @@ type workerRun struct {
 	unsettled []string   // tasks that could not be settled while stopping
 }
 
-func newShift(ctx context.Context, w *Worker) *workerRun {
+func newWorkerRun(ctx context.Context, w *Worker) *workerRun {
 	r := &workerRun{w: w}
 	r.claimOfAny = within(r.request(w.slots.Names()))
 	r.claiming, r.endClaiming = context.WithCancel(ctx)
@@ -274,8 +274,8 @@ const NoStopWait = time.Duration(-1)
 
 // WorkerConfig configures a Worker. The zero value is valid.
 type WorkerConfig struct {
-	// ID is the worker's name: 1 to 128 of A-Z a-z 0-9 _ . : @ -, but not . or .. . It should be unique among running workers. "": the host's
-	// name, the process id and a random part.
+	// ID is the worker's name: 1 to 128 of A-Z a-z 0-9 _ . : @ -, but not . or .. . It should be unique among running
+	// workers. "": the host's name, the process id and a random part.
 	ID string
 	// Concurrency limits how many handlers run at a time, up to 10,000; the worker never holds more tasks than that.
 	// 0: 10.

@@ -496,7 +496,7 @@ func TestWorker_beginsNothingAfterTheLease(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-time.After(9600 * time.Millisecond) // the lease has 0.4 s left
-		r := newShift(t.Context(), w)
+		r := newWorkerRun(t.Context(), w)
 		defer r.end()
 		if a := r.attempt(cl); a != nil || w.Stats().Lost != 1 {
 			t.Errorf("%v, %+v", a, w.Stats())

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// namesMax bounds the names of open objects, and levelsMax the nesting, of documents that isPlain can tell of.
+// isPlain gives up beyond namesMax names of open objects, or levelsMax levels of nesting.
 const (
 	namesMax  = 64
 	levelsMax = 16

@@ -73,10 +73,10 @@ func Settle(s *wire.Settle) ([]byte, error) {
 		o.name("retry_in_ms")
 		o.b = strconv.AppendInt(o.b, *s.RetryInMS, 10)
 	}
-	o.whether("permanent", s.Permanent)
+	o.boolean("permanent", s.Permanent)
 	o.number("lease_ms", s.LeaseMS)
-	o.whether("late", s.Late)
-	o.whether("exact", s.Exact)
+	o.boolean("late", s.Late)
+	o.boolean("exact", s.Exact)
 	o.number("delay_ms", s.DelayMS)
 	return o.close()
 }
@@ -85,13 +85,13 @@ func Settle(s *wire.Settle) ([]byte, error) {
 // claim, nothing after it in the body is an object, and in a string the quotes would be escaped.
 func ClaimAt(body []byte) int { return bytes.LastIndex(body, claimBegins) + len(claimBegins) }
 
-// HasClaim reports whether the body of a settling call has a claim. It may say so of one without.
+// HasClaim reports whether the body of a settling call has a claim. It may also return true for a body without one.
 func HasClaim(body []byte) bool { return bytes.Contains(body, claimBegins) }
 
 var claimBegins = []byte(`"claim":{`)
 
-// whether appends a member that is true, unless it is false.
-func (o *object) whether(name string, v bool) {
+// boolean appends a field that is true; false is left out.
+func (o *object) boolean(name string, v bool) {
 	if v {
 		o.name(name)
 		o.b = append(o.b, "true"...)
@@ -105,7 +105,6 @@ func Claim(c *wire.Claim) ([]byte, error) {
 	return o.b, o.err
 }
 
-// claim appends a claim.
 func (o *object) claim(c *wire.Claim) {
 	outer := o.some
 	o.b, o.some = append(o.b, '{'), false

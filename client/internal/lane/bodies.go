@@ -51,7 +51,7 @@ type joinedReader struct {
 	rest []byte // the unread rest of the previous part
 }
 
-// Done implements io.Reader.
+// Read implements io.Reader.
 func (r *joinedReader) Read(p []byte) (n int, err error) {
 	for n < len(p) {
 		if len(r.rest) == 0 {

@@ -63,8 +63,8 @@ func (l *Lines[A]) Returned(a A) bool {
 	return was
 }
 
-// StopExtending calls the StopExtending of an attempt whose handler still runs. It returns false if that is not so; otherwise the
-// caller must call Done.
+// StopExtending calls the StopExtending of an attempt if its handler still runs; then the caller must call Done. It
+// returns false if the handler has returned or was left behind.
 func (l *Lines[A]) StopExtending(a A) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
