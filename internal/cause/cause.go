@@ -32,8 +32,8 @@ func Traced(text []byte) []byte {
 	return nil
 }
 
-// ofPython finds the first exception of a chain: those behind it are raised while it is handled, or because of it. Of a
-// group it is the first exception in it.
+// ofPython finds the first exception of a chain: those after it were raised while it was handled, or because of it. Of
+// a group it finds the first exception in it.
 func ofPython(text []byte) (found []byte) {
 	const header = "Traceback (most recent call last):"
 	if !bytes.Contains(text, []byte(header)) {
@@ -79,7 +79,7 @@ func inGroup(line []byte) (rest []byte, divides bool) {
 	return line, false
 }
 
-// ofPHP finds the first exception of a chain: PHP prints the previous one before the one that came of it.
+// ofPHP finds the first exception of a chain: PHP prints an exception before those that it caused.
 func ofPHP(text []byte) []byte {
 	trace := phpTrace.FindIndex(text)
 	if trace == nil {
@@ -103,7 +103,7 @@ var (
 	phpPlace = regexp.MustCompile(` in \S+:\d+$`)
 )
 
-// ofGo finds the first panic: those behind it came while it was on its way.
+// ofGo finds the first panic: those after it were raised by deferred functions while it unwound the stack.
 func ofGo(text []byte) []byte {
 	end := bytes.Index(text, []byte("\ngoroutine "))
 	if end < 0 {
@@ -118,7 +118,7 @@ func ofGo(text []byte) []byte {
 	return nil
 }
 
-// ofRuby finds the last exception: Ruby prints a cause behind the one that came of it.
+// ofRuby finds the last exception: Ruby prints an exception before its cause.
 func ofRuby(text []byte) (found []byte) {
 	if !bytes.Contains(text, []byte("\tfrom ")) {
 		return nil
@@ -134,8 +134,8 @@ func ofRuby(text []byte) (found []byte) {
 // rubyLine is an exception of Ruby with the place where it was raised.
 var rubyLine = regexp.MustCompile("^\\S.*?:\\d+:in [`'].*?': (.+ \\([A-Z][\\w:]*\\))$")
 
-// withoutRuby returns a line without the place that Ruby puts before an exception: Ruby can print tracebacks that begin
-// as those of Python.
+// withoutRuby returns a line without the place that Ruby puts before an exception, because some tracebacks of Ruby
+// begin like those of Python.
 func withoutRuby(line []byte) []byte {
 	if m := rubyLine.FindSubmatch(line); m != nil {
 		return m[1]

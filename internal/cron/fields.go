@@ -221,7 +221,6 @@ func monthOf(year int, m time.Month) month {
 	}
 }
 
-// weekday returns the day of the week of that day.
 func (m month) weekday(day int) int { return (m.first + day - 1) % 7 }
 
 // day returns the day that the rule selects, or 0 if the month has no such day.

@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// Register registers the metrics. Of the memory there is the heap alone: go_memstats_alloc_bytes and its _total would be
-// one metric with two meanings in OpenMetrics.
+// Register registers the metrics. Of the memory it leaves out all but the heap, because go_memstats_alloc_bytes and
+// go_memstats_alloc_bytes_total would be one metric with two meanings in OpenMetrics.
 func Register(r *prometheus.Registry) {
 	r.MustRegister(
 		collectors.NewGoCollector(

@@ -119,7 +119,7 @@ func (n *Node) untilDue() int64 {
 }
 
 // runDue does what a leader does about everything that is due now, and then serves waiting claims. The caller holds
-// mu.
+// Mu.
 func (n *Node) runDue() error {
 	for {
 		cmd := n.due()

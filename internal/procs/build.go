@@ -53,9 +53,9 @@ func ModuleOf(root, folder string) (module, pkg string) {
 // sources (.ci/test sets it).
 const BuiltEnv = "CLAIMQ_BUILT"
 
-// Build builds the claimq binary into dir and returns its path. It must be called inside
-// the module, or in one that needs it. tags are Go build tags. Without tags it is the binary in BuiltEnv, if
-// that is set, or one that tests of all packages share, so that it is linked once.
+// Build builds the claimq binary into dir and returns its path. It must be called inside the module, or in one that
+// needs it. tags are Go build tags. Without tags it is the binary in BuiltEnv, if that is set, or one that tests of all
+// packages share, so that it is linked once.
 func Build(ctx context.Context, dir string, tags ...string) (string, error) {
 	root, err := Root(ctx)
 	if err != nil {
@@ -130,4 +130,14 @@ func lookAtSources(root string) error {
 		return fmt.Errorf("look at the sources: %w", err)
 	}
 	return nil
+}
+
+// WriteExecutable writes a file that can be run at once. A process forked while a file is
+// open for writing inherits that until it executes, and the system refuses to run a file
+// that is open for writing ("text file busy", golang.org/issue/22315). So nothing is forked
+// until the file is closed.
+func WriteExecutable(path string, content []byte) error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	return os.WriteFile(path, content, 0o700)
 }

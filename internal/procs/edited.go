@@ -21,12 +21,12 @@ type Edit struct{ File, Old, New string }
 // Edited is the current source with some edits. No file of the checkout is changed.
 type Edited struct {
 	Name    string // ends the names of files written for it; may be "" only without edits
-	Program string // its folder below that of claimq's module, which may be in a separate module; "" is cmd/claimq
+	Program string // its folder, relative to claimq's module; it may belong to another module. "": cmd/claimq
 	Edits   []Edit
 }
 
-// Build builds the program into dir and returns its path. flags are additional flags of go
-// build. It must be called inside the module, or in one that needs it. Errors: ErrGone, wrapped, or the build's.
+// Build builds the program into dir and returns its path. flags are additional flags of go build. It must be called
+// inside the module, or in one that needs it. Errors: ErrGone, wrapped, or the build's.
 func (e Edited) Build(ctx context.Context, dir string, flags ...string) (string, error) {
 	root, err := Root(ctx)
 	if err != nil {

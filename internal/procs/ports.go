@@ -19,7 +19,6 @@ const (
 	portCount = 12_000
 )
 
-// errNoPort is returned when no port is free.
 var errNoPort = errors.New("no free port between 20000 and 32000")
 
 // TakePorts takes count free ports of 127.0.0.1 for nodes that the caller starts itself.
@@ -37,8 +36,8 @@ func TakePorts(count int) (numbers []int, release func(), err error) {
 	return numbers, release, err
 }
 
-// passed counts the ports that TakePortsFrom has passed in this process. The next caller gets others than the
-// last one had: nodes that are being stopped may still call a node that had one of those, and would meet a stranger.
+// passed counts the ports that TakePortsFrom has tried in this process. The next caller gets ports after these, because
+// nodes that are being stopped may still call the ports of their cluster.
 var passed atomic.Int64
 
 // TakePortsFrom is like TakePorts for ports at the given offsets, 0 or more, from a base

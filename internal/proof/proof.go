@@ -1,6 +1,6 @@
-// Package proof decides how much the tests that prove by mass try: a little by default, so
-// that `go test ./...` is quick, and everything if the variable CLAIMQ_PROOF is set, as
-// `make proof` does. It is the only switch.
+// Package proof decides how many inputs tests try that have many: few by default, so that
+// `go test ./...` is quick, and all if the variable CLAIMQ_PROOF is set, as `make proof` does.
+// There is no other such switch.
 package proof
 
 import (
