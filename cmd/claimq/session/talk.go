@@ -48,7 +48,7 @@ func With(a *term.App, f *Flags, fn func(s Talk) error) error {
 	return term.AskedAt(endpoints, fn(Talk{App: a, Flags: f, Client: c}))
 }
 
-// Call makes a call and decodes the answer. With --output json it prints the server's JSON, also that of a refusal;
+// Call makes a call and decodes the answer. With --output json it prints the server's JSON, also for a refusal;
 // if shown is true, the command should print nothing more.
 func (s Talk) Call(ctx context.Context, r Request, answer any) (shown bool, err error) {
 	body, err := s.Do(ctx, r, answer)

@@ -1,12 +1,16 @@
 package term
 
 import (
+	"errors"
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/claimq/claimq/internal/logpipe"
 )
@@ -66,4 +70,65 @@ func (a *App) Getenv(name string) string {
 		}
 	}
 	return ""
+}
+
+// ErrStopped is returned when the process was told to stop while it read.
+var ErrStopped = errors.New("stopped before all of the input had come")
+
+// UntilStopped returns a reader like in, whose reads end with ErrStopped when the process is told to stop. Without it
+// a pipe or a terminal without input would keep the process running.
+func (a *App) UntilStopped(in io.Reader) io.Reader { return &stoppable{in: in, stopped: a.Stopped} }
+
+// stoppable is a reader that gives up when stopped is closed.
+type stoppable struct {
+	in      io.Reader
+	stopped <-chan struct{}
+}
+
+// Read implements io.Reader. After it gives up, the read goes on in its own buffer until the process ends.
+func (s *stoppable) Read(p []byte) (int, error) {
+	type outcome struct {
+		n   int
+		err error
+	}
+	buffer, done := make([]byte, len(p)), make(chan outcome, 1)
+	go func() {
+		n, err := s.in.Read(buffer)
+		done <- outcome{n, err}
+	}()
+	select {
+	case o := <-done:
+		return copy(p, buffer[:o.n]), o.err
+	case <-s.stopped:
+		return 0, ErrStopped
+	}
+}
+
+// These bound the width of a terminal: no table is made narrower or wider.
+const (
+	terminalWidthMin = 40
+	terminalWidthMax = 100_000
+)
+
+// IsTerminal reports whether f is a terminal.
+func IsTerminal(f *os.File) bool {
+	_, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	return err == nil
+}
+
+// WidthOf returns the columns of the terminal f, or 0 if f is no terminal. columns is the variable COLUMNS, which
+// overrides the terminal's answer.
+func WidthOf(f *os.File, columns string) int {
+	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return 0
+	}
+	width := int(size.Col)
+	if n, err := strconv.Atoi(columns); err == nil && n > 0 {
+		width = n
+	}
+	if width == 0 { // the terminal does not know, for example on a serial line
+		return 0
+	}
+	return min(max(width, terminalWidthMin), terminalWidthMax)
 }

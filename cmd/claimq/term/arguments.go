@@ -3,9 +3,12 @@ package term
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/claimq/claimq/internal/timespan"
 )
 
 // Arguments checks the arguments against the command's usage line. A plain word must be given, a word in brackets may
@@ -78,4 +81,65 @@ func Given(cmd *cobra.Command, _ []string) error {
 		}
 	})
 	return err
+}
+
+// Group makes cmd a command that only leads to its subcommands.
+func Group(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
+	cmd.Args = UnknownCommand
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(below...)
+	return cmd
+}
+
+// EachCommand calls visit for cmd and all commands below it, in order. path is the words that call the command from
+// cmd, "" for cmd itself.
+func EachCommand(cmd *cobra.Command, visit func(cmd *cobra.Command, path string)) {
+	var walk func(cmd *cobra.Command, path string)
+	walk = func(cmd *cobra.Command, path string) {
+		visit(cmd, path)
+		for _, sub := range cmd.Commands() {
+			walk(sub, strings.TrimPrefix(path+" "+sub.Name(), " "))
+		}
+	}
+	walk(cmd, "")
+}
+
+// IsGroup reports whether the command only leads to its subcommands.
+func IsGroup(cmd *cobra.Command) bool {
+	return cmd.HasAvailableSubCommands() && cmd.Flags().Lookup("output") == nil
+}
+
+// FlagsOf returns the visible flags of a command by name, without --help.
+func FlagsOf(cmd *cobra.Command) []*pflag.Flag {
+	var flags []*pflag.Flag
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden && f.Name != "help" {
+			flags = append(flags, f)
+		}
+	})
+	return flags
+}
+
+// durationValue is the value of a flag that takes a length of time as ShowDuration prints it.
+type durationValue struct{ p *time.Duration }
+
+// DurationVar defines a flag for a length of time.
+func DurationVar(f *pflag.FlagSet, p *time.Duration, name string, value time.Duration, usage string) {
+	*p = value
+	f.Var(durationValue{p}, name, usage)
+}
+
+func (v durationValue) Set(s string) (err error) {
+	*v.p, err = timespan.Parse(s)
+	return err
+}
+
+func (v durationValue) Type() string { return "duration" }
+
+// String returns "0" for no time, which help does not show as a default.
+func (v durationValue) String() string {
+	if v.p == nil || *v.p == 0 {
+		return "0"
+	}
+	return v.p.String()
 }
