@@ -14,28 +14,6 @@ import (
 // them.
 const emptyPause = time.Millisecond
 
-// Report is the result of a run.
-type Report struct {
-	Mode           Mode          `json:"mode"`
-	Conns          int           `json:"conns"`
-	Batch          int           `json:"batch"`
-	Payload        int           `json:"payload"`
-	Nodes          int           `json:"nodes"`
-	Client         bool          `json:"client"`  // the load used package client
-	Seconds        float64       `json:"seconds"` // of counting
-	Tasks          int           `json:"tasks"`   // in that time
-	TasksPerSecond float64       `json:"tasks_per_s"`
-	Calls          []CallLatency `json:"calls"`
-	LoadCPU        float64       `json:"load_cpu_s"`   // of this process in that time
-	NodesSeen      int           `json:"nodes_seen"`   // nodes that reported the next three figures, at both ends
-	ServerCPU      float64       `json:"server_cpu_s"` // in that time
-	ServerRSS      float64       `json:"server_rss_bytes"`
-	LogBytes       float64       `json:"log_bytes"` // of entries that were written in that time, counted once
-	Done           int           `json:"done"`      // in the whole run
-	Doubled        int           `json:"doubled"`
-	Lost           int           `json:"lost"`
-}
-
 // run is the state of a run.
 type run struct {
 	cfg  Config
@@ -118,7 +96,6 @@ func (r *run) each(ctx context.Context, conns []*conn, work func(context.Context
 	wg.Wait()
 }
 
-// modeWork returns the work of a connection in the mode.
 func (r *run) modeWork() func(context.Context, *conn) error {
 	switch r.cfg.Mode {
 	case Submit:
