@@ -2,17 +2,14 @@ package server
 
 import (
 	"fmt"
-	"os"
-	"os/signal"
-	"sync"
-	"syscall"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/claimq/claimq/api"
 	"github.com/claimq/claimq/api/door"
 	"github.com/claimq/claimq/config"
+	"github.com/claimq/claimq/internal/certs"
+	"github.com/claimq/claimq/internal/oidc"
 )
 
 // apiKeys returns a function that loads the configuration again, checks the secret files that it names, and returns
@@ -50,40 +47,6 @@ func keyOf(k *config.Key, field string) door.Key {
 	}
 }
 
-// hangups receives SIGHUP from its creation on, because a process that does not listen would die of it.
-type hangups struct{ signals chan os.Signal }
-
-func newHangups() hangups {
-	h := hangups{signals: make(chan os.Signal, 1)}
-	signal.Notify(h.signals, syscall.SIGHUP)
-	return h
-}
-
-// stop stops listening. It may be called twice.
-func (h hangups) stop() { signal.Stop(h.signals) }
-
-// call calls f at every SIGHUP and whenever also ticks, until stop is called, which waits for the end.
-func (h hangups) call(f func(), also <-chan time.Time) (stop func()) {
-	ended := make(chan struct{})
-	var wait sync.WaitGroup
-	wait.Go(func() {
-		for {
-			select {
-			case <-h.signals:
-			case <-also:
-			case <-ended:
-				return
-			}
-			f()
-		}
-	})
-	return func() {
-		h.stop()
-		close(ended)
-		wait.Wait()
-	}
-}
-
 // warnOpen warns if no keys are required.
 func warnOpen(server *api.Server, insecure bool, logger hclog.Logger) {
 	switch {
@@ -92,5 +55,30 @@ func warnOpen(server *api.Server, insecure bool, logger hclog.Logger) {
 		logger.Warn("no API keys and no oidc are configured, and --insecure is given: anyone who reaches the port may do everything")
 	default:
 		logger.Warn("no API keys and no oidc are configured: anyone who reaches the port may do everything")
+	}
+}
+
+// apiTokens returns a function that loads the configuration again, and returns how tokens are checked; nil: no tokens
+// are accepted.
+func apiTokens(load func() (config.Loaded, error)) func() (*door.Tokens, error) {
+	return func() (*door.Tokens, error) {
+		loaded, err := load()
+		if err != nil || loaded.OIDC.Issuer == "" {
+			return nil, err
+		}
+		o := &loaded.OIDC
+		if _, err := certs.OpenRenewed(nil, o.CAFile, "", ""); err != nil {
+			return nil, fmt.Errorf("oidc.ca_file: %w", err)
+		}
+		tokens := &door.Tokens{
+			Issuer: oidc.Config{
+				URL: o.Issuer, Audience: o.Audience, Algorithms: o.Algorithms, Leeway: o.Leeway, LifetimeMax: o.LifetimeMax, CAFile: o.CAFile,
+			},
+			GroupsClaim: o.GroupsClaim, NameClaim: o.NameClaim,
+		}
+		for i, r := range o.Roles {
+			tokens.Roles = append(tokens.Roles, door.TokenRole{Group: r.Group, Key: keyOf(&r.Key, fmt.Sprintf("oidc.roles[%d]", i))})
+		}
+		return tokens, nil
 	}
 }

@@ -217,8 +217,8 @@ func (s *setup) serve(ctx context.Context, server *api.Server, node *cluster.Nod
 	return s.waits.stopServer(server, node, served, s.logger)
 }
 
-// removedLinger is the time for which the process of a node that was removed goes on, to tell probes and people so. It is then
-// not restarted, as its exit code is 0.
+// removedLinger is how long the process of a removed node keeps running, to tell probes and people that it was removed.
+// After that it ends with exit code 0, so that it is not restarted.
 const removedLinger = 10 * time.Minute
 
 // lingered returns a channel that is closed removedLinger after left is, unless ctx ends before.

@@ -64,7 +64,6 @@ func openTLS(cfg config.Server, logger hclog.Logger, changed func()) (*serverTLS
 	return t, nil
 }
 
-// ports returns the ports with TLS.
 func (t *serverTLS) ports() []*tlsPort {
 	var ports []*tlsPort
 	for _, p := range []*tlsPort{t.http, t.peer} {
@@ -123,7 +122,6 @@ func (t *serverTLS) peerCertificate() cluster.PeerCertificate {
 	}
 }
 
-// peerTLSMode returns the mode of that name.
 func peerTLSMode(name string) cluster.TLSMode {
 	switch name {
 	case "prefer":
