@@ -66,7 +66,7 @@ type Config struct {
 }
 
 // Regular takes backups while the node leads. The newest backup in the folder says when the next one is due, so a new
-// leader with the same folder goes on where the last one stopped; one with its own folder begins with a backup.
+// leader with the same folder continues where the last one stopped; one with its own folder begins with a backup.
 type Regular struct {
 	Config
 	last     prometheus.Gauge

@@ -116,7 +116,6 @@ func (c *conn) submit(n int) error {
 	return nil
 }
 
-// errNone is returned when there is nothing to claim.
 var errNone = errors.New("nothing to claim")
 
 // claim claims up to n tasks in one call, or returns errNone. The slice is valid until the next call.

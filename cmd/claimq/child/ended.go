@@ -84,8 +84,9 @@ func WithoutDelay(err error) error {
 	return err
 }
 
-// Failure describes how the child ended. Its first line is the one of the standard error that says what went wrong, with
-// the exit code behind: of a traceback the innermost, otherwise the last one. Then comes the end of the standard error.
+// Failure describes how the child ended. Its first line is the line of the standard error that says what went wrong (of
+// a traceback that of the innermost exception, otherwise the last line), followed by the exit code. Then comes the end
+// of the standard error.
 func Failure(err error, stderr *Lines) string {
 	status := "exit code 0"
 	var exit *exec.ExitError

@@ -65,7 +65,6 @@ func (t *Lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// pass passes the line on.
 func (t *Lines) pass() {
 	_, _ = fmt.Fprintf(t.out, "%s%s\n", t.prefix(), t.line)
 	t.line = t.line[:0]

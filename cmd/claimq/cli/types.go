@@ -172,7 +172,8 @@ func showRate(perSecond float64) string {
 }
 
 // settingsOf puts the limits and defaults of a type into words, "" for each that is not set. The order is claims at a
-// time, those of a share key and their rate, turns of share keys, rate, delay, dead letter, lease, attempts, backoff, retention.
+// time, claims of a share key at a time and their rate, turns of share keys, rate, delay, dead letter, lease, attempts,
+// backoff, retention.
 func settingsOf(s *wire.TypeSettings) []string {
 	words := make([]string, 11)
 	if s.MaxClaimed != nil {

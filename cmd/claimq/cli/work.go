@@ -197,11 +197,11 @@ func work(ctx context.Context, s session.Talk, o *workOptions, path string, args
 	}
 	m := &workmeter.Meter{Version: s.App.Version, WorkerID: w.ID(), Client: s.Client, Dropped: dropped}
 	m.Work(w)
-	endMeter, err := o.tell(m, out)
+	endMetrics, err := o.serveMetrics(m, out)
 	if err != nil {
 		return err
 	}
-	defer endMeter()
+	defer endMetrics()
 	ctx, end := watchSignals(ctx, w.StopNow)
 	defer end()
 	r := &runner{c: s.Client, path: path, args: args, out: out, environ: commandEnviron(s.App.Environ, o.Endpoints, w.ID()), stopping: ctx.Done()}
@@ -222,8 +222,8 @@ func (o *workOptions) watch(ctx context.Context, s session.Talk, out *child.Outp
 	return o.Outages.Watch(ctx, s.Client, func(text string) { fmt.Fprintln(out, term.Printable(text)) })
 }
 
-// tell has a meter tell of the worker, if there is an address for it, until end is called.
-func (o *workOptions) tell(m *workmeter.Meter, out *child.Output) (end func(), err error) {
+// serveMetrics serves the worker's metrics until end is called, if --metrics-addr is given.
+func (o *workOptions) serveMetrics(m *workmeter.Meter, out *child.Output) (end func(), err error) {
 	if o.metricsAddr == "" {
 		return func() {}, nil
 	}

@@ -86,11 +86,11 @@ func serveTasks(ctx context.Context, s session.Talk, o *workOptions, path string
 		}
 	}
 	m := &workmeter.Meter{Version: s.App.Version, WorkerID: plain.ID(), Client: s.Client, Dropped: dropped, Programs: &serve.Counts{}}
-	endMeter, err := o.tell(m, out)
+	endMetrics, err := o.serveMetrics(m, out)
 	if err != nil {
 		return err
 	}
-	defer endMeter()
+	defer endMetrics()
 	endWatch := o.watch(ctx, s, out)
 	defer endWatch()
 	w, err := serve.Run(ctx, s.Client, serve.Options{
@@ -119,7 +119,8 @@ func (o *workOptions) config(out *child.Output) client.WorkerConfig {
 	}
 }
 
-// detachedOutput returns where a worker writes its messages, and what counts the lines of it that were dropped.
+// detachedOutput returns the output for a worker's messages, which it never waits for, and a function that returns how
+// many of its lines were dropped.
 func detachedOutput(app *term.App) (out *child.Output, dropped func() uint64) {
 	dropped = app.DetachStderr(func(lines uint64) {
 		fmt.Fprintf(app.Stderr, "claimq: %d lines were dropped, as they were not read\n", lines)

@@ -123,7 +123,6 @@ func runDev(ctx context.Context, a *term.App, o devOptions) error {
 	return errors.Join(w.run(ctx), removeIfThere(file))
 }
 
-// removeIfThere removes a file.
 func removeIfThere(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err

@@ -71,7 +71,7 @@ func runTestServer(ctx context.Context, a *term.App, o testServerOptions) error 
 	if err := s.begin(); err != nil {
 		return err
 	}
-	defer func() { s.server.Load().Close() }() // that of the last reset
+	defer func() { s.server.Load().Close() }() // the one since the last reset
 	ln, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(o.port)))
 	if err != nil {
 		return fmt.Errorf("%w: choose another port with --port", err)

@@ -269,7 +269,6 @@ func (p *program) isStopping() bool {
 	return p.stopping
 }
 
-// add adds a program.
 func (p *pool) add(of *program) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
