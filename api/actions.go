@@ -74,7 +74,7 @@ func (a *actions) answer(r *request) {
 	b := jsonout.IntField(r.buffer(), `{"success":true,"matched":`, found.matched)
 	b = jsonout.IntField(b, `,"done":`, int64(done))
 	if req.DryRun {
-		b = found.appendForetold(b)
+		b = found.appendDryRun(b)
 	}
 	if more {
 		b = append(b, `,"more":true`...)
@@ -116,7 +116,7 @@ func (found *actionMatches) match(r *request) (ok bool) {
 			found.matched++
 			switch mayChange := r.maySeeSteps(m, t); {
 			case found.req.DryRun:
-				found.foretell(m, t, mayChange)
+				found.countUnchanged(m, t, mayChange)
 			case mayChange:
 				found.add(t)
 			}
@@ -140,8 +140,8 @@ func (found *actionMatches) match(r *request) (ok bool) {
 	return true
 }
 
-// foretell counts the tasks that a dry run would leave unchanged, by reason.
-func (found *actionMatches) foretell(m *fsm.Machine, t *fsm.Task, mayChange bool) {
+// countUnchanged counts the tasks that a dry run would leave unchanged, by reason.
+func (found *actionMatches) countUnchanged(m *fsm.Machine, t *fsm.Task, mayChange bool) {
 	why := notAllowed
 	if mayChange {
 		why = m.LeftAlone(t, found.req.Action, found.req.AddAttempts)
@@ -155,8 +155,8 @@ func (found *actionMatches) foretell(m *fsm.Machine, t *fsm.Task, mayChange bool
 	found.cannot[why]++
 }
 
-// appendForetold appends how many tasks the action could change now, and how many not, by reason.
-func (found *actionMatches) appendForetold(b []byte) []byte {
+// appendDryRun appends how many tasks the action could change now, and how many not, by reason.
+func (found *actionMatches) appendDryRun(b []byte) []byte {
 	can := found.matched
 	for _, n := range found.cannot {
 		can -= n

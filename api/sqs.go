@@ -99,7 +99,7 @@ func (q *queues) bind(t *table) {
 	}
 }
 
-// snake returns the name of an operation as names of calls are.
+// snake returns the name of an operation in the form of the names of calls: SendMessage is send_message.
 func snake(name string) string {
 	var b strings.Builder
 	for i, c := range name {

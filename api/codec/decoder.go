@@ -35,10 +35,10 @@ type Decoder struct {
 	at      []place   // the path of the current object in the body
 	submits int       // tasks that the body submits so far, including steps
 
-	// A body with many names is checked in advance for duplicate names; twice is then its refusal. Otherwise the JSON
+	// A body with many names is checked in advance for duplicate names; duplicate is then its refusal. Otherwise the JSON
 	// decoder checks that.
-	twice   *refuse.Refusal
-	options []jsontext.Options
+	duplicate *refuse.Refusal
+	options   []jsontext.Options
 }
 
 // anyNames are the options of a decoder that does not check for duplicate names.
@@ -60,11 +60,11 @@ func NewDecoder(body []byte, limits *Limits) *Decoder {
 	d := decoders.Get().(*Decoder)
 	d.body, d.limits, d.code, d.at, d.submits = body, limits, wire.CodeInvalidRequest, d.at[:0], 0
 	d.buf = *bytes.NewBuffer(body)
-	d.twice, d.options = nil, nil
+	d.duplicate, d.options = nil, nil
 	if hasManyNames(body) {
 		d.options = anyNames
 		if at, found := findDuplicate(body); found {
-			d.twice = refuseDuplicate(at)
+			d.duplicate = refuseDuplicate(at)
 		}
 	}
 	d.dec.Reset(&d.buf, d.options...)
@@ -89,8 +89,8 @@ func (d *Decoder) begin() (some bool, bad *refuse.Refusal) {
 	switch {
 	case isBlank(d.body):
 		return false, nil
-	case d.twice != nil:
-		return false, d.twice
+	case d.duplicate != nil:
+		return false, d.duplicate
 	}
 	if kind := d.dec.PeekKind(); kind != jsontext.KindBeginObject && kind != jsontext.KindInvalid {
 		// PeekKind goes by the first byte: task_type=x is not a boolean.

@@ -84,7 +84,7 @@ func (d *Decoder) tasks(req *Submit) *refuse.Refusal {
 	defer func() { d.code = wire.CodeInvalidTask }()
 	ok, bad := d.taskArray("tasks", func(t *draft, bad *refuse.Refusal) *refuse.Refusal {
 		if req.Items == nil {
-			n := d.likeThis()
+			n := d.estimateElements()
 			req.Tasks, req.Items = make([]fsm.NewTask, 0, n), make([]*refuse.Refusal, 0, n)
 		}
 		if bad == nil {
@@ -97,9 +97,9 @@ func (d *Decoder) tasks(req *Submit) *refuse.Refusal {
 	return bad
 }
 
-// likeThis estimates how many elements the body has, from the length up to the end of the first one, limited to the
+// estimateElements estimates how many elements the body has, from the length up to the end of the first one, limited to the
 // allowed number.
-func (d *Decoder) likeThis() int {
+func (d *Decoder) estimateElements() int {
 	return min(len(d.body)/int(d.dec.InputOffset())+1, d.limits.Items)
 }
 

@@ -231,7 +231,7 @@ func (c *Conn) Read(b []byte) (int, error) {
 		defer c.endUnasked()()
 	}
 	if c.tls != nil {
-		if err := c.shake(); err != nil {
+		if err := c.handshake(); err != nil {
 			return 0, err
 		}
 	}

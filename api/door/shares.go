@@ -164,7 +164,7 @@ func (s *Shares) Hold(what ShareKind, who *Caller, from netip.Addr, end context.
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		h.rest()
+		h.stopTimer()
 		h.over = true
 		delete(share.held, h)
 		s.leaveLocked(what, who)
@@ -173,7 +173,7 @@ func (s *Shares) Hold(what ShareKind, who *Caller, from netip.Addr, end context.
 
 // lookLocked ends a request whose key has become invalid, and schedules the next check for when the key expires.
 func (s *Shares) lookLocked(h *held) {
-	h.rest()
+	h.stopTimer()
 	now := time.Now()
 	ended, expires := s.ends(h, now)
 	switch {
@@ -190,8 +190,7 @@ func (s *Shares) lookLocked(h *held) {
 	}
 }
 
-// rest stops the timer.
-func (h *held) rest() {
+func (h *held) stopTimer() {
 	if h.look != nil {
 		h.look.Stop()
 		h.look = nil

@@ -54,9 +54,9 @@ func (p *Port) Handshakes() int {
 	return p.handshakes.conns.Len()
 }
 
-// shake does the TLS handshake before the first byte of a connection is read. An error ends the connection; a client
+// handshake does the TLS handshake before the first byte of a connection is read. An error ends the connection; a client
 // that uses plain HTTP has been answered.
-func (c *Conn) shake() error {
+func (c *Conn) handshake() error {
 	secured, p := c.tls, c.port
 	c.tls = nil
 	raw := secured.NetConn()
