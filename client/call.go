@@ -141,7 +141,7 @@ func (c *Client) call(ctx context.Context, r Request) (a answer, err error) {
 			c.nodes.Answered(base, followed)
 		}
 		if errors.Is(o.err, ErrUnauthorized) {
-			c.distrust() // there may be several nodes behind one address
+			c.closeIdle() // there may be several nodes behind one address
 			if way.noteUnknownKey(c.nodes, base) {
 				o.verdict = repeat.Unwritten // another node may know the key already
 			}
@@ -418,7 +418,7 @@ func (c *Client) newRequest(ctx context.Context, base string, r Request, redirec
 // broken is the outcome of a try without a whole answer. reused says that its connection had been used before.
 func (c *Client) broken(ctx context.Context, sent, reused bool, err error) outcome {
 	if reused && ctx.Err() == nil && isSilence(err) {
-		c.distrust()
+		c.closeIdle()
 	}
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err) // such as ErrClosed

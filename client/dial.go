@@ -143,9 +143,9 @@ func dialFirst(ctx context.Context, n int, dial func(i int) (net.Conn, error)) (
 	}
 }
 
-// distrust closes idle connections. It is called when a reused connection gave no answer, because the machine may be
+// closeIdle closes idle connections. It is called when a reused connection gave no answer, because the machine may be
 // gone and the other connections dead, too.
-func (c *Client) distrust() {
+func (c *Client) closeIdle() {
 	c.http.CloseIdleConnections()
 	c.waiting.CloseIdleConnections()
 }
