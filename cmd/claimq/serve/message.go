@@ -140,8 +140,8 @@ func (m *taskMessage) isPlain() bool {
 		json.Valid(m.Params) && !bytes.ContainsAny(m.Params, "\r\n")
 }
 
-// line returns the task as a line. encoding/json would take longer for a plain one than all else that is done to give
-// it to a program.
+// line returns the task as a line. A plain one is encoded without encoding/json, which would take longer than everything
+// else that is done to give it to a program.
 func (m *taskMessage) line() ([]byte, error) {
 	if !m.isPlain() {
 		return lineOf(m)
@@ -166,8 +166,8 @@ func lineOf(message any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// readDone reads a done without follow-ups as the clients write it, because each task is answered by one. ok is false
-// for any other line.
+// readDone reads a done without follow-ups in the form that the clients write, faster than encoding/json, because nearly
+// every task ends with one. ok is false for any other line.
 func readDone(line []byte) (m *programMessage, ok bool) {
 	rest, ok := bytes.CutPrefix(line, []byte(`{"kind":"done","id":`))
 	if !ok {
@@ -192,8 +192,8 @@ func readDone(line []byte) (m *programMessage, ok bool) {
 	return m, true
 }
 
-// digits reads the number at the beginning of b. It stops at 0 before others, and where the number is larger than any
-// id or token.
+// digits reads the number at the beginning of b. It stops after a leading 0, and once the number is larger than any id or
+// token.
 func digits(b []byte) (n int64, rest []byte) {
 	for len(b) > 0 && b[0] >= '0' && b[0] <= '9' && n < 1<<53 && (n > 0 || b[0] > '0') {
 		n, b = n*10+int64(b[0]-'0'), b[1:]
