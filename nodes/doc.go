@@ -1,7 +1,7 @@
-// Package nodes holds the values that a node and its callers share, so that the API and the node need not know each
-// other: the outcome of a proposal (Proposed), errors, a node's view of the cluster, and the operator of a call
-// (Operator).
+// Package nodes holds the values that a node (package cluster) and its callers (package api) share, so that neither
+// imports the other: the outcome of a proposal and its errors, what nodes tell each other about a forwarded request,
+// a node's view of the cluster, and the operator of a call.
 //
-// It contains only values: no rules, no clock, no connections. The state machine does not know it; in the log nodes
-// appear only as records.
+// It has no rules, no clock and no connections. Package fsm does not import it: in the state and the log a node is an
+// fsm.NodeRecord.
 package nodes

@@ -1,9 +1,23 @@
 package nodes
 
-import "errors"
+import (
+	"errors"
 
-// Errors of proposing and reading. They are declared here so that the HTTP layer and the node can share them without
-// knowing each other.
+	"github.com/claimq/claimq/fsm"
+)
+
+// Proposed is the outcome of one proposed command.
+type Proposed struct {
+	Index  uint64    // of its entry
+	Stamp  fsm.Stamp // the state's clocks after that entry
+	Result fsm.Result
+
+	// Release, if not nil, must be called at most once, when Result is no longer read, because its memory is reused
+	// then. A caller that keeps Result never calls it.
+	Release func()
+}
+
+// Errors of proposing and reading.
 var (
 	// ErrNotLeader is returned when this node does not lead. Nothing was written.
 	ErrNotLeader = errors.New("this node is not the leader")
@@ -25,29 +39,6 @@ var (
 	ErrNotEmpty = errors.New("the cluster is not empty")
 )
 
-// Bound names what is full. Users see these values.
-type Bound string
-
-// Bounds beyond which a node refuses work.
-const (
-	BoundMemory        Bound = "memory"         // memory_limit
-	BoundDisk          Bound = "disk"           // disk_free_min, here or on a majority
-	BoundInFlight      Bound = "in_flight"      // commands that wait to be written, in number or time
-	BoundWaitingClaims Bound = "waiting_claims" // parked at the leader
-	BoundWaitingReads  Bound = "waiting_reads"  // for an index, the end of a task, events
-	BoundConnections   Bound = "connections"    // of the API; counted there
-	BoundBodies        Bound = "bodies"         // of requests being received; counted there
-	BoundAnswers       Bound = "answers"        // not yet written; counted there
-	BoundReads         Bound = "reads"          // waiting for their turn; counted there
-
-	// Per API key; counted there.
-	BoundKeyConnections Bound = "key_connections"
-	BoundKeyWaits       Bound = "key_waits"
-	BoundKeyStreams     Bound = "key_streams"
-	// The keys of the issuer of tokens are missing; noticed there.
-	BoundIssuer Bound = "issuer"
-)
-
 // Overload is an ErrOverloaded that names what is full.
 type Overload struct {
 	Bound Bound
@@ -58,6 +49,32 @@ func (e *Overload) Error() string { return ErrOverloaded.Error() + ": " + e.Text
 
 // Unwrap returns ErrOverloaded.
 func (e *Overload) Unwrap() error { return ErrOverloaded }
+
+// Bound names what is full. Users see these values.
+type Bound string
+
+// Bounds beyond which a node refuses work.
+const (
+	BoundMemory        Bound = "memory"         // memory_limit
+	BoundDisk          Bound = "disk"           // disk_free_min, here or on a majority
+	BoundInFlight      Bound = "in_flight"      // commands that wait to be written: too many, or for too long
+	BoundWaitingClaims Bound = "waiting_claims" // claims that wait at the leader for a task
+	BoundWaitingReads  Bound = "waiting_reads"  // reads that wait for an index, the end of a task, or events
+)
+
+// Bounds that the API counts by itself.
+const (
+	BoundConnections Bound = "connections" // clients' connections
+	BoundBodies      Bound = "bodies"      // bytes of requests being received
+	BoundAnswers     Bound = "answers"     // bytes of answers not written yet
+	BoundReads       Bound = "reads"       // reads that wait for their turn
+
+	BoundKeyConnections Bound = "key_connections" // connections of one API key
+	BoundKeyWaits       Bound = "key_waits"       // requests of one API key that wait
+	BoundKeyStreams     Bound = "key_streams"     // streams of one API key
+
+	BoundIssuer Bound = "issuer" // nothing is full: the keys of the issuer of tokens have not been fetched
+)
 
 // MembershipRefused is returned for a change of the membership that would harm the cluster or makes no sense. Nothing
 // was changed.
