@@ -157,7 +157,7 @@ func (p *startProof) askAll(ctx context.Context, s storage.Start, noted map[stri
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			if answer.Latest.Rules(s) {
+			if answer.Latest.Supersedes(s) {
 				errs = append(errs, p.oldCopy(s, answer, addr))
 				return
 			}
@@ -230,7 +230,7 @@ type startAnswer struct {
 func superseded(s *storage.Starts, process peer.Hello) error {
 	of := storage.Start{Number: process.StartNumber, Nonce: process.StartNonce}
 	latest := s.Latest(process.UUID)
-	if of.Number == 0 || !latest.Rules(of) {
+	if of.Number == 0 || !latest.Supersedes(of) {
 		return nil
 	}
 	return fmt.Errorf("node %q is of start %d, and this node was told of a later one over a copy of its data folder, start %d", process.NodeID, of.Number, latest.Number)

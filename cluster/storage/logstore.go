@@ -84,7 +84,8 @@ func boltOptions(path string) raftboltdb.Options {
 	}
 }
 
-// Log is the Raft log: raft-wal behind checksums, failStop and a cache of the newest entries. It implements raft.MonotonicLogStore and is safe for concurrent use.
+// Log is Raft's log: raft-wal behind checksums, failStop and a cache of the newest entries. It
+// implements raft.MonotonicLogStore and is safe for concurrent use.
 //
 // On disk, an entry's Extensions are followed by its CRC32C:
 //
@@ -109,7 +110,7 @@ type Log struct {
 	applied atomic.Pointer[func() uint64]
 	// snapshot returns the index of Raft's newest snapshot; nil: no Raft runs yet.
 	snapshot atomic.Pointer[func() uint64]
-	// replaced: a received snapshot was installed, and Raft is about to delete the log for it.
+	// replaced is true after a received snapshot was installed, until Raft deletes the log for it.
 	replaced atomic.Bool
 	// term returns Raft's term; takenOverIn is the term in which a snapshot was last installed,
 	// 0 for none.

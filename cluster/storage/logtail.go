@@ -26,9 +26,9 @@ type logTail struct {
 // tailFile stores the log's tail outside the log.
 //
 // raft-wal takes a damaged newest append for one that a crash interrupted, and leaves it out. So
-// the newest entry's index and checksum are recorded here after each append, without an fsync: a crash of the process keeps the record, and a loss of power may restore an older
-// one, which requires less. It is fsynced before the log is truncated, so it never requires
-// what was deleted.
+// the newest entry's index and checksum are recorded here after each append, without an fsync: a
+// crash of the process keeps the record, and a loss of power may restore an older one, which
+// requires less. It is fsynced before the log is truncated, so it never requires what was deleted.
 //
 // The file is one sector, overwritten in place:
 //
@@ -85,7 +85,7 @@ func readTail(r io.Reader) (logTail, error) {
 	return logTail{index: binary.BigEndian.Uint64(b[8:]), crc: binary.BigEndian.Uint32(b[16:])}, nil
 }
 
-// set records t; it reaches the disk at some time.
+// set records the tail without waiting for the disk.
 func (t *tailFile) set(tail logTail) error {
 	if _, err := t.file.WriteAt(encodeTail(tail), 0); err != nil {
 		return err
@@ -94,7 +94,7 @@ func (t *tailFile) set(tail logTail) error {
 	return nil
 }
 
-// setDurably records t on disk.
+// setDurably records the tail on disk.
 func (t *tailFile) setDurably(tail logTail) error {
 	if err := t.set(tail); err != nil {
 		return err

@@ -24,22 +24,22 @@ const (
 )
 
 // remover removes large files in small steps, one file after the other, on its own
-// goroutine, because removing a file at once delays every request. The caller ensures that
-// what is left of a file or folder is never taken for more than that, even after a crash,
-// and that the next start removes it. It is safe for concurrent use.
+// goroutine, because removing a file at once delays every request. The caller ensures that a
+// partly removed file or folder is never mistaken for a whole one, even after a crash, and
+// that the next start removes it. It is safe for concurrent use.
 type remover struct {
-	last    func(path string) error // removes the rest of one
-	logger  hclog.Logger
-	waiting chan string
-	cancel  context.CancelFunc
-	done    chan struct{} // closed when the goroutine has ended
+	removeRest func(path string) error // removes a file or folder that has been shortened
+	logger     hclog.Logger
+	waiting    chan string
+	cancel     context.CancelFunc
+	done       chan struct{} // closed when the goroutine has ended
 }
 
-// newRemover starts a remover for which at most waitingMax files wait; last removes the
-// rest of each. The caller must close it.
-func newRemover(waitingMax int, last func(path string) error, logger hclog.Logger) *remover {
+// newRemover starts a remover for which at most waitingMax files wait; removeRest removes each
+// once it has been shortened. The caller must close it.
+func newRemover(waitingMax int, removeRest func(path string) error, logger hclog.Logger) *remover {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &remover{last: last, logger: logger, waiting: make(chan string, waitingMax), cancel: cancel, done: make(chan struct{})}
+	r := &remover{removeRest: removeRest, logger: logger, waiting: make(chan string, waitingMax), cancel: cancel, done: make(chan struct{})}
 	go r.run(ctx)
 	return r
 }
@@ -50,7 +50,7 @@ func (r *remover) remove(path string) {
 	select {
 	case r.waiting <- path:
 	default:
-		r.note(path, r.last(path))
+		r.note(path, r.removeRest(path))
 	}
 }
 
@@ -69,14 +69,14 @@ func (r *remover) run(ctx context.Context) {
 		case path := <-r.waiting:
 			shorten(ctx, path)
 			if ctx.Err() == nil {
-				r.note(path, r.last(path))
+				r.note(path, r.removeRest(path))
 			}
 			pause.For(ctx, removePause)
 		}
 	}
 }
 
-// note logs why something is left. The next start tries again, so it does no harm.
+// note logs an error of a removal. It does no harm, because the next start tries again.
 func (r *remover) note(path string, err error) {
 	if err != nil {
 		r.logger.Warn("what is not needed any more was not removed", "path", path, "error", err)

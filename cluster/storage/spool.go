@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"syscall"
 
 	"github.com/claimq/claimq/internal/bytesize"
 	"github.com/claimq/claimq/nodes"
@@ -24,14 +23,14 @@ const spoolStep = 4 << 20
 type Spool struct {
 	file *os.File
 	dir  string
-	min  uint64 // bytes to leave free; 0 = as FreeMin says
+	min  uint64 // the setting for FreeMin
 	size int64
 	next int64 // size at which the free space is checked next
 	back writeBack
 }
 
-// NewSpool creates an empty spool in the folder dir, keeping freeMin bytes of its disk
-// free, as FreeMin says. The caller must close it.
+// NewSpool creates an empty spool in the folder dir. freeMin is the setting for FreeMin, which
+// says how many bytes of the disk stay free. The caller must close it.
 func NewSpool(dir string, freeMin uint64) (*Spool, error) {
 	f, err := os.CreateTemp(dir, spoolPattern)
 	if noRoom(err) {
@@ -56,7 +55,7 @@ func (s *Spool) Write(b []byte) (int, error) {
 	}
 	w, err := s.file.Write(b)
 	s.size += int64(w)
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+	if noRoom(err) {
 		err = s.full("the disk of the data folder is full")
 	}
 	if err == nil {

@@ -33,9 +33,9 @@ type vote struct {
 	candidate []byte // empty: none, or unknown
 }
 
-// voteForNobody is the candidate that Raft is told when none is known. It is no node's
-// address, so Raft grants no vote in that term any more.
-const voteForNobody = "\x00"
+// unknownCandidate is the candidate that Raft gets when the term was written without one. It is
+// no node's address, so Raft grants no vote in that term any more.
+const unknownCandidate = "\x00"
 
 func (v vote) encode() []byte {
 	return append(binary.BigEndian.AppendUint64(nil, v.term), v.candidate...)
@@ -52,10 +52,10 @@ func decodeVote(val []byte) (vote, error) {
 	return vote{term: binary.BigEndian.Uint64(val), candidate: val[8:]}, nil
 }
 
-// asked returns the candidate for Raft: never empty.
-func (v vote) asked() []byte {
+// candidateForRaft returns the candidate, or unknownCandidate.
+func (v vote) candidateForRaft() []byte {
 	if len(v.candidate) == 0 {
-		return []byte(voteForNobody)
+		return []byte(unknownCandidate)
 	}
 	return v.candidate
 }
@@ -110,7 +110,7 @@ func (s *stableStore) Get(key []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.asked(), nil
+	return v.candidateForRaft(), nil
 }
 
 // vote returns the vote on disk. Errors: those of Get.

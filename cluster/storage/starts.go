@@ -31,8 +31,9 @@ type Start struct {
 // Next returns a start after s.
 func (s Start) Next() Start { return Start{Number: s.Number + 1, Nonce: uuid.NewString()} }
 
-// Rules reports whether s shows that other is from an old folder or a copy.
-func (s Start) Rules(other Start) bool {
+// Supersedes reports whether a node that knows s must not trust a process of start other: its folder is
+// older, or a copy.
+func (s Start) Supersedes(other Start) bool {
 	return s.Number > other.Number || s.Number == other.Number && s.Nonce != other.Nonce
 }
 
@@ -98,7 +99,7 @@ func (s *Starts) Note(uuid string, told Start) (latest Start, err error) {
 			kept = append(kept, t)
 			continue
 		}
-		if t.Start == told || t.Start.Rules(told) {
+		if t.Start == told || t.Start.Supersedes(told) {
 			return t.Start, nil
 		}
 	}

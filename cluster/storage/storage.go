@@ -18,12 +18,34 @@
 // docs/formats.md describes each of them byte for byte. Invariants:
 //
 //   - Everything that is relied on was read from the disk completely and is intact: each file and each entry has a
-//     checksum. [Open] refuses damaged data ([ErrCorruptLog], [ErrCorruptSnapshot], [ErrCorruptIdentity]), and a node whose folder it refuses has to join again as a new member. Acknowledged data is on the disks of a majority of the others; a node
-//     that had lost a part of it, or its vote, could lead a majority that never saw it.
-//   - An append has returned only when it is on disk, except for a leader's commands: those are under way, and [Log.AwaitStored] and [Log.Stored] tell when they are on disk.
+//     checksum. [Open] refuses damaged data ([ErrCorruptLog], [ErrCorruptSnapshot], [ErrCorruptIdentity]), and a node
+//     whose folder it refuses has to join again as a new member. What was acknowledged is on the disks of a majority of
+//     the others; a node that had lost a part of it, or its vote, could lead a majority that never saw it.
+//   - An append has returned only when it is on disk, except for a leader's commands: those are under way, and
+//     [Log.AwaitStored] and [Log.Stored] tell when they are on disk.
 //   - A term is never on disk with the candidate of an earlier one.
 //   - Nothing is retried: the first call that fails or hangs ends the process (Config.Fatal).
 //   - Large files are written and removed in small steps, because the log's next sync waits for them.
+//
+// The files, in reading order:
+//
+//	storage.go                     opening, creating and closing the stores; errors
+//	datadir.go, reserve.go         the folder and its lock; free space, and files that reserve inodes
+//	identity.go, keyfile.go        identity.json and node.key
+//	starts.go                      starts.json
+//	logstore.go                    the log as Raft uses it
+//	logcache.go, unstored.go       its newest entries, and those that a leader has not written yet
+//	logtail.go, logsizes.go        raft.tail, and how large the log is after an index
+//	walstore.go, walfs.go          raft-wal, and its segments as files
+//	walmeta.go, waltorn.go         its list of segments, and repair after a crash
+//	logcheck.go                    the check of all entries
+//	stablestore.go, boltfile.go    term and vote, and the check of their file
+//	snapshotstore.go               snapshots; snapshotheader.go has the header of their files
+//	spool.go                       a backup on its way into the log
+//	failstop.go                    the end of the process when a store fails or hangs
+//	pagecache.go, syncdata_*.go    reading from the disk, not the system's cache; system calls
+//	writeback.go, remover.go       writing and removing large files in steps
+//	doctor.go                      checking a stopped node's folder
 package storage
 
 import (
@@ -156,7 +178,7 @@ func Open(d *Dir, cfg Config) (*Stores, error) {
 		return nil, err
 	}
 	guard := newFailStop(cfg.Fatal, cfg.SlowCallMax)
-	s, err := openExistingStores(d, cfg, guard)
+	s, err := openAll(d, cfg, guard)
 	if err != nil {
 		guard.close()
 		return nil, err
@@ -164,12 +186,12 @@ func Open(d *Dir, cfg Config) (*Stores, error) {
 	return s, nil
 }
 
-func openExistingStores(d *Dir, cfg Config, guard *failStop) (*Stores, error) {
+func openAll(d *Dir, cfg Config, guard *failStop) (*Stores, error) {
 	snapshots, err := openSnapshots(d.path, cfg.Logger.Named("snapshots"), guard)
 	if err != nil {
 		return nil, err
 	}
-	s, err := openBesideSnapshots(d, cfg, guard, snapshots)
+	s, err := openOtherStores(d, cfg, guard, snapshots)
 	if err != nil {
 		snapshots.close()
 		return nil, err
@@ -177,8 +199,8 @@ func openExistingStores(d *Dir, cfg Config, guard *failStop) (*Stores, error) {
 	return s, nil
 }
 
-// openBesideSnapshots opens the other stores. The returned stores close the snapshots, too.
-func openBesideSnapshots(d *Dir, cfg Config, guard *failStop, snapshots *Snapshots) (*Stores, error) {
+// openOtherStores opens the stores other than the snapshots. Closing them closes the snapshots, too.
+func openOtherStores(d *Dir, cfg Config, guard *failStop, snapshots *Snapshots) (*Stores, error) {
 	snapshotIndex, snapshotTerm, err := snapshots.verifyNewest()
 	if err != nil {
 		return nil, err

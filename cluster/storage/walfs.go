@@ -142,7 +142,7 @@ func (v *walFS) fillSpare(size int64) error {
 // close waits for the spare and removes it. Dropped segments may be left.
 func (v *walFS) close() error {
 	v.dropped.close()
-	_ = v.takeSpare() // the result does not matter any more
+	_ = v.takeSpare() // whether there is one does not matter any more
 	return v.reserve.give(filepath.Join(v.dir, walSpareFileName))
 }
 

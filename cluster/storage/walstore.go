@@ -2,7 +2,6 @@ package storage
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -138,26 +137,4 @@ func openCheckedWAL(path string, segmentBytes int, snapshotIndex uint64, tail lo
 		return nil, logSummary{}, corruptLog(path, err.Error())
 	}
 	return w, c.summary, nil
-}
-
-// runWAL is run for a log in raft-wal.
-func (c *logChecker) runWAL(w *walStore) error {
-	first, err := w.FirstIndex()
-	if err != nil {
-		return err
-	}
-	last, err := w.LastIndex()
-	if err != nil {
-		return err
-	}
-	for index := first; index > 0 && index <= last; index++ {
-		var log raft.Log
-		if err := w.GetLog(index, &log); err != nil {
-			return fmt.Errorf("entry %d: %w", index, err)
-		}
-		if err := c.check(index, &log); err != nil {
-			return err
-		}
-	}
-	return c.finish()
 }

@@ -21,9 +21,9 @@ type writeBack struct {
 	// have been written there.
 	send, await func(off, n int64) error
 
-	written int64 // bytes that the file was given
-	sent    int64 // of them, in whole steps; behind written by at most a step and what is not in the file yet
-	waited  int64 // of them; behind sent by at most writeBackMax
+	written int64 // bytes that were appended
+	sent    int64 // bytes, in whole steps, of which send was called
+	waited  int64 // bytes of which await has returned; at most writeBackMax behind sent
 }
 
 func newWriteBack(f *os.File) writeBack {
@@ -33,8 +33,8 @@ func newWriteBack(f *os.File) writeBack {
 	}
 }
 
-// wrote records that the file was given n more bytes, the last slack of which may not be in
-// it yet. It returns errors of the disk.
+// wrote records that n bytes were appended, of which the last slack bytes may still be in a
+// buffer of the process. It returns errors of the disk.
 func (w *writeBack) wrote(n, slack int) error {
 	w.written += int64(n)
 	for w.written-int64(slack)-w.sent >= WriteBackStep {

@@ -1,8 +1,10 @@
-// Package disktest provides faulty disks for tests.
+// Package disktest provides disks for tests: a log that waits, and a folder in memory.
 package disktest
 
 import (
+	"os"
 	"sync/atomic"
+	"testing"
 
 	"github.com/hashicorp/raft"
 )
@@ -35,4 +37,20 @@ func (g *GatedLog) Hold() (open func()) {
 		g.gate.Store(nil)
 		close(gate)
 	}
+}
+
+// MemoryDir creates a folder in memory if there is such a file system: for tests that write
+// much, and do not test the disk itself. It is removed when the test ends.
+func MemoryDir(t testing.TB) string {
+	t.Helper()
+	parent := "/dev/shm"
+	if _, err := os.Stat(parent); err != nil {
+		parent = os.TempDir()
+	}
+	dir, err := os.MkdirTemp(parent, "claimq-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
 }
