@@ -214,11 +214,11 @@ func (o *opening) peerConfig(n *Node) peer.Config {
 		Signer:      o.dir.Key(),
 		Logger:      o.cfg.Logger.Named("peers"),
 		Connections: o.cfg.PeerConnections,
-		Admit: func(ctx context.Context, why peer.Purpose, other peer.Hello) error {
+		Admit: func(ctx context.Context, purpose peer.Purpose, other peer.Hello) error {
 			if level := n.fsm.Level(); other.FeatureLevel < level {
 				return fmt.Errorf("node %q knows feature level %d, the cluster is at %d: run a newer version on it", other.NodeID, other.FeatureLevel, level)
 			}
-			if why == peer.PurposeMeet {
+			if purpose == peer.PurposeMeet {
 				return nil
 			}
 			// Until Raft runs, this node does not know the members.

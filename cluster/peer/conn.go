@@ -17,9 +17,9 @@ type peerConn struct {
 	net.Conn
 	port *Port
 
-	// Set once, before the connection is handed on. why and other are set with port.mu
-	// held, because Recheck reads those of all connections.
-	why     Purpose
+	// Set once, before the connection is handed on; purpose and other with port.mu held,
+	// because Recheck reads those of all connections.
+	purpose Purpose
 	other   Hello // the node on the other side
 	inbound bool  // opened by the other side
 
@@ -27,8 +27,8 @@ type peerConn struct {
 	// complete; own is this side's, if it dialed. Both are set once.
 	shown atomic.Pointer[certs.Shown]
 	own   []byte
-	// retired: no new requests may use it. uncoveredAt is since when no authority has
-	// vouched for what was shown; guarded by port.looking.
+	// retired is true if no new requests may use it. uncoveredAt is since when no authority
+	// has vouched for the certificate shown; guarded by port.looking.
 	retired     atomic.Bool
 	uncoveredAt time.Time
 

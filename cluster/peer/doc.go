@@ -8,7 +8,7 @@
 //	handshake.go, joinkeys.go   the identity of the other side, and whether it belongs here
 //	tls.go, uncovered.go        TLS below that, and certificates that are no longer valid
 //	port.go, conn.go            connections: accepted, dialed, counted, closed
-//	calls.go, http.go, pool.go  calls, one at a time on a connection
+//	calls.go, pool.go           calls, one at a time on a connection
 //	stream.go ...               clients' requests that are passed on, all on one connection
 //	raft.go                     Raft's connections
 //	whereabouts.go              the addresses of members that have moved

@@ -161,8 +161,8 @@ type handshake struct {
 
 // dial performs the dialer's part on conn and returns the other node. want is the UUID of
 // the node to reach, "" for any. The caller sets the deadline.
-func (h handshake) dial(conn io.ReadWriter, why Purpose, want string) (Hello, error) {
-	preamble := newPreamble(why)
+func (h handshake) dial(conn io.ReadWriter, purpose Purpose, want string) (Hello, error) {
+	preamble := newPreamble(purpose)
 	own, err := newHelloFrame(helloMessage{Hello: h.self, WantUUID: want}, h.keys.shows())
 	if err != nil {
 		return Hello{}, err
@@ -207,63 +207,64 @@ func (h handshake) dial(conn io.ReadWriter, why Purpose, want string) (Hello, er
 // accept performs the acceptor's part on conn and returns the dialer and the purpose. The
 // caller sets the deadline. The dialer is told the reason for a refusal.
 func (h handshake) accept(conn io.ReadWriter) (Purpose, Hello, error) {
-	why, from, err := h.acceptUntold(conn)
+	purpose, from, err := h.acceptUntold(conn)
 	var reason *refusal
 	if errors.As(err, &reason) {
 		// The dialer may be gone; only the refusal itself counts.
 		_, _ = conn.Write(newFrame(frameRefuse, cutText(reason.text, refusalBytesMax)))
 	}
-	return why, from, err
+	return purpose, from, err
 }
 
+// acceptUntold is accept, but does not tell the dialer of a refusal.
 func (h handshake) acceptUntold(conn io.ReadWriter) (Purpose, Hello, error) {
-	preamble, why, err := readPreamble(conn)
+	preamble, purpose, err := readPreamble(conn)
 	if err != nil {
-		return why, Hello{}, err
+		return purpose, Hello{}, err
 	}
 	theirs, err := readFrame(conn, frameHello, helloBytesMax)
 	if err != nil {
-		return why, Hello{}, err
+		return purpose, Hello{}, err
 	}
 	msg, hasKey, err := parseHello(theirs)
 	if err != nil {
-		return why, Hello{}, err
+		return purpose, Hello{}, err
 	}
-	if err := h.checkDialer(why, msg, hasKey); err != nil {
-		return why, msg.Hello, err
+	if err := h.checkDialer(purpose, msg, hasKey); err != nil {
+		return purpose, msg.Hello, err
 	}
 	own, err := newHelloFrame(helloMessage{Hello: h.self}, h.keys.shows())
 	if err != nil {
-		return why, msg.Hello, err
+		return purpose, msg.Hello, err
 	}
 	if _, err := conn.Write(own); err != nil {
-		return why, msg.Hello, fmt.Errorf("%w: send hello: %w", errHandshake, err)
+		return purpose, msg.Hello, fmt.Errorf("%w: send hello: %w", errHandshake, err)
 	}
 	proof, err := readFrame(conn, frameProof, proofSize)
 	if err != nil {
-		return why, msg.Hello, err
+		return purpose, msg.Hello, err
 	}
 	transcript := bytes.Join([][]byte{preamble, theirs, own, h.channel}, nil)
 	if !h.showedKey(proof, hasKey, roleDialer, transcript) {
-		return why, msg.Hello, refuse("node %q was given another join key than node %q: both need the same file in --join-key-file", msg.NodeID, h.self.NodeID)
+		return purpose, msg.Hello, refuse("node %q was given another join key than node %q: both need the same file in --join-key-file", msg.NodeID, h.self.NodeID)
 	}
 	if err := checkSignature(msg.Hello, proof, roleDialer, transcript); err != nil {
-		return why, msg.Hello, err
+		return purpose, msg.Hello, err
 	}
 	if msg.WantUUID != "" && msg.WantUUID != h.self.UUID {
 		r := refuse("this is node %q with identity %s, not %s: its data folder is another one", h.self.NodeID, h.self.UUID, msg.WantUUID)
 		r.missed = true
-		return why, msg.Hello, r
+		return purpose, msg.Hello, r
 	}
 	if h.admit != nil {
-		if err := h.admit(why, msg.Hello); err != nil {
-			return why, msg.Hello, refuse("%s", err)
+		if err := h.admit(purpose, msg.Hello); err != nil {
+			return purpose, msg.Hello, refuse("%s", err)
 		}
 	}
 	if _, err := conn.Write(newFrame(frameAccept, h.proof(roleAcceptor, transcript))); err != nil {
-		return why, msg.Hello, fmt.Errorf("%w: send proof: %w", errHandshake, err)
+		return purpose, msg.Hello, fmt.Errorf("%w: send proof: %w", errHandshake, err)
 	}
-	return why, msg.Hello, nil
+	return purpose, msg.Hello, nil
 }
 
 // checkAcceptor returns an error if the node that answered is not one to talk to.
@@ -275,14 +276,14 @@ func (h handshake) checkAcceptor(from Hello, hasKey bool) error {
 }
 
 // checkDialer returns an error if the dialing node may not continue.
-func (h handshake) checkDialer(why Purpose, msg helloMessage, hasKey bool) error {
+func (h handshake) checkDialer(purpose Purpose, msg helloMessage, hasKey bool) error {
 	if err := h.checkKey(msg.Hello, hasKey); err != nil {
 		return err
 	}
-	if why != PurposeMeet && msg.WantUUID == "" {
+	if purpose != PurposeMeet && msg.WantUUID == "" {
 		return refuse("the dialer does not say which node it wants")
 	}
-	if why == PurposeRaft && msg.UUID == h.self.UUID {
+	if purpose == PurposeRaft && msg.UUID == h.self.UUID {
 		return refuse("node %q has the identity of this node, %q: one data folder is a copy of the other", msg.NodeID, h.self.NodeID)
 	}
 	return h.checkCluster(msg.Hello)
@@ -341,8 +342,8 @@ func checkSignature(from Hello, frame []byte, role string, transcript []byte) er
 
 const preambleSize = 5
 
-func newPreamble(why Purpose) []byte {
-	return []byte{'C', 'L', 'Q', handshakeVersion, byte(why)}
+func newPreamble(purpose Purpose) []byte {
+	return []byte{'C', 'L', 'Q', handshakeVersion, byte(purpose)}
 }
 
 func readPreamble(r io.Reader) ([]byte, Purpose, error) {
@@ -350,21 +351,21 @@ func readPreamble(r io.Reader) ([]byte, Purpose, error) {
 	if _, err := io.ReadFull(r, preamble); err != nil {
 		return nil, 0, fmt.Errorf("%w: read preamble: %w", errHandshake, err)
 	}
-	why := Purpose(preamble[4])
+	purpose := Purpose(preamble[4])
 	if preamble[0] == firstByteTLS {
 		return nil, 0, refuse("the dialer speaks TLS and this node does not: give both nodes certificates, or neither (--peer-tls-cert-file); --peer-tls-mode switches it on while they serve")
 	}
-	if !bytes.Equal(preamble[:3], newPreamble(why)[:3]) {
+	if !bytes.Equal(preamble[:3], newPreamble(purpose)[:3]) {
 		return nil, 0, fmt.Errorf("%w: the dialer is not a claimq node", errHandshake)
 	}
 	if preamble[3] != handshakeVersion {
-		return nil, why, refuse("the dialer speaks version %d of the peer protocol, this node speaks %d", preamble[3], handshakeVersion)
+		return nil, purpose, refuse("the dialer speaks version %d of the peer protocol, this node speaks %d", preamble[3], handshakeVersion)
 	}
-	switch why {
+	switch purpose {
 	case PurposeRaft, PurposeHTTP, PurposeStream, PurposeMeet:
-		return preamble, why, nil
+		return preamble, purpose, nil
 	}
-	return nil, why, refuse("the dialer wants a connection for an %v", why)
+	return nil, purpose, refuse("the dialer wants a connection for an %v", purpose)
 }
 
 const frameHeaderSize = 3

@@ -35,7 +35,7 @@ func testHandshake(nodeID string) handshake {
 // handshakeCase is a dialer and an acceptor that agree, unless changed.
 type handshakeCase struct {
 	dialer, acceptor handshake
-	why              Purpose
+	purpose          Purpose
 	want             string
 }
 
@@ -43,7 +43,7 @@ func agreeing() handshakeCase {
 	return handshakeCase{
 		dialer:   testHandshake("n1"),
 		acceptor: testHandshake("n2"),
-		why:      PurposeRaft,
+		purpose:  PurposeRaft,
 		want:     peertest.UUID("n2"),
 	}
 }
@@ -61,7 +61,7 @@ func (c handshakeCase) shake(t *testing.T) (dialed, accepted Hello, dialErr, acc
 		defer b.Close()
 		_, accepted, acceptErr = c.acceptor.accept(b)
 	}()
-	dialed, dialErr = c.dialer.dial(a, c.why, c.want)
+	dialed, dialErr = c.dialer.dial(a, c.purpose, c.want)
 	_ = a.Close()
 	<-done
 	return dialed, accepted, dialErr, acceptErr
@@ -72,11 +72,11 @@ func TestHandshake_agreement(t *testing.T) {
 	cases := map[string]func(*handshakeCase){
 		"with a key on both sides":           func(*handshakeCase) {},
 		"without a key on both sides":        func(c *handshakeCase) { c.dialer.keys, c.acceptor.keys = nil, nil },
-		"with no target in mind":             func(c *handshakeCase) { c.why, c.want = PurposeMeet, "" },
+		"with no target in mind":             func(c *handshakeCase) { c.purpose, c.want = PurposeMeet, "" },
 		"when the dialer has no cluster yet": func(c *handshakeCase) { c.dialer.self.ClusterID = "" },
 		"when the acceptor has none":         func(c *handshakeCase) { c.acceptor.self.ClusterID = "" },
-		"for http":                           func(c *handshakeCase) { c.why = PurposeHTTP },
-		"of a node with itself for http":     func(c *handshakeCase) { c.why, c.dialer = PurposeHTTP, c.acceptor },
+		"for http":                           func(c *handshakeCase) { c.purpose = PurposeHTTP },
+		"of a node with itself for http":     func(c *handshakeCase) { c.purpose, c.dialer = PurposeHTTP, c.acceptor },
 	}
 	for name, change := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -173,7 +173,7 @@ func TestHandshake_dialerChecksAcceptor(t *testing.T) {
 				tc.answer(b)
 			}()
 			c := agreeing()
-			_, err := c.dialer.dial(a, c.why, c.want)
+			_, err := c.dialer.dial(a, c.purpose, c.want)
 			_ = a.Close()
 			<-done
 			if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), tc.want) {
@@ -211,7 +211,7 @@ func TestHandshake_replayAndChange(t *testing.T) {
 		_, _, err := c.acceptor.accept(b)
 		done <- err
 	}()
-	if _, err := c.dialer.dial(tape, c.why, c.want); err != nil {
+	if _, err := c.dialer.dial(tape, c.purpose, c.want); err != nil {
 		t.Fatalf("dial: %v", err)
 	}
 	if err := <-done; err != nil {
@@ -312,7 +312,7 @@ func TestHandshake_identityIsProven(t *testing.T) {
 			_, _, err := c.acceptor.accept(b)
 			done <- err
 		}()
-		if _, err := c.dialer.dial(tape, c.why, c.want); err != nil {
+		if _, err := c.dialer.dial(tape, c.purpose, c.want); err != nil {
 			t.Fatal(err)
 		}
 		if err := <-done; err != nil {
@@ -351,7 +351,7 @@ func shakeThrough(c handshakeCase, replace func(preamble, helloFrame []byte) []b
 	dialerSide, betweenLeft := net.Pipe()
 	betweenRight, acceptorSide := net.Pipe()
 	go func() {
-		_, _ = c.dialer.dial(dialerSide, c.why, c.want)
+		_, _ = c.dialer.dial(dialerSide, c.purpose, c.want)
 		_ = dialerSide.Close()
 	}()
 	go func() {

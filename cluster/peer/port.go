@@ -68,7 +68,7 @@ type Config struct {
 	// target were checked and before Member and RaftPeer. It may wait until these can
 	// decide, or ctx ends. Its error refuses the connection, and its text is sent to the
 	// dialer. nil admits all.
-	Admit func(ctx context.Context, why Purpose, from Hello) error
+	Admit func(ctx context.Context, purpose Purpose, from Hello) error
 	// Member reports whether the dialer is a member of the cluster. API requests, whose
 	// keys the forwarding node has checked, and all calls except the open ones are accepted
 	// only from members. It is called for each request, because a connection outlives a
@@ -139,7 +139,7 @@ type Port struct {
 
 	mu      sync.Mutex
 	closed  bool
-	shaking list.List              // of shaker: the handshakes under way, oldest first
+	pending list.List              // of pendingHandshake, oldest first
 	dialers map[string]int         // number of handshakes under way by address
 	meeting list.List              // of *peerConn: inbound connections of PurposeMeet, oldest first
 	conns   map[*peerConn]struct{} // inbound and outbound
@@ -364,8 +364,8 @@ func hostOf(conn net.Conn) string {
 	return host
 }
 
-// shaker is a handshake under way.
-type shaker struct {
+// pendingHandshake is an inbound handshake under way.
+type pendingHandshake struct {
 	from string
 	conn net.Conn
 }
@@ -386,23 +386,22 @@ func (p *Port) beginHandshake(conn net.Conn) (end func(), ok bool) {
 	from := hostOf(conn)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	place := p.shaking.PushBack(shaker{from, conn})
+	place := p.pending.PushBack(pendingHandshake{from, conn})
 	p.dialers[from]++
 	return func() {
 		p.mu.Lock()
-		p.endShakingLocked(place)
+		p.endHandshakeLocked(place)
 		p.mu.Unlock()
 		<-p.handshakes
 	}, true
 }
 
-// endShakingLocked removes a handshake from those under way, unless it was closed by
-// cutOldest.
-func (p *Port) endShakingLocked(place *list.Element) {
-	from := place.Value.(shaker).from
-	before := p.shaking.Len()
-	p.shaking.Remove(place)
-	if p.shaking.Len() == before {
+// endHandshakeLocked removes a handshake from those under way, unless cutOldest has closed it.
+func (p *Port) endHandshakeLocked(place *list.Element) {
+	from := place.Value.(pendingHandshake).from
+	before := p.pending.Len()
+	p.pending.Remove(place)
+	if p.pending.Len() == before {
 		return
 	}
 	if p.dialers[from]--; p.dialers[from] == 0 {
@@ -420,10 +419,10 @@ func (p *Port) cutOldest() {
 	for _, count := range p.dialers {
 		most = max(most, count)
 	}
-	for place := p.shaking.Front(); place != nil; place = place.Next() {
-		if s := place.Value.(shaker); p.dialers[s.from] == most {
+	for place := p.pending.Front(); place != nil; place = place.Next() {
+		if s := place.Value.(pendingHandshake); p.dialers[s.from] == most {
 			_ = s.conn.Close()
-			p.endShakingLocked(place)
+			p.endHandshakeLocked(place)
 			return
 		}
 	}
@@ -441,7 +440,7 @@ func (p *Port) serve(conn net.Conn, end func()) {
 	if c == nil {
 		return
 	}
-	switch c.why {
+	switch c.purpose {
 	case PurposeRaft:
 		p.deliverRaft(c)
 		return
@@ -514,7 +513,7 @@ func (p *Port) self() Hello {
 // newHandshake performs the TLS handshake on c, if the port uses TLS, and returns the
 // handshake to perform inside it.
 func (p *Port) newHandshake(c *peerConn) (h handshake, err error) {
-	if err := shakeTLS(c); err != nil {
+	if err := negotiateTLS(c); err != nil {
 		return h, err
 	}
 	h = handshake{self: p.self(), signer: p.cfg.Signer}
@@ -527,32 +526,31 @@ func (p *Port) newHandshake(c *peerConn) (h handshake, err error) {
 
 // admitOn returns the decision at the end of a handshake on c.
 func (p *Port) admitOn(c *peerConn) func(Purpose, Hello) error {
-	return func(why Purpose, from Hello) error {
+	return func(purpose Purpose, from Hello) error {
 		ctx, cancel := context.WithTimeout(p.ctx, p.cfg.HandshakeTimeout)
 		defer cancel()
 		if p.cfg.Admit != nil {
-			if err := p.cfg.Admit(ctx, why, from); err != nil {
+			if err := p.cfg.Admit(ctx, purpose, from); err != nil {
 				return err
 			}
 		}
 		if err := p.checkCertificate(c, from); err != nil {
 			return err
 		}
-		if err := p.mayOpen(ctx, why, from, hostOf(c)); err != nil {
+		if err := p.mayOpen(ctx, purpose, from, hostOf(c)); err != nil {
 			return err
 		}
-		return p.know(c, why, from)
+		return p.know(c, purpose, from)
 	}
 }
 
 // know sets the purpose and the other side of c. It returns an error if Raft messages must
-// not pass between the two. From here on Recheck finds c, so that later knowledge of the
-// other side is not missed.
-func (p *Port) know(c *peerConn, why Purpose, other Hello) error {
+// not pass between the two. It sets them first, so that a Recheck that follows finds c.
+func (p *Port) know(c *peerConn, purpose Purpose, other Hello) error {
 	p.mu.Lock()
-	c.why, c.other = why, other
+	c.purpose, c.other = purpose, other
 	p.mu.Unlock()
-	if why != PurposeRaft {
+	if purpose != PurposeRaft {
 		return nil
 	}
 	return p.superseded(other)
@@ -570,7 +568,7 @@ func (p *Port) Recheck(uuid string) {
 	p.mu.Lock()
 	var over []*peerConn
 	for c := range p.conns {
-		if c.why == PurposeRaft && c.other.UUID == uuid && p.superseded(c.other) != nil {
+		if c.purpose == PurposeRaft && c.other.UUID == uuid && p.superseded(c.other) != nil {
 			over = append(over, c)
 		}
 	}
@@ -596,13 +594,13 @@ func (p *Port) checkCertificate(c *peerConn, from Hello) error {
 
 // mayOpen returns an error if the node may not open a connection of that purpose from the
 // host.
-func (p *Port) mayOpen(ctx context.Context, why Purpose, from Hello, host string) error {
+func (p *Port) mayOpen(ctx context.Context, purpose Purpose, from Hello, host string) error {
 	switch {
-	case why == PurposeMeet:
+	case purpose == PurposeMeet:
 		return nil
-	case why == PurposeRaft && p.cfg.RaftPeer == nil:
+	case purpose == PurposeRaft && p.cfg.RaftPeer == nil:
 		return nil
-	case why == PurposeRaft:
+	case purpose == PurposeRaft:
 		return p.cfg.RaftPeer(ctx, from, host)
 	case !p.isMember(from):
 		return NotMember(from)
@@ -617,7 +615,7 @@ func NotMember(from Hello) error {
 	return fmt.Errorf("node %q with identity %s is not a member of the cluster", from.NodeID, from.UUID)
 }
 
-// met records the address of a node after its handshake, because only its own word counts.
+// met records the address that a node has given in its handshake.
 func (p *Port) met(other Hello) {
 	if p.isMember(other) && p.superseded(other) == nil {
 		p.whereabouts.met(other.UUID, other.PeerAddr)
@@ -626,8 +624,8 @@ func (p *Port) met(other Hello) {
 
 // dial opens a connection to the peer at addr. want is the UUID that it must have, "" for
 // any, which only PurposeMeet allows. ctx and the handshake timeout bound it.
-func (p *Port) dial(ctx context.Context, addr string, why Purpose, want string) (*peerConn, error) {
-	if want == "" && why != PurposeMeet {
+func (p *Port) dial(ctx context.Context, addr string, purpose Purpose, want string) (*peerConn, error) {
+	if want == "" && purpose != PurposeMeet {
 		return nil, fmt.Errorf("dial peer %s: no member is known to be there", addr)
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.HandshakeTimeout)
@@ -635,7 +633,7 @@ func (p *Port) dial(ctx context.Context, addr string, why Purpose, want string) 
 	stopOnClose := context.AfterFunc(p.ctx, cancel)
 	defer stopOnClose()
 
-	if why != PurposeRaft && p.outboundFull() {
+	if purpose != PurposeRaft && p.outboundFull() {
 		return nil, fmt.Errorf("dial peer %s: this node has %d connections to others open, its limit", addr, p.cfg.Connections-p.inboundMax())
 	}
 	conn, err := p.dialTCP(ctx, addr)
@@ -656,13 +654,13 @@ func (p *Port) dial(ctx context.Context, addr string, why Purpose, want string) 
 		h, err = p.newHandshake(c)
 	}
 	if err == nil {
-		other, err = h.dial(c, why, want)
+		other, err = h.dial(c, purpose, want)
 	}
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
 	if err == nil {
-		err = p.know(c, why, other)
+		err = p.know(c, purpose, other)
 	}
 	if err == nil {
 		p.met(other)

@@ -99,7 +99,7 @@ func (l *raftLayer) Accept() (net.Conn, error) {
 		if !l.own(c) {
 			return nil, net.ErrClosed
 		}
-		return &raftInbound{Conn: c, taken: func() error { return l.port.mayOpen(l.port.ctx, PurposeRaft, c.other, hostOf(c)) }, takenAt: time.Now()}, nil
+		return &raftInbound{Conn: c, allowed: func() error { return l.port.mayOpen(l.port.ctx, PurposeRaft, c.other, hostOf(c)) }, checkedAt: time.Now()}, nil
 	}
 }
 
@@ -177,15 +177,15 @@ type raftInbound struct {
 	left    time.Duration // if inside: time left for the next raftStallBytes
 	got     int           // bytes of these so far
 
-	// taken returns an error if messages of the sender are no longer accepted; nil = they
+	// allowed returns an error if the sender's messages are no longer accepted; nil = they
 	// always are.
-	taken   func() error
-	takenAt time.Time // when taken was last called
+	allowed   func() error
+	checkedAt time.Time // when allowed was last called
 }
 
-// raftTakenInterval is the interval between checks whether a connection is still allowed,
+// raftCheckInterval is the interval between checks whether a connection is still allowed,
 // because it can outlive a membership.
-const raftTakenInterval = 100 * time.Millisecond
+const raftCheckInterval = 100 * time.Millisecond
 
 // Read reads from the connection, without a time limit until a message begins.
 func (c *raftInbound) Read(b []byte) (int, error) {
@@ -209,17 +209,17 @@ func (c *raftInbound) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// check calls taken at intervals of raftTakenInterval.
+// check calls allowed at intervals of raftCheckInterval.
 func (c *raftInbound) check() error {
-	if c.taken == nil {
+	if c.allowed == nil {
 		return nil
 	}
 	now := time.Now()
-	if now.Sub(c.takenAt) < raftTakenInterval {
+	if now.Sub(c.checkedAt) < raftCheckInterval {
 		return nil
 	}
-	c.takenAt = now
-	return c.taken()
+	c.checkedAt = now
+	return c.allowed()
 }
 
 // bound sets the deadline of the next read, or removes the last one.

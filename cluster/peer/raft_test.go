@@ -148,8 +148,8 @@ func TestStreamLayer_Dial_namesItsTarget(t *testing.T) {
 func TestStreamLayer_Dial_refusals(t *testing.T) {
 	t.Parallel()
 	acceptor := openTestPort(t, "n2", func(c *Config) {
-		c.Admit = func(_ context.Context, why Purpose, from Hello) error {
-			if why == PurposeRaft && from.UUID != peertest.UUID("n1") {
+		c.Admit = func(_ context.Context, purpose Purpose, from Hello) error {
+			if purpose == PurposeRaft && from.UUID != peertest.UUID("n1") {
 				return fmt.Errorf("node %q is not a member", from.NodeID)
 			}
 			return nil

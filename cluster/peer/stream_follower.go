@@ -25,10 +25,9 @@ const streamGoneTimeout = 10 * time.Second
 var errStreamLost = errors.New("the connection to the leader was lost")
 
 // Forward passes req, a client's request, on to the node at addr with that UUID, at most once, and
-// fills resp with its answer. The nodes' information about the request travels with it. ctx says
-// how long the answer is wanted, until the leader holds the request; then pass.Held says it, and
-// the leader is told when that has ended, and its answer to that is returned like any other.
-// Errors: nodes.ErrNoLeader, or nodes.ErrShuttingDown if this port is closed (nothing was sent);
+// fills resp with its answer. pass is sent with the request. ctx ends when the answer is no longer
+// wanted. Once the leader holds the request, the context of pass.Held takes its place: when that
+// ends the leader is told, answers at once, and that answer is returned like any other. Errors: nodes.ErrNoLeader, or nodes.ErrShuttingDown if this port is closed (nothing was sent);
 // nodes.ErrOutcomeUnknown (something may have been sent, and no complete answer arrived). On an
 // error resp is empty.
 func (p *Port) Forward(ctx context.Context, addr, uuid string, pass nodes.Passing, req *fasthttp.Request, resp *fasthttp.Response) (nodes.Passed, error) {

@@ -27,8 +27,8 @@ var (
 	errNotFetched = errors.New("the other node did not ask for the rest of the answer")
 )
 
-// streamCall is a request of a stream: the connection as its handler sees it. What has no other
-// protection belongs to the goroutine that answers it.
+// streamCall is a request that another node has forwarded, and the connection that the request's
+// handler sees. Fields that are not guarded belong to the goroutine that answers the request.
 type streamCall struct {
 	net.Conn
 	server *streamServer
@@ -37,26 +37,26 @@ type streamCall struct {
 	request []byte // as far as it has arrived; until it is answered it belongs to the reader
 	refused string // the text of an overload with which it is answered, "" if it is not
 	pass    nodes.Passing
-	says    nodes.Passed // of the answer
+	passed  nodes.Passed // what to tell the other node about the answer
 	written func()
 
 	// Guarded by the server's mu.
 	begun    bool // the request has arrived
-	answered bool // whether the answer was delivered may be told
-	sent     bool // only that is missing
+	answered bool // the other node may tell whether the answer was delivered
+	sent     bool // the answer was sent; only the report of its delivery is missing
 	gone     bool // the answer is no longer wanted
 	wanted   context.Context
 	cancel   context.CancelCauseFunc // of wanted; nil: nothing has asked for it
 	more     chan struct{}           // for m; nil: nothing waits for it
 }
 
-// Passing returns what the other node says of the request.
+// Passing returns what the other node has sent with the request.
 func (c *streamCall) Passing() nodes.Passing { return c.pass }
 
-// Passed returns what to say to the other node about the answer; the handler fills it in.
-// Delivered is called with false if the answer does not reach the client, and with true if it has.
-// It is not called if the connection was lost in between.
-func (c *streamCall) Passed() *nodes.Passed { return &c.says }
+// Passed returns what to tell the other node about the answer; the handler fills it in. Delivered is
+// called with whether the answer has reached the client, but not if the connection to the other
+// node is lost in between.
+func (c *streamCall) Passed() *nodes.Passed { return &c.passed }
 
 // OnWritten makes fn be called once the answer is written, or never will be.
 func (c *streamCall) OnWritten(fn func()) { c.written = fn }
@@ -212,7 +212,8 @@ func (s *streamServer) freeLocked(call *streamCall) (counted bool) {
 	return true
 }
 
-// told takes note of what the follower says of a request. One that is over already is ignored.
+// told handles what the follower reports about a request after sending it. It ignores a request that
+// is over.
 func (s *streamServer) told(f frame) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -228,7 +229,7 @@ func (s *streamServer) told(f frame) {
 		}
 	case f.kind != frameMore && call.answered:
 		delivered := f.kind == frameDelivered
-		s.wg.Go(func() { call.says.Delivered(delivered) }) // it may propose a command
+		s.wg.Go(func() { call.passed.Delivered(delivered) }) // it may propose a command
 		s.endLocked(call)
 	}
 }
@@ -267,11 +268,11 @@ func (s *streamServer) handle(call *streamCall, ctx *fasthttp.RequestCtx) {
 	s.port.answerForwarded(ctx, s.from)
 }
 
-// sendAnswer sends the answer, and ends the request unless it remains to be seen whether it is
-// delivered.
+// sendAnswer sends the answer. It ends the request, unless the follower has to report whether the
+// answer was delivered.
 func (s *streamServer) sendAnswer(call *streamCall, resp *fasthttp.Response) {
-	flags, tell := byte(0), call.says.Delivered != nil
-	if call.says.OpRefused {
+	flags, tell := byte(0), call.passed.Delivered != nil
+	if call.passed.OpRefused {
 		flags |= flagOpRefused
 	}
 	if tell {
@@ -279,7 +280,7 @@ func (s *streamServer) sendAnswer(call *streamCall, resp *fasthttp.Response) {
 	}
 	buffer := s.port.messages.Get().(*[]byte)
 	message := append(newMessage(*buffer), flags)
-	if call.says.GivenUp {
+	if call.passed.GivenUp {
 		message[streamHeaderSize] = flagGivenUp
 	} else {
 		message = appendAnswer(message, resp)
@@ -301,7 +302,7 @@ func (s *streamServer) sendAnswer(call *streamCall, resp *fasthttp.Response) {
 	case s.calls[call.stream] != call: // it was told
 		return
 	case err != nil && tell:
-		s.wg.Go(func() { call.says.Delivered(false) })
+		s.wg.Go(func() { call.passed.Delivered(false) })
 	case tell && !s.over:
 		return
 	}

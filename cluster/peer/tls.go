@@ -61,14 +61,14 @@ const (
 const firstByteTLS = 0x16
 
 // tlsConn is a connection with TLS, in either direction. The TLS handshake happens in
-// shake.
+// negotiate.
 type tlsConn struct {
 	*tls.Conn
 	raw         net.Conn
 	dialed      bool
 	authorities *x509.CertPool
 	// early is the connection below an acceptor's TLS. either: the other side may do
-	// without TLS; plain says, after shake, that it does.
+	// without TLS; plain says, after negotiate, that it does.
 	early         *earlyConn
 	either, plain bool
 	own           []byte // the certificate shown, if dialed
@@ -137,7 +137,7 @@ func (p *Port) secure(conn net.Conn, dialed bool, addr string) net.Conn {
 		Certificates: []tls.Certificate{own},
 	}
 	if !dialed {
-		cfg.ClientAuth = tls.RequestClientCert // shake requires it, with a readable refusal
+		cfg.ClientAuth = tls.RequestClientCert // negotiate requires it, with a readable refusal
 		early := newEarlyConn(conn)
 		return &tlsConn{Conn: tls.Server(early, cfg), raw: conn, authorities: authorities, early: early, either: p.cfg.TLSMode != TLSRequired}
 	}
@@ -151,9 +151,9 @@ func (p *Port) secure(conn net.Conn, dialed bool, addr string) net.Conn {
 	return secured
 }
 
-// shake performs the TLS handshake within the connection's deadline. A *refusal should be
+// negotiate performs the TLS handshake within the connection's deadline. A *refusal should be
 // sent to the other side, within TLS or, if that side does not use it, without.
-func (c *tlsConn) shake() error {
+func (c *tlsConn) negotiate() error {
 	if c.either {
 		first, err := c.early.peek()
 		if err != nil {
@@ -314,14 +314,14 @@ func rawOf(conn net.Conn) net.Conn {
 	return conn
 }
 
-// shakeTLS calls shake for a connection of the port, if it has TLS. A refused dialer is
-// told the reason.
-func shakeTLS(c *peerConn) error {
+// negotiateTLS performs the TLS handshake of a connection of the port, if it uses TLS. A refused
+// dialer is told the reason.
+func negotiateTLS(c *peerConn) error {
 	secured, ok := c.Conn.(*tlsConn)
 	if !ok {
 		return nil
 	}
-	err := secured.shake()
+	err := secured.negotiate()
 	var reason *refusal
 	if !errors.As(err, &reason) || secured.dialed {
 		return err

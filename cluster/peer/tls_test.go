@@ -72,7 +72,7 @@ func secureFake(t *testing.T, conn net.Conn, dialed bool) net.Conn {
 	}
 	p := Port{cfg: Config{Certificate: certificate}}
 	secured := p.secure(conn, dialed, "127.0.0.1:1")
-	_ = secured.(*tlsConn).shake() // the next step fails, too
+	_ = secured.(*tlsConn).negotiate() // the next step fails, too
 	return secured
 }
 
@@ -291,7 +291,7 @@ func TestPort_floodBesideASlowNode(t *testing.T) {
 		waitUntil(t, "the flood to be taken", func() bool {
 			acceptor.mu.Lock()
 			defer acceptor.mu.Unlock()
-			return acceptor.shaking.Back().Value.(shaker).conn.RemoteAddr().String() == last
+			return acceptor.pending.Back().Value.(pendingHandshake).conn.RemoteAddr().String() == last
 		})
 	})
 	dialer := openTestPort(t, "n1", func(c *Config) {

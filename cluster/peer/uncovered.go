@@ -66,7 +66,7 @@ func (p *Port) endUncovered(now time.Time) {
 		covered := c.shown.Load().VouchedBy(authorities, now)
 		if covered {
 			c.uncoveredAt = time.Time{}
-			if c.own != nil && c.why != PurposeRaft && len(own.Certificate) > 0 && !bytes.Equal(c.own, own.Certificate[0]) {
+			if c.own != nil && c.purpose != PurposeRaft && len(own.Certificate) > 0 && !bytes.Equal(c.own, own.Certificate[0]) {
 				c.retired.Store(true)
 			}
 			continue
@@ -75,7 +75,7 @@ func (p *Port) endUncovered(now time.Time) {
 		if c.uncoveredAt.IsZero() {
 			c.uncoveredAt = now
 		}
-		if c.why == PurposeRaft || now.Sub(c.uncoveredAt) >= uncoveredGrace {
+		if c.purpose == PurposeRaft || now.Sub(c.uncoveredAt) >= uncoveredGrace {
 			_ = c.Close()
 			closed = append(closed, c.other.NodeID)
 		}

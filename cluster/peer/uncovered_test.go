@@ -62,8 +62,8 @@ func TestPort_uncoveredIsClosed(t *testing.T) {
 			t.Parallel()
 			w := newTwoTrusting(t)
 			var conns []*peerConn
-			for _, why := range []Purpose{PurposeHTTP, PurposeStream, PurposeMeet} {
-				c, err := w.dialer.dial(t.Context(), w.acceptor.Addr(), why, peertest.UUID("n2"))
+			for _, purpose := range []Purpose{PurposeHTTP, PurposeStream, PurposeMeet} {
+				c, err := w.dialer.dial(t.Context(), w.acceptor.Addr(), purpose, peertest.UUID("n2"))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -90,7 +90,7 @@ func TestPort_uncoveredIsClosed(t *testing.T) {
 			for _, c := range conns {
 				_ = c.SetReadDeadline(end)
 				if _, err := io.Copy(io.Discard, c); isTimeout(err) {
-					t.Errorf("the connection for %s is not closed", c.why)
+					t.Errorf("the connection for %s is not closed", c.purpose)
 				}
 			}
 		})

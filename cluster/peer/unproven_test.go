@@ -99,12 +99,12 @@ func unprovenTexts() map[string][]byte {
 	for kind := range byte(8) { // Raft's kinds of messages
 		after[fmt.Sprintf("Raft's message %d", kind)] = append([]byte{kind}, make([]byte, 64)...)
 	}
-	for _, why := range []Purpose{PurposeRaft, PurposeHTTP, PurposeStream, PurposeMeet, 'x'} {
-		preamble := newPreamble(why)
+	for _, purpose := range []Purpose{PurposeRaft, PurposeHTTP, PurposeStream, PurposeMeet, 'x'} {
+		preamble := newPreamble(purpose)
 		for _, who := range []Hello{testHello("n1"), testHello("n2"), {NodeID: "n1", UUID: peertest.UUID("n1"), ClusterID: "other"}, {}} {
 			frame, _ := newHelloFrame(helloMessage{Hello: who, WantUUID: peertest.UUID("n2")}, true)
 			missing, _ := newHelloFrame(helloMessage{Hello: who, WantUUID: peertest.UUID("n5")}, true)
-			said := fmt.Sprintf("%s, hello of %q", why, who.NodeID+who.ClusterID)
+			said := fmt.Sprintf("%s, hello of %q", purpose, who.NodeID+who.ClusterID)
 			texts[said] = slices.Concat(preamble, frame)
 			texts[said+", proof of nothing"] = slices.Concat(preamble, frame, newFrame(frameProof, make([]byte, proofSize)))
 			texts[said+", proof of nothing to another"] = slices.Concat(preamble, missing, newFrame(frameProof, make([]byte, proofSize)))
@@ -117,7 +117,7 @@ func unprovenTexts() map[string][]byte {
 			}
 		}
 		for name, text := range after {
-			texts[why.String()+", "+name] = slices.Concat(preamble, text)
+			texts[purpose.String()+", "+name] = slices.Concat(preamble, text)
 		}
 	}
 	return texts
@@ -179,7 +179,7 @@ func TestPort_unprovenChangesNothing(t *testing.T) {
 		waitUntil(t, "no connection and no place to be taken", func() bool {
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			return p.inbound == 0 && len(p.conns) == 0 && p.meeting.Len()+p.shaking.Len()+len(p.handshakes) == 0
+			return p.inbound == 0 && len(p.conns) == 0 && p.meeting.Len()+p.pending.Len()+len(p.handshakes) == 0
 		})
 		if all := a.all(); len(all) > 0 {
 			slices.Sort(all)
