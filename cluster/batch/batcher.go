@@ -78,8 +78,8 @@ type pending struct {
 	result nodes.Proposed
 	err    error
 
-	// waiter, if not nil, is the waiting claim of the command. Then settle delivers the
-	// outcome instead of done, result and err.
+	// waiter, if not nil, is the waiting claim of the command. It gets the outcome by
+	// deliverToWaiters, and done, result and err are not used.
 	waiter *waiter
 }
 
@@ -302,9 +302,9 @@ func (b *Batcher) countLocked(p *pending, by int) {
 	}
 }
 
-// release answers the callers whose context has ended. Those whose command is in e, which
+// releaseEnded answers the callers whose context has ended. Those whose command is in e, which
 // is in flight, get an unknown outcome.
-func (b *Batcher) release(e *entry) {
+func (b *Batcher) releaseEnded(e *entry) {
 	for i, p := range e.items {
 		if p != nil && p.waiter == nil && !p.toEnd && p.ctx.Err() != nil {
 			e.items[i] = nil // so that it is not delivered
@@ -423,18 +423,18 @@ func (b *Batcher) Run(stop <-chan struct{}) {
 		// Wake the callers of the previous entry while this one is written.
 		outcome := b.start(e)
 		before.deliver()
-		b.attend(e, outcome, look)
-		b.settle(e)
+		b.awaitOutcome(e, outcome, look)
+		b.deliverToWaiters(e)
 		before = e
 	}
 }
 
-// settle delivers the outcome of e to waiting claims and removes their commands from it.
-// They all belong to one leadership, but it need not be the current one.
-func (b *Batcher) settle(e *entry) {
+// deliverToWaiters delivers the outcome of e to waiting claims and removes their commands from
+// it. They all belong to one leadership, but it need not be the current one.
+func (b *Batcher) deliverToWaiters(e *entry) {
 	for _, p := range e.items {
 		if p != nil && p.waiter != nil {
-			p.waiter.set.settled(e)
+			p.waiter.set.deliver(e)
 			return
 		}
 	}
@@ -442,13 +442,13 @@ func (b *Batcher) settle(e *entry) {
 		return
 	}
 	if s := b.cfg.Waiters(); s != nil {
-		s.settled(e)
+		s.deliver(e)
 	}
 }
 
-// attend waits for the outcome of e. At the intervals of look it also releases callers that
-// have left.
-func (b *Batcher) attend(e *entry, done <-chan outcome, look *time.Timer) {
+// awaitOutcome waits for the outcome of e. At the intervals of look it also releases callers
+// that have left.
+func (b *Batcher) awaitOutcome(e *entry, done <-chan outcome, look *time.Timer) {
 	begun := time.Now()
 	for {
 		look.Reset(endedInterval)
@@ -462,7 +462,7 @@ func (b *Batcher) attend(e *entry, done <-chan outcome, look *time.Timer) {
 			e.err = fmt.Errorf("%w: no answer from Raft in %s", nodes.ErrOutcomeUnknown, OutcomeTimeout)
 			return
 		}
-		b.release(e)
+		b.releaseEnded(e)
 	}
 }
 

@@ -34,8 +34,8 @@ func (q *laneQueue) peek() *pending {
 	return nil
 }
 
-// compact removes the abandoned commands if most are, so that a lane whose turn does not come
-// holds no more of them than of others.
+// compact removes the abandoned commands if they are more than half, so that they do not pile up
+// in a lane whose turn does not come.
 func (q *laneQueue) compact() {
 	if q.abandoned*2 <= len(q.left()) {
 		return
@@ -68,8 +68,9 @@ func (q *laneQueue) left() []*pending { return q.items[q.head:] }
 
 // packing is an entry while it is packed.
 type packing struct {
-	lanes               [command.LaneCount][]*pending
-	commands, size, all int // all counts the tasks that may change
+	lanes          [command.LaneCount][]*pending
+	commands, size int
+	tasks          int // that may change
 }
 
 // packLocked takes the commands of the next entry off the lanes: first each lane's share,
@@ -130,7 +131,7 @@ func (b *Batcher) fillLocked(k *packing, l command.Lane, share int) {
 		switch {
 		case p == nil, p.large(), !b.mayTakeLocked(l, p):
 			return
-		case k.commands >= entryCommandsMax, k.size+len(p.buf) > entryBytesMax, k.all+p.tasks > entryTasksMax:
+		case k.commands >= entryCommandsMax, k.size+len(p.buf) > entryBytesMax, k.tasks+p.tasks > entryTasksMax:
 			return
 		case count >= entryCommandsMax*share/64, count > 0 && size+len(p.buf) > entryBytesMax*share/64:
 			return
@@ -157,5 +158,5 @@ func (b *Batcher) takeLocked(k *packing, l command.Lane) {
 	k.lanes[l] = append(k.lanes[l], p)
 	k.commands++
 	k.size += len(p.buf)
-	k.all += p.tasks
+	k.tasks += p.tasks
 }

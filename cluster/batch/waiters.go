@@ -23,7 +23,7 @@ type WaitersConfig struct {
 	Batcher *Batcher
 	// Read calls its argument with the state under its read lock.
 	Read func(func(*fsm.Machine))
-	// Claimable is the state's Claimable at the current time.
+	// Claimable is fsm.Machine.Claimable at the current time.
 	Claimable func(*fsm.Machine, command.ClaimNext) bool
 	// Woken counts the waiters that are proposed.
 	Woken func(count int)
@@ -35,10 +35,10 @@ type WaitersConfig struct {
 
 // Waiters holds the claims that wait during one leadership, in order of arrival.
 //
-// An entry that makes tasks claimable reports their types and numbers. That many of the first
-// waiters that they suit are proposed again at once: the tasks are promised to them. If a
-// waiter takes less than was promised, the rest is promised to the next ones. So for every
-// type with claimable tasks and suitable waiters,
+// An entry that makes tasks claimable reports their types and numbers. The tasks are promised to
+// the first waiters that can take them, and those are proposed at once. If a waiter takes fewer
+// than it was promised, the rest is promised to the next ones. So for every type with claimable
+// tasks and waiters that can take them,
 //
 //	a waiter that they were promised to is in the log or on the way there,
 //	or they are in ready,
@@ -138,8 +138,8 @@ func NewWaiters(cfg WaitersConfig) *Waiters {
 // back.
 type takeRoom = func(context.Context) (give func(), err error)
 
-// Wait is a claim that waits until it gets something, in order of arrival. Nothing is written
-// while it waits. timedOut is true if it got nothing within wait or before EndWaits. When
+// Wait claims tasks for c, and waits until there are some, in order of arrival. Nothing is
+// written while it waits. timedOut is true if it got nothing within wait or before EndWaits. When
 // caller ends, a waiting claim takes nothing, but a claim that is already in an entry is still
 // answered. room, if not nil, is taken before the claim is proposed, and given back if it then
 // goes on waiting. Errors: nodes.ErrOverloaded; the error passed to End; caller's cause if the
@@ -365,9 +365,9 @@ func (s *Waiters) wakeLocked(m *fsm.Machine) {
 	}
 }
 
-// settled is called by the batcher with the outcome of an entry, before the next one is
+// deliver is called by the batcher with the outcome of an entry, before the next one is
 // packed, so that waiters proposed now are in the next entry.
-func (s *Waiters) settled(e *entry) {
+func (s *Waiters) deliver(e *entry) {
 	s.mu.Lock()
 	idle := s.count == 0
 	s.mu.Unlock()
@@ -465,7 +465,7 @@ func (s *Waiters) EndWaits(requestID string) {
 	}
 }
 
-// unpromiseLocked ends the promise to w, which took that many tasks.
+// unpromiseLocked ends the promise to w, which took that many tasks. The rest is ready again.
 func (s *Waiters) unpromiseLocked(w *waiter, taken int) {
 	if w.promisedCount == 0 {
 		return
