@@ -63,7 +63,7 @@ func (h *heartbeats) pass(in <-chan raft.RPC) {
 	for {
 		select {
 		case rpc := <-in:
-			h.meet(rpc)
+			h.dispatch(rpc)
 		case rpc := <-h.told:
 			h.toLoop(rpc)
 		case <-h.done:
@@ -72,10 +72,10 @@ func (h *heartbeats) pass(in <-chan raft.RPC) {
 	}
 }
 
-// meet adapts rpc and passes it on, or answers it.
-func (h *heartbeats) meet(rpc raft.RPC) {
+// dispatch adapts rpc and passes it on to the loop, or answers it here.
+func (h *heartbeats) dispatch(rpc raft.RPC) {
 	if args, ok := rpc.Command.(*raft.RequestVoteRequest); ok {
-		rpc.Command = named(args)
+		rpc.Command = withIdentity(args)
 	}
 	h.mu.Lock()
 	seam := h.seam
@@ -86,7 +86,7 @@ func (h *heartbeats) meet(rpc raft.RPC) {
 	}
 	switch args := rpc.Command.(type) {
 	case *raft.AppendEntriesRequest:
-		rpc.Command = seam.follows(args)
+		rpc.Command = seam.adapt(args)
 	case *raft.InstallSnapshotRequest:
 		if seam.covers(args) {
 			h.covered.Go(func() { seam.answerCovered(rpc, args, h.ask) })

@@ -34,7 +34,7 @@ type pipeline struct {
 	// sending holds an element while a message is sent, by Raft or by tell. It acts as a
 	// mutex; sending may take as long as the peer's machine or the network does.
 	sending chan struct{}
-	// next would follow the last message without entries or new commits.
+	// next is the message that would follow the last one, without entries and new commits.
 	next   raft.AppendEntriesRequest // guarded by sending
 	tells  *time.Timer               // guarded by sending; calls tell
 	closed bool                      // guarded by sending

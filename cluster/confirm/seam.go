@@ -33,14 +33,14 @@ func LastSnapshot(r interface{ Stats() map[string]string }) (index, term uint64)
 	return index, term
 }
 
-// follows returns args in a form that Raft handles correctly: entries that directly follow
-// the snapshot are sent as if they followed nothing. Raft compares them with those that it
+// adapt returns args in a form that Raft handles correctly: entries that directly follow the
+// snapshot are passed on as if they followed nothing. Raft compares them with those that it
 // has and takes the others. The commit index is limited to the entries in args.
 //
 // Raft may take over a later snapshot concurrently. Then the log has no entry to compare
 // the first one with, and Raft refuses.
-func (s *seam) follows(args *raft.AppendEntriesRequest) *raft.AppendEntriesRequest {
-	args = shown(args)
+func (s *seam) adapt(args *raft.AppendEntriesRequest) *raft.AppendEntriesRequest {
+	args = limitCommit(args)
 	if args.PrevLogEntry == 0 {
 		return args
 	}
@@ -51,23 +51,23 @@ func (s *seam) follows(args *raft.AppendEntriesRequest) *raft.AppendEntriesReque
 	if args.PrevLogEntry != index || args.PrevLogTerm != term {
 		return args
 	}
-	judged := *args
-	judged.PrevLogEntry, judged.PrevLogTerm = 0, 0
-	return &judged
+	adapted := *args
+	adapted.PrevLogEntry, adapted.PrevLogTerm = 0, 0
+	return &adapted
 }
 
-// shown returns args with a commit index not above the last entry in args or before them.
+// limitCommit returns args with a commit index not above the last entry in args or before them.
 // Raft takes its whole log up to the reported index as committed, even entries that args do
 // not cover, which may come from an earlier leader and be nowhere else. And a leader reads
 // how far it has committed after it has read where its log ends.
-func shown(args *raft.AppendEntriesRequest) *raft.AppendEntriesRequest {
+func limitCommit(args *raft.AppendEntriesRequest) *raft.AppendEntriesRequest {
 	last := args.PrevLogEntry + uint64(len(args.Entries))
 	if args.LeaderCommitIndex <= last {
 		return args
 	}
-	judged := *args
-	judged.LeaderCommitIndex = last
-	return &judged
+	limited := *args
+	limited.LeaderCommitIndex = last
+	return &limited
 }
 
 // covers reports whether the state already reflects all of the offered snapshot. Raft would

@@ -117,14 +117,14 @@ func (g *GatedTransport) Close() error {
 // behindAddr separates address and identity. No address contains it.
 const behindAddr = 0
 
-// named returns args with the candidate's identity appended to its address.
-func named(args *raft.RequestVoteRequest) *raft.RequestVoteRequest {
+// withIdentity returns args with the candidate's identity appended to its address.
+func withIdentity(args *raft.RequestVoteRequest) *raft.RequestVoteRequest {
 	if len(args.Addr) == 0 || len(args.ID) == 0 {
 		return args
 	}
-	judged := *args
-	judged.Addr = append(append(bytes.Clone(args.Addr), behindAddr), args.ID...)
-	return &judged
+	extended := *args
+	extended.Addr = append(append(bytes.Clone(args.Addr), behindAddr), args.ID...)
+	return &extended
 }
 
 // DecodePeer returns the address of a peer, without an appended identity.
