@@ -114,7 +114,7 @@ func (c *nodeCollector) addDisk() {
 	n := c.node
 	add := func(name, help string, read func(free, size, mark uint64) float64) {
 		c.add(name, help, func() (float64, error) {
-			free, size, mark, ok := n.space.Disk.Look()
+			free, size, mark, ok := n.space.Disk.Bytes()
 			if !ok {
 				return 0, errNoDisk
 			}

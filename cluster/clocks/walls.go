@@ -32,7 +32,7 @@ type Walls struct {
 	mu       sync.Mutex // guards everything below
 	readings map[raft.ServerID]Reading
 	majority lease.Wall    // what Majority returned last
-	read     int           // of how many clocks, 0 before the first
+	read     int           // the number of clocks behind majority, 0 before the first call
 	stepAt   time.Duration // monotonic time at which a step of the majority was first seen; 0 if it is steady
 	apart    bool          // the alarm that they are apart is on
 	refused  bool          // the alarm that the leader's clock is not followed is on

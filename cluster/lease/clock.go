@@ -46,7 +46,7 @@ type Clock struct {
 	known    bool          // guarded by mu: majority is set
 }
 
-// NewClock starts the clocks: T from the state's at the barrier, U from StartU.
+// NewClock starts the clocks at start: its T is the state's at the barrier, its U is from StartU.
 func NewClock(source ClockSource, start fsm.Stamp) *Clock {
 	now := source.Mono()
 	return &Clock{

@@ -46,9 +46,9 @@ func (d *Disk) noteInodes(free, size uint64) (low, changed bool) {
 	return low, low != was
 }
 
-// Look returns the free and the total bytes, and the mark below which the disk is low; ok is
+// Bytes returns the free and the total bytes, and the mark below which the disk is low; ok is
 // false if not measured yet.
-func (d *Disk) Look() (free, size, mark uint64, ok bool) {
+func (d *Disk) Bytes() (free, size, mark uint64, ok bool) {
 	size = d.size.Load()
 	return d.free.Load(), size, d.mark.Load(), size != 0
 }

@@ -8,13 +8,15 @@
 //	indexwait.go  waits for an index of the log
 //	space.go      what is left of memory (memory.go) and disk (disk.go), and what is refused for that
 //
-// It decides nothing about tasks (package fsm does), and knows no other node and no leadership. Package cluster creates it, gives it to Raft, and registers with [Replica.Lead] for
-// each entry. Invariants:
+// It decides nothing about tasks (package fsm does), and knows no other node and no leadership.
+// Package cluster creates it, gives it to Raft, and registers with [Replica.Lead] for each entry.
+// Invariants:
 //
 //   - There is one lock around the state. Apply holds it for an entry, readers between entries.
 //   - Nothing is applied or captured that is not on this node's own disk.
 //   - An entry that cannot be applied ends the node; nothing is applied after it.
-//   - A wait checks the state under the lock under which entries are reported, so that no entry comes between the check and the wait.
+//   - A wait checks the state under the lock under which entries are reported, so that no entry
+//     comes between the check and the wait.
 package replica
 
 import (
@@ -105,7 +107,7 @@ type Replica struct {
 	// configuration entry after it. Raft's own applied index runs ahead of it. It is set
 	// under mu.
 	applied atomic.Uint64
-	// The size of the state and its parts, by its own estimate.
+	// What Held returns, and the other values of the state that are read without its lock.
 	bytes, ended, remembered atomic.Int64
 	claims                   atomic.Int64
 	level                    atomic.Uint32
@@ -416,8 +418,8 @@ func (r *Replica) Restoring() (under bool) {
 	return under
 }
 
-// ReadState is Read for callers that report what is there. Errors: ErrRestoring; then fn is
-// not called.
+// ReadState is Read for callers that must not take an absent state for an empty one. Errors:
+// ErrRestoring, for an absent state; then fn is not called.
 func (r *Replica) ReadState(fn func(m *fsm.Machine)) (uint64, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

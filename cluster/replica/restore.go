@@ -38,7 +38,7 @@ func (r *Replica) Restore(source io.ReadCloser) error {
 	r.replacing.Store(true)
 	defer r.replacing.Store(false)
 	if s := r.taken.Swap(nil); s != nil {
-		s.void()
+		s.abandon()
 	}
 	absent, err := r.makeRoom(source)
 	var m *fsm.Machine

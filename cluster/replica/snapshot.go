@@ -31,9 +31,9 @@ type snapshot struct {
 
 	released chan struct{} // closed by Release: Raft has recorded the snapshot and compacted its log
 
-	mu     sync.Mutex
-	state  *fsm.Snapshot // guarded by mu; nil after release
-	counts bool          // guarded by mu; Raft is told that it was taken
+	mu        sync.Mutex
+	state     *fsm.Snapshot // guarded by mu; nil after release
+	completed bool          // guarded by mu; Persist tells Raft that it is on disk
 	// What had been applied since the previous snapshot, at the capture.
 	bytes, commands, entries int64
 }
@@ -54,7 +54,7 @@ func (s *snapshot) Persist(sink raft.SnapshotSink) error {
 	if err := sink.Close(); err != nil {
 		return err
 	}
-	if !s.count() {
+	if !s.complete() {
 		// Otherwise Raft would take it for its newest and forget the one that has arrived
 		// in the meantime.
 		return context.Cause(s.ctx)
@@ -75,12 +75,12 @@ func (s *snapshot) captured() *fsm.Snapshot {
 	return s.state
 }
 
-// count makes the snapshot count, unless it was abandoned.
-func (s *snapshot) count() bool {
+// complete marks the snapshot as completed, unless it was abandoned. It returns whether it did.
+func (s *snapshot) complete() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.counts = s.ctx.Err() == nil
-	return s.counts
+	s.completed = s.ctx.Err() == nil
+	return s.completed
 }
 
 // Release ends the capture.
@@ -95,17 +95,18 @@ func (s *snapshot) Release() {
 	}
 }
 
-// void abandons the snapshot of a state that is about to be replaced. One that is being
+// abandon abandons the snapshot of a state that is about to be replaced. One that is being
 // written keeps the state for as long as a chunk takes; one that has not begun, and may
-// wait for the restore, does not. If it counts already, void waits for it: otherwise Raft
-// would take it for its newest after the restored one, and compact its log accordingly.
-func (s *snapshot) void() {
+// wait for the restore, does not. If it was completed already, abandon waits until it is
+// released: otherwise Raft would take it for its newest after the restored one, and compact
+// its log accordingly.
+func (s *snapshot) abandon() {
 	s.cancel(errReplaced)
 	s.mu.Lock()
 	s.state = nil
-	counts := s.counts
+	completed := s.completed
 	s.mu.Unlock()
-	if counts {
+	if completed {
 		<-s.released
 	}
 }

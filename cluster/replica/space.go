@@ -81,7 +81,7 @@ func (s *Space) SnapshotFits() error { return s.Disk.fits(s.cfg.Held().All) }
 // Left returns the node's report of its space.
 func (s *Space) Left() *nodes.NodeRoom {
 	r := &nodes.NodeRoom{State: s.cfg.Held().All, StateMax: s.cfg.MemoryLimit}
-	if free, _, mark, ok := s.Disk.Look(); ok {
+	if free, _, mark, ok := s.Disk.Bytes(); ok {
 		r.DiskFree, r.DiskMin = int64(free), int64(mark)
 	}
 	return r
