@@ -1,11 +1,8 @@
 package clustertest
 
 import (
-	"errors"
 	"sync/atomic"
 	"time"
-
-	"github.com/claimq/claimq/nodes"
 )
 
 // Clock is a node's clock whose wall time can jump.
@@ -24,9 +21,3 @@ func (c *Clock) Mono() time.Duration { return time.Since(c.start) }
 
 // Jump moves the wall clock by d, forwards or backwards.
 func (c *Clock) Jump(d time.Duration) { c.skew.Add(int64(d)) }
-
-// NothingWritten reports whether an error of Propose means that nothing was written.
-func NothingWritten(err error) bool {
-	return errors.Is(err, nodes.ErrNotLeader) || errors.Is(err, nodes.ErrNoLeader) ||
-		errors.Is(err, nodes.ErrOverloaded) || errors.Is(err, nodes.ErrShuttingDown)
-}

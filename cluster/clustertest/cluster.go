@@ -2,6 +2,7 @@ package clustertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -355,4 +356,10 @@ func (c *Cluster) Propose(cmd command.Command) nodes.Proposed {
 		return err == nil
 	})
 	return p
+}
+
+// NothingWritten reports whether an error of Propose means that nothing was written.
+func NothingWritten(err error) bool {
+	return errors.Is(err, nodes.ErrNotLeader) || errors.Is(err, nodes.ErrNoLeader) ||
+		errors.Is(err, nodes.ErrOverloaded) || errors.Is(err, nodes.ErrShuttingDown)
 }

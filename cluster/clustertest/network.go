@@ -106,7 +106,7 @@ func (l *layer) Dial(address raft.ServerAddress, timeout time.Duration) (net.Con
 	other := l.network.layers[to]
 	l.network.mu.Unlock()
 	if other == nil {
-		return nil, fmt.Errorf("dial %s: nobody listens", to)
+		return nil, fmt.Errorf("dial %s: no node listens", to)
 	}
 	near, far := net.Pipe()
 	a := l.network.track(near, l.addr, to)
@@ -121,7 +121,7 @@ func (l *layer) Dial(address raft.ServerAddress, timeout time.Duration) (net.Con
 	case <-ctx.Done():
 	}
 	closeAll([]*conn{a, b})
-	return nil, fmt.Errorf("dial %s: nobody accepts", to)
+	return nil, fmt.Errorf("dial %s: it does not accept", to)
 }
 
 func (l *layer) Accept() (net.Conn, error) {
