@@ -492,7 +492,7 @@ func TestNode_snapshotNow_waitsForTheSame(t *testing.T) {
 	ended, end := context.WithCancel(context.Background())
 	end()
 	for range 2 {
-		if _, err := n.snapshots.now(ended); !errors.Is(err, nodes.ErrOutcomeUnknown) {
+		if _, err := n.snapshots.takeHere(ended); !errors.Is(err, nodes.ErrOutcomeUnknown) {
 			t.Errorf("got %v, want %v", err, nodes.ErrOutcomeUnknown)
 		}
 	}

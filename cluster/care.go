@@ -34,8 +34,8 @@ type memberCare struct {
 	clocks     *leaseClocks
 }
 
-// memberLooks keeps what a leader has to remember between two checks of the members. Only
-// runMembers uses it.
+// memberLooks keeps what a leader has to remember between two checks of the members. Only the
+// goroutine of memberCare.run uses it.
 type memberLooks struct {
 	near map[raft.ServerID]int // checks in a row at which a nonvoter could have been promoted
 	// at is where chains are compared: the point that was applied here at the last check,
@@ -50,14 +50,14 @@ func (mc *memberCare) run(l *leadership) {
 	asked := time.Duration(-1)
 	for {
 		now := mc.clock.Mono()
-		ask := asked < 0 || now-asked >= mc.cfg.soon(memberAskInterval)
+		ask := asked < 0 || now-asked >= mc.cfg.interval(memberAskInterval)
 		if ask {
 			asked = now
 		}
 		newest := mc.fsm.NewestChain()
 		mc.lookAfterMembers(l, looks, ask)
 		looks.at = newest
-		if !pause.For(l.ctx, pause.Beat(mc.cfg.soon(memberInterval))) {
+		if !pause.For(l.ctx, pause.Beat(mc.cfg.interval(memberInterval))) {
 			return
 		}
 	}

@@ -270,9 +270,9 @@ func isLoopback(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// soon returns an interval of a look that the node takes by itself.
-func (c *Config) soon(interval time.Duration) time.Duration {
-	return interval / time.Duration(max(c.haste, 1))
+// interval returns a period at which the node checks something, shortened by haste.
+func (c *Config) interval(period time.Duration) time.Duration {
+	return period / time.Duration(max(c.haste, 1))
 }
 
 // withDefaults fills in the defaults.

@@ -175,7 +175,7 @@ func (n *Node) proveStart(ctx context.Context) {
 		ask: func(ctx context.Context, addr string, s storage.Start) (startAnswer, error) {
 			return ask[startAnswer](ctx, n.core, addr, callStart, s)
 		},
-		moved: n.peers.Whereabouts().Heard, tellInterval: n.cfg.soon(startTellInterval),
+		moved: n.peers.Whereabouts().Heard, tellInterval: n.cfg.interval(startTellInterval),
 	}
 	p.run(ctx)
 }
@@ -226,7 +226,7 @@ func (o *opening) peerConfig(n *Node) peer.Config {
 			case <-o.ran:
 				return nil
 			default:
-				o.isKnown(other)
+				o.noteMissed(other)
 			}
 			select {
 			case <-o.ran:
@@ -249,7 +249,7 @@ func (o *opening) peerConfig(n *Node) peer.Config {
 			}
 			return "", ""
 		},
-		Missed: o.isKnown,
+		Missed: o.noteMissed,
 		TargetUUID: func(addr string) string {
 			if n := o.running(); n != nil {
 				return n.known.memberAt(addr)
@@ -259,9 +259,9 @@ func (o *opening) peerConfig(n *Node) peer.Config {
 	}
 }
 
-// isKnown records that a node takes this one for a member of its cluster, or for its
-// identity before the folder was wiped.
-func (o *opening) isKnown(by peer.Hello) {
+// noteMissed records that a node takes this one for a member of its cluster, or for the node that
+// it was before its folder was wiped.
+func (o *opening) noteMissed(by peer.Hello) {
 	if by.ClusterID == "" {
 		return
 	}
@@ -390,7 +390,7 @@ func (o *opening) awaitAdmission(ctx context.Context, n *Node) (a joining.Admiss
 // before it had data, and its old cluster, which goes on without it, would get a rival at
 // the same addresses.
 func (o *opening) checkAlone(ctx context.Context, n *Node) error {
-	timer := time.NewTimer(o.cfg.soon(aloneWait))
+	timer := time.NewTimer(o.cfg.interval(aloneWait))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -47,7 +47,7 @@ func TestRestartRaft_givesUpASnapshot(t *testing.T) {
 	leader.fsm.PersistRate = 1 // a byte a second
 	taken := make(chan error, 1)
 	go func() {
-		_, err := leader.snapshots.now(context.Background())
+		_, err := leader.snapshots.takeHere(context.Background())
 		taken <- err
 	}()
 	unfinished := filepath.Join(leader.cfg.DataDir, "snapshots", "*.tmp")
@@ -73,7 +73,7 @@ func TestRestartRaft_givesUpASnapshot(t *testing.T) {
 	})
 	leader.fsm.PersistRate = replica.SnapshotRateMax
 	eventually(t, "another snapshot", func() bool {
-		_, err := leader.snapshots.now(ctx)
+		_, err := leader.snapshots.takeHere(ctx)
 		return err == nil
 	})
 }

@@ -91,7 +91,7 @@ func TestRestore_laggingFollower(t *testing.T) { //nolint:paralleltest // it mea
 		lagging = 1
 	}
 	eventually(t, "the follower to have it all", func() bool { return c.nodes[lagging].AppliedIndex() >= leader.AppliedIndex() })
-	if _, err := c.nodes[lagging].snapshots.now(context.Background()); err != nil {
+	if _, err := c.nodes[lagging].snapshots.takeHere(context.Background()); err != nil {
 		t.Fatal(err) // it begins with this state when it is started again
 	}
 	closeNode(t, c.nodes[lagging])

@@ -34,7 +34,7 @@ const (
 
 var errLeadershipEnded = errors.New("this node's leadership has ended")
 
-// role is whether this node leads, and whether it then serves. Type leaders begins and ends
+// role knows whether this node leads, and whether it then serves. Type leaders begins and ends
 // leaderships; everything else asks here.
 type role struct {
 	*core
@@ -42,7 +42,7 @@ type role struct {
 	leaderNotes chan bool // Raft reports leadership here
 	// exclusiveOps run on the goroutine that begins and ends leaderships.
 	exclusiveOps chan *exclusiveOp
-	doubted      chan *leadership // a scope that another should follow
+	doubted      chan *leadership // a leadership whose scope has to end, and another to begin
 }
 
 func newRole(c *core) *role {
@@ -126,7 +126,7 @@ func (l *leadership) notYet() error {
 // now returns the clocks, but not less than the state's.
 func (l *leadership) now(m *fsm.Machine) fsm.Stamp { return l.clock.AtLeast(m.Stamp()) }
 
-// claimable is the state's Claimable at the current time.
+// claimable is fsm.Machine.Claimable at the current time.
 func (l *leadership) claimable(m *fsm.Machine, c command.ClaimNext) bool {
 	return m.Claimable(c, l.now(m))
 }
@@ -185,7 +185,7 @@ func (b *laggards) note(id raft.ServerID, behind bool, now time.Duration) {
 	}
 }
 
-// behind returns for how long it has been behind; ok is false if it is not.
+// behind returns for how long a nonvoter has been behind; ok is false if it is not.
 func (b *laggards) behind(id raft.ServerID, now time.Duration) (took time.Duration, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -43,7 +43,7 @@ type snapshots struct {
 // monitor takes a snapshot whenever enough log has been applied since the last one. Raft
 // counts entries, which hold up to a thousand commands, so Raft's own trigger is disabled.
 func (s *snapshots) monitor(ctx context.Context) {
-	for pause.For(ctx, pause.Beat(s.cfg.soon(snapshotCheckInterval))) {
+	for pause.For(ctx, pause.Beat(s.cfg.interval(snapshotCheckInterval))) {
 		if !s.due() {
 			continue
 		}
@@ -117,8 +117,8 @@ type snapshotRequest struct {
 
 // snapshotRequests runs requested snapshots one at a time. Requests made meanwhile wait for the current one.
 type snapshotRequests struct {
-	mu  sync.Mutex
-	now *snapshotRequest // guarded by mu; nil if none is under way
+	mu      sync.Mutex
+	current *snapshotRequest // guarded by mu; nil if none is under way
 }
 
 // join returns the current snapshot. If there is no current one, it calls begin to start one; begin
@@ -126,14 +126,14 @@ type snapshotRequests struct {
 func (s *snapshotRequests) join(begin func(done func(error))) *snapshotRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.now != nil {
-		return s.now
+	if s.current != nil {
+		return s.current
 	}
 	t := &snapshotRequest{done: make(chan struct{})}
-	s.now = t
+	s.current = t
 	begin(func(err error) {
 		s.mu.Lock()
-		s.now = nil
+		s.current = nil
 		s.mu.Unlock()
 		t.err = err
 		close(t.done)
@@ -167,7 +167,7 @@ func (s *snapshots) everywhere(ctx context.Context) (index uint64, err error) {
 			failed <- ""
 		}()
 	}
-	index, err = s.now(ctx)
+	index, err = s.takeHere(ctx)
 	var problems []string
 	for range others { // each ends with ctx
 		if problem := <-failed; problem != "" {
@@ -180,9 +180,9 @@ func (s *snapshots) everywhere(ctx context.Context) (index uint64, err error) {
 	return index, err
 }
 
-// now writes a snapshot of this node and returns its index once it is on disk. Errors:
-// those of Node.TakeSnapshot.
-func (s *snapshots) now(ctx context.Context) (uint64, error) {
+// takeHere writes a requested snapshot of this node, or waits for the one that is being written, and
+// returns its index once it is on disk. Errors: those of Node.TakeSnapshot.
+func (s *snapshots) takeHere(ctx context.Context) (uint64, error) {
 	if s.raft == nil {
 		return 0, errNoRaft
 	}
@@ -204,7 +204,7 @@ func (s *snapshots) now(ctx context.Context) (uint64, error) {
 }
 
 func (s *snapshots) answerSnapshot(ctx context.Context, _ []byte) ([]byte, error) {
-	index, err := s.now(ctx)
+	index, err := s.takeHere(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -31,9 +31,9 @@ const (
 // callNudge is the call by which a node makes another one check its standing: → {}.
 const callNudge = "nudge"
 
-// standing is whether this node is still a member, at the address that the cluster has of it. Raft
-// sends nothing to a node that was removed or has moved, so the node asks a leader; the leader's
-// answer is here, too.
+// standing finds out whether this node is still a member, at the address that the cluster has
+// recorded. Raft sends nothing to a node that was removed or has moved, so the node asks a leader;
+// the leader's answer is here, too.
 type standing struct {
 	*acquaintances
 	membership *membership
@@ -51,17 +51,16 @@ type standingQuestion struct {
 	Record fsm.NodeRecord `json:"record"`
 }
 
-// standingAnswer is the leader's answer. Other nodes answer with neither.
+// standingAnswer is the leader's answer. In the answer of other nodes both are false.
 type standingAnswer struct {
 	Member  bool `json:"member,omitempty"`
 	Removed bool `json:"removed,omitempty"`
 }
 
-// monitor detects that this node was removed from the cluster, or that its peer
-// address differs from the cluster's. Raft reports neither: it sends nothing to a node that
-// was removed or has moved.
+// monitor asks about this node's standing while it is in doubt, until ctx ends or this node was
+// removed.
 func (sd *standing) monitor(ctx context.Context) {
-	ticker := time.NewTicker(sd.cfg.soon(standingInterval))
+	ticker := time.NewTicker(sd.cfg.interval(standingInterval))
 	defer ticker.Stop()
 	asked := time.Duration(-1)
 	for {
@@ -73,7 +72,7 @@ func (sd *standing) monitor(ctx context.Context) {
 		case <-ticker.C:
 		}
 		now := sd.clock.Mono()
-		if !sd.inDoubt() || asked >= 0 && now-asked < sd.cfg.soon(standingAskInterval) {
+		if !sd.inDoubt() || asked >= 0 && now-asked < sd.cfg.interval(standingAskInterval) {
 			continue
 		}
 		asked = now
@@ -98,7 +97,8 @@ func (sd *standing) inDoubt() bool {
 	return ms < 0 || ms > silenceMax.Milliseconds()
 }
 
-// askStanding asks all other members that this node knows, until one has an answer.
+// askStanding asks the other members that this node knows, one after the other, until the leader
+// answers.
 func (sd *standing) askStanding(ctx context.Context) standingAnswer {
 	sd.findMembers(ctx)
 	for _, addr := range sd.knownAddrs() {
@@ -211,7 +211,7 @@ func (sd *standing) answerStanding(ctx context.Context, body []byte) ([]byte, er
 
 func (q *standingQuestion) isAbout(s raft.Server) bool { return string(s.ID) == q.Record.UUID }
 
-// noteMoved updates a member's address, and reports whether it is still a member.
+// noteMoved updates the address of the node that asks, and reports whether it is still a member.
 func (sd *standing) noteMoved(ctx context.Context, q *standingQuestion) bool {
 	l, unlock, err := sd.membership.lockLeading(ctx)
 	if err != nil {

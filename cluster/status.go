@@ -35,8 +35,8 @@ const (
 	readyLagMax = 1024
 )
 
-// statuses holds what nodes say of themselves: this one's status, those that it asks others for, and
-// the view of the cluster that they make.
+// statuses reports this node's status, asks other nodes for theirs, and makes the view of the cluster
+// from them.
 type statuses struct {
 	*role
 	hints lease.Hints // of a leader's U, received or sent
@@ -106,7 +106,7 @@ func (st *statuses) ready() error {
 	return nil
 }
 
-// view asks every other node, for at most a second, and returns what they make together.
+// view asks every node for its status, for at most a second, and returns the view of the cluster.
 func (st *statuses) view(ctx context.Context) nodes.ClusterView {
 	servers := st.servers()
 	if st.raft == nil {
@@ -301,11 +301,11 @@ func (st *statuses) answerStatus(_ context.Context, body []byte) ([]byte, error)
 // catchUpMax is the time to catch up after which a nonvoter is reported as a problem.
 const catchUpMax = 5 * time.Minute
 
-// viewer describes members by their own status and by what the asked node knows of them.
+// viewer describes members by their own statuses and by what this node knows about them.
 type viewer struct {
-	uuid   string // of the asked node
-	commit uint64 // by its knowledge
-	// silent returns how long ago a follower was last heard of, and behind for how long a
+	uuid   string // of this node
+	commit uint64 // the commit index that it knows
+	// silent returns how long ago a follower was last heard from, and behind for how long a
 	// nonvoter that should get a vote has been behind. Only the leader knows them.
 	silent, behind func(raft.ServerID) (took time.Duration, ok bool)
 }

@@ -22,11 +22,10 @@ const (
 	// unvouchedFor the time for which no member is asked again after a negative one.
 	vouchedFor   = 10 * time.Second
 	unvouchedFor = time.Second
-	// vouchTimeout bounds asking for it.
+	// vouchTimeout bounds asking the members.
 	vouchTimeout = time.Second
-	// vouchesMax bounds the nodes asked about at the same time and remembered, and
-	// vouchesPerHost those of them from one host, because a stranger may use any number of
-	// names.
+	// vouchesMax bounds the answers that are remembered or awaited, and vouchesPerHost those
+	// about nodes that dialed from one host, because a stranger may use any number of names.
 	vouchesMax     = 64
 	vouchesPerHost = 8
 )
@@ -34,7 +33,8 @@ const (
 // callVouch is the call by which a node asks a member about another node: vouchQuestion → vouchAnswer.
 const callVouch = "vouch"
 
-// acquaintances is whom this node takes for a member, and on whose word.
+// acquaintances knows which nodes are members: by this node's log, by the node that admitted it, or
+// because a member vouches for them.
 type acquaintances struct {
 	*role
 	// introducers are the members as reported by the node that admitted this one; see members.
@@ -97,7 +97,7 @@ func (aq *acquaintances) answerVouch(_ context.Context, body []byte) ([]byte, er
 // raftPeer returns an error if Raft messages are not accepted from a node that dialed from
 // the host.
 func (aq *acquaintances) raftPeer(ctx context.Context, from peer.Hello, host string) error {
-	if aq.isServer(from.UUID) || aq.vouches.hold(ctx, from.UUID, host, aq.askVouch) {
+	if aq.isServer(from.UUID) || aq.vouches.confirm(ctx, from.UUID, host, aq.askVouch) {
 		return nil
 	}
 	return fmt.Errorf("%w, nor does a member that this node knows and that is further say so", peer.NotMember(from))
@@ -150,74 +150,75 @@ func (aq *acquaintances) isServer(uuid string) bool {
 // vouches holds what members have said about nodes that this one does not know. The zero
 // value is ready to use.
 type vouches struct {
-	mu    sync.Mutex
-	words map[string]*vouchWord // by UUID, at most vouchesMax
+	mu     sync.Mutex
+	byUUID map[string]*vouch // at most vouchesMax
 }
 
-// vouchWord is the answer about one node.
-type vouchWord struct {
-	host  string        // the host that it dialed from
-	said  chan struct{} // closed once members were asked; what follows is set then
-	holds bool
-	until time.Time
+// vouch is the members' answer about one node.
+type vouch struct {
+	host string        // that the node dialed from
+	done chan struct{} // closed once the members were asked; what follows is set then
+
+	member bool      // a member vouches for the node
+	until  time.Time // the end of the answer's validity
 }
 
-// hold reports whether a member vouches for a node that dialed from the host: by a recent
+// confirm reports whether a member vouches for a node that dialed from the host: by a recent
 // answer, or else by calling ask, which only one caller at a time does for a node.
-func (v *vouches) hold(ctx context.Context, uuid, host string, ask func(context.Context, string) bool) bool {
-	word, first := v.word(uuid, host)
-	if word == nil {
+func (v *vouches) confirm(ctx context.Context, uuid, host string, ask func(context.Context, string) bool) bool {
+	w, first := v.entry(uuid, host)
+	if w == nil {
 		return false
 	}
 	if first {
-		word.holds = ask(ctx, uuid)
-		word.until = time.Now().Add(unvouchedFor)
-		if word.holds {
-			word.until = time.Now().Add(vouchedFor)
+		w.member = ask(ctx, uuid)
+		w.until = time.Now().Add(unvouchedFor)
+		if w.member {
+			w.until = time.Now().Add(vouchedFor)
 		}
-		close(word.said)
+		close(w.done)
 	}
 	select {
-	case <-word.said:
-		return word.holds
+	case <-w.done:
+		return w.member
 	case <-ctx.Done():
 		return false
 	}
 }
 
-// word returns the answer about a node; first is true if the caller has to ask. nil if
-// there are vouchesMax valid or pending answers about others, or vouchesPerHost from the
-// host.
-func (v *vouches) word(uuid, host string) (w *vouchWord, first bool) {
+// entry returns the answer about a node; first is true if the caller has to ask for it. It
+// returns nil if there are vouchesMax valid or pending answers about others, or vouchesPerHost
+// about nodes that dialed from the host.
+func (v *vouches) entry(uuid, host string) (w *vouch, first bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	ofHost := 0
-	for of, w := range v.words {
+	for of, w := range v.byUUID {
 		switch {
 		case w.over():
-			delete(v.words, of)
+			delete(v.byUUID, of)
 		case w.host == host:
 			ofHost++
 		}
 	}
-	if w := v.words[uuid]; w != nil {
+	if w := v.byUUID[uuid]; w != nil {
 		return w, false
 	}
-	if len(v.words) >= vouchesMax || ofHost >= vouchesPerHost {
+	if len(v.byUUID) >= vouchesMax || ofHost >= vouchesPerHost {
 		return nil, false
 	}
-	if v.words == nil {
-		v.words = make(map[string]*vouchWord)
+	if v.byUUID == nil {
+		v.byUUID = make(map[string]*vouch)
 	}
-	w = &vouchWord{host: host, said: make(chan struct{})}
-	v.words[uuid] = w
+	w = &vouch{host: host, done: make(chan struct{})}
+	v.byUUID[uuid] = w
 	return w, true
 }
 
 // over reports whether an answer is no longer valid.
-func (w *vouchWord) over() bool {
+func (w *vouch) over() bool {
 	select {
-	case <-w.said:
+	case <-w.done:
 		return !time.Now().Before(w.until)
 	default:
 		return false

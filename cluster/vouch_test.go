@@ -86,35 +86,35 @@ func vouched(t *testing.T, n *Node, uuid string, log logPoint) vouchAnswer {
 
 // A member's answer is valid for a while, a missing one for a shorter time, only one caller
 // asks, and the number of remembered answers is bounded, in all and per host.
-func TestVouches_hold(t *testing.T) {
+func TestVouches_confirm(t *testing.T) {
 	t.Parallel()
 	var v vouches
 	asked := 0
 	word := func(yes bool) func(context.Context, string) bool {
 		return func(context.Context, string) bool { asked++; return yes }
 	}
-	if !v.hold(t.Context(), "a", "h", word(true)) || !v.hold(t.Context(), "a", "h", word(false)) || asked != 1 {
+	if !v.confirm(t.Context(), "a", "h", word(true)) || !v.confirm(t.Context(), "a", "h", word(false)) || asked != 1 {
 		t.Errorf("a word is not kept: asked %d times", asked)
 	}
-	if v.hold(t.Context(), "b", "h", word(false)) || v.hold(t.Context(), "b", "h", word(true)) || asked != 2 {
+	if v.confirm(t.Context(), "b", "h", word(false)) || v.confirm(t.Context(), "b", "h", word(true)) || asked != 2 {
 		t.Errorf("a missing word is not kept: asked %d times", asked)
 	}
 	for i := range 2 * vouchesPerHost {
-		v.hold(t.Context(), fmt.Sprint("of h ", i), "h", word(false))
+		v.confirm(t.Context(), fmt.Sprint("of h ", i), "h", word(false))
 	}
 	if asked != vouchesPerHost {
 		t.Errorf("asked %d times about nodes from one host", asked)
 	}
 	for i := range 2 * vouchesMax {
-		v.hold(t.Context(), fmt.Sprint(i), fmt.Sprint("h", i), word(false))
+		v.confirm(t.Context(), fmt.Sprint(i), fmt.Sprint("h", i), word(false))
 	}
-	if asked != vouchesMax || len(v.words) != vouchesMax {
-		t.Errorf("asked %d times, %d are remembered", asked, len(v.words))
+	if asked != vouchesMax || len(v.byUUID) != vouchesMax {
+		t.Errorf("asked %d times, %d are remembered", asked, len(v.byUUID))
 	}
-	for _, w := range v.words {
+	for _, w := range v.byUUID {
 		w.until = w.until.Add(-vouchedFor)
 	}
-	if v.hold(t.Context(), "a", "h", word(false)) || asked != vouchesMax+1 {
+	if v.confirm(t.Context(), "a", "h", word(false)) || asked != vouchesMax+1 {
 		t.Errorf("an old word holds: asked %d times", asked)
 	}
 }
