@@ -114,7 +114,7 @@ func (c *core) servers() []raft.Server {
 // votersNow returns the voters of Raft's latest configuration, including this node if it is
 // one.
 func (c *core) votersNow() []raft.Server {
-	var voters []raft.Server // a new slice, because that of servers belongs to Raft
+	var voters []raft.Server // a new slice, because Raft owns the one that servers returns
 	for _, s := range c.servers() {
 		if s.Suffrage == raft.Voter {
 			voters = append(voters, s)
@@ -123,8 +123,8 @@ func (c *core) votersNow() []raft.Server {
 	return voters
 }
 
-// clockVoters returns all voters, and separately the other ones. Without Raft this node is
-// the only voter.
+// clockVoters returns the ids of all voters, and the voters other than this node. Without Raft
+// this node is the only voter.
 func (c *core) clockVoters() (ids []raft.ServerID, others []raft.Server) {
 	if c.raft == nil {
 		return []raft.ServerID{raft.ServerID(c.uuid)}, nil

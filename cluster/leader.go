@@ -29,9 +29,9 @@ type leaders struct {
 	transfers   *transfers
 }
 
-// monitor begins and ends leaderships as Raft reports them. It is the only reader
-// of n.leaderNotes. A second note that this node leads ends the old scope and begins
-// another, because the leadership may have been lost and regained in between.
+// monitor begins and ends leaderships as Raft reports them. It is the only reader of leaderNotes. A
+// second note that this node leads ends the old scope and begins another, because the leadership
+// may have been lost and regained in between.
 func (ld *leaders) monitor(ctx context.Context) {
 	var current *leadership
 	end := func() {

@@ -25,8 +25,8 @@ import (
 )
 
 // Node is one node of a cluster: the state machine, Raft below it, and a leader's duties. Its
-// methods are safe for concurrent use. Reading and proposing are its own; for the rest it
-// composes the owners of one concern each.
+// methods are safe for concurrent use. It embeds reading and proposing; its other methods call
+// the part that owns their concern.
 type Node struct {
 	*writes
 	statuses    *statuses
@@ -103,7 +103,7 @@ func newNode(cfg Config, parts Parts) (*Node, error) {
 	return n, nil
 }
 
-// compose returns the node of its owners, the lower ones first.
+// compose makes a node of its parts, lower layers first.
 func compose(c *core) *Node {
 	r := newRole(c)
 	rd, st, known := &reads{r}, &statuses{role: r}, &acquaintances{role: r}
@@ -119,7 +119,7 @@ func compose(c *core) *Node {
 	}
 }
 
-// leaders returns what begins and ends this node's leaderships.
+// leaders makes the part that begins and ends this node's leaderships.
 func (n *Node) leaders() *leaders {
 	return &leaders{
 		role: n.role, agreement: n.agreement, checkpoints: n.checkpoints, clocks: n.clocks, levels: n.levels, transfers: n.transfers,
@@ -415,9 +415,9 @@ func (n *Node) Upgrade(ctx context.Context, by string) (level uint32, err error)
 }
 
 // Tell records an operator's action in the trail, through the leader. key is the API key of
-// cmd.By, or "". The texts are
-// cut at tellTextMax. Errors after which it was not recorded: nodes.ErrNoLeader,
-// nodes.ErrShuttingDown, nodes.ErrOverloaded; after any other it may have been.
+// cmd.By, or "". cmd.By and cmd.What are cut at 1,024 bytes. Errors after which it was not
+// recorded: nodes.ErrNoLeader, nodes.ErrShuttingDown, nodes.ErrOverloaded; after any other it
+// may have been.
 func (n *Node) Tell(ctx context.Context, cmd command.Tell, key string) error {
 	return n.operators.tell(ctx, cmd, key)
 }

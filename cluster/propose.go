@@ -158,8 +158,8 @@ func (w *writes) judge(ctx context.Context, cmd command.Command) (p nodes.Propos
 	return p, done, nil
 }
 
-// unread is the error of a command that should have been answered without writing but could
-// not.
+// unread returns the error of a command that should have been answered by a read, which failed
+// with err.
 func unread(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", nodes.ErrNoLeader, err)
@@ -174,7 +174,8 @@ const callRelease = "release"
 const releasesMax = 1_000
 
 // Release releases claims whose first answer could not be delivered, here or through the leader. A
-// claim that another answer has told its worker of stays. Errors: those of Propose, or of a call.
+// claim whose worker has learned of it by another answer is kept. Errors: those of Propose, or of a
+// call.
 func (w *writes) Release(ctx context.Context, holds []command.Hold) error {
 	for len(holds) > 0 {
 		some := holds[:min(len(holds), releasesMax)]

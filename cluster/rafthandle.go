@@ -80,14 +80,15 @@ func (h *raftHandle) CommitIndex() uint64 { return h.current().CommitIndex() }
 
 func (h *raftHandle) LastIndex() uint64 { return h.current().LastIndex() }
 
-// LastContact returns when this node last heard from the leader that it follows.
+// LastContact returns when this node last heard from the leader that it follows. Raft sees only
+// some of the heartbeats that the confirmer answers.
 func (h *raftHandle) LastContact() time.Time {
 	run := h.run.Load()
-	inLoop, beside := run.raft.LastContact(), run.confirmer.LastAnswered()
-	if beside.After(inLoop) {
-		return beside
+	contact, answered := run.raft.LastContact(), run.confirmer.LastAnswered()
+	if answered.After(contact) {
+		return answered
 	}
-	return inLoop
+	return contact
 }
 
 func (h *raftHandle) LeaderWithID() (raft.ServerAddress, raft.ServerID) {
@@ -125,9 +126,9 @@ func (h *raftHandle) LeadershipTransferToServer(id raft.ServerID, addr raft.Serv
 	return run.answered(run.raft.LeadershipTransferToServer(id, addr))
 }
 
-// answered makes a transfer's future end with the run. Raft never answers a transfer that
-// is queued when its main loop ends, so the caller would wait forever. Its futures have a
-// field for that, which Raft sets only for others.
+// answered makes a transfer's future end with the run. Raft never answers a transfer that is
+// queued when its main loop ends, so the caller would wait forever. The futures have a field
+// for that, ShutdownCh, which Raft does not set for transfers.
 func (r *raftRun) answered(f raft.Future) raft.Future {
 	if v := reflect.ValueOf(f); v.Kind() == reflect.Pointer {
 		if end := v.Elem().FieldByName("ShutdownCh"); end.IsValid() && end.CanSet() {
@@ -209,8 +210,8 @@ func (m *raftMaker) start(parts Parts, transport raft.Transport, before *raftRun
 	ctx, cancel := context.WithCancelCause(m.ctx)
 	wrapped := confirm.Config{HeartbeatTimeout: heartbeatTimeout, Leads: m.leads, Done: ctx.Done()}
 	var stored func(index uint64) error
-	logs, writesBeside := parts.Logs.(besideLog)
-	if writesBeside {
+	logs, isLeaderLog := parts.Logs.(leaderLog)
+	if isLeaderLog {
 		// A Raft that was shut down while it won an election may report forever that it
 		// leads.
 		logs.LedBy(func() bool { return false })
@@ -229,7 +230,7 @@ func (m *raftMaker) start(parts Parts, transport raft.Transport, before *raftRun
 		return nil, err
 	}
 	c.Follow(r, parts.Logs)
-	if writesBeside {
+	if isLeaderLog {
 		logs.SnapshotAt(func() uint64 { index, _ := confirm.LastSnapshot(r); return index })
 		logs.LedBy(func() bool { return r.State() == raft.Leader })
 	}
@@ -278,8 +279,8 @@ func raftConfig(uuid string, logger hclog.Logger) *raft.Config {
 	return c
 }
 
-// besideLog is a log that a leader writes while it sends it, such as *storage.Log.
-type besideLog interface {
+// leaderLog is a log that a leader writes while it sends entries to the others, such as *storage.Log.
+type leaderLog interface {
 	LedBy(leads func() bool)
 	AppliedTo(applied func() uint64)
 	SnapshotAt(index func() uint64)

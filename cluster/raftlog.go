@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// raftLog is the logger of Raft, which reports a member that does not answer again and again. raftLog passes on the
+// raftLog is Raft's logger. Raft reports a member that does not answer with every call that fails. raftLog passes on the
 // first report about each address, and one line when the member answers again; the rest is logged as Debug.
 type raftLog struct {
 	hclog.Logger
@@ -20,8 +20,8 @@ func newRaftLog(logger hclog.Logger) *raftLog {
 	return &raftLog{Logger: logger, silent: map[raft.ServerAddress]bool{}}
 }
 
-// ofSilence are the messages about a member that does not answer, with the argument that names it.
-var ofSilence = map[string]string{
+// silenceMessages are Raft's messages about a member that does not answer, with the argument that names it.
+var silenceMessages = map[string]string{
 	"failed to heartbeat to":                  "peer",
 	"failed to appendEntries to":              "peer",
 	"failed to start pipeline replication to": "peer",
@@ -46,10 +46,10 @@ func (l *raftLog) Warn(msg string, args ...any) {
 	l.Debug(msg, args...)
 }
 
-// isNews reports whether a message says something that was not reported before.
+// isNews reports whether a message is not a repeated one about a member that does not answer.
 func (l *raftLog) isNews(msg string, args []any) bool {
-	name, of := ofSilence[msg]
-	if !of {
+	name, ok := silenceMessages[msg]
+	if !ok {
 		return true
 	}
 	for i := 0; i+1 < len(args); i += 2 {
@@ -72,8 +72,8 @@ func (l *raftLog) isNews(msg string, args []any) bool {
 	return name != ""
 }
 
-// observe follows what r observes: members that answer again, and changes of role, after which silence is news again. It
-// never delivers the observation.
+// observe is the filter of an observer of r. It logs members that answer again, and forgets all reports when r's role has
+// changed, so that they are passed on again. It returns false, because the observer has no channel.
 func (l *raftLog) observe(r *raft.Raft, o any) bool {
 	switch o := o.(type) {
 	case raft.ResumedHeartbeatObservation:

@@ -25,9 +25,9 @@ const (
 	scheduleRetryAfter = time.Hour
 )
 
-// runSchedules logs the slots of schedules that are due, until the leadership ends. An item that comes
-// twice or too late has no effect (command.RunSchedules), so a new leader need not know
-// what the old one did.
+// runSchedules logs the slots of schedules that are due, until the leadership ends. An item that
+// comes twice or too late has no effect (command.RunSchedules), so a new leader need not know what
+// the old one did.
 func (d *duties) runSchedules() {
 	timer := time.NewTimer(dutyInterval)
 	defer timer.Stop()
@@ -42,8 +42,8 @@ func (d *duties) runSchedules() {
 	}
 }
 
-// runDueSlots logs slots while some are due, and returns how long none is. While memory or
-// disk is short nothing is submitted, so slots run late.
+// runDueSlots logs slots while some are due, and returns the time until the next is. While memory
+// or disk is short nothing is submitted, so slots run late.
 func (d *duties) runDueSlots() time.Duration {
 	if err := d.moveSlots(); err != nil {
 		d.tryAgain("slots of schedules not moved to where the time zones have them", err)
@@ -69,9 +69,9 @@ func (d *duties) runDueSlots() time.Duration {
 	return retryInterval
 }
 
-// moveSlots moves waiting slots to where this node's time zones have them: once per
-// leadership, as the previous leader may have had other data, and when the zones or the
-// state are replaced.
+// moveSlots moves waiting slots to the times that they have by this node's time zones: once per
+// leadership, as the previous leader may have had other data, and when the zones or the state are
+// replaced.
 func (d *duties) moveSlots() error {
 	by := placing{zones: d.node.cfg.Zones.Current(), restored: d.restored.Load(), done: true}
 	if d.placedBy == by {
@@ -96,8 +96,8 @@ func (d *duties) moveSlots() error {
 	return nil
 }
 
-// moveOf returns the item that moves the schedule's slot to where the time zones have it;
-// moved is false if it is there already.
+// moveOf returns the item that moves the schedule's slot to its time by the time zones; moved is
+// false if that has not changed.
 func (d *duties) moveOf(v *fsm.ScheduleView) (_ command.ScheduleRun, moved bool) {
 	times, err := planOf(v).Read(d.node.cfg.Zones.Current())
 	if err != nil {
@@ -116,8 +116,8 @@ func planOf(v *fsm.ScheduleView) cron.Plan {
 	return cron.Plan{Cron: v.Cron, Timezone: v.Timezone, EveryMS: v.EveryMS}
 }
 
-// dueSchedules returns a bounded number of schedules whose slot has come by now, or else
-// how long none is due.
+// dueSchedules returns a bounded number of schedules whose slot has come by now, or else the time
+// until the next one.
 func (d *duties) dueSchedules() (due []*fsm.ScheduleView, now int64, sleep time.Duration) {
 	d.read(func(m *fsm.Machine) {
 		now = d.now(m).T

@@ -78,8 +78,8 @@ func cutTold(text string) string {
 	return strings.ToValidUTF8(text[:tellTextMax], "")
 }
 
-// answerTell records for another node, if this one leads. It waits for a leader that was
-// elected but does not serve yet.
+// answerTell records an action for another node, if this one leads. If it was elected but does
+// not serve yet, it waits.
 func (op *operators) answerTell(ctx context.Context, body []byte) ([]byte, error) {
 	t, err := peer.ReadQuestion[told](body)
 	if err != nil {
@@ -99,7 +99,7 @@ func (op *operators) answerTell(ctx context.Context, body []byte) ([]byte, error
 	return []byte("{}"), nil
 }
 
-// tellHere records once this node, which leads, serves.
+// tellHere records an action on this node, which leads, once it serves.
 func (op *operators) tellHere(ctx context.Context, cmd command.Command) error {
 	for !op.IsLeader() && !op.closing.Load() {
 		leads := op.leader.Load() != nil || op.raft != nil && op.raft.State() == raft.Leader

@@ -24,22 +24,23 @@ const (
 	tickInterval = 10 * time.Millisecond
 )
 
-// duties are the leader's tasks for everything that becomes due in the state: leases that run out
-// (leases.go), ticks, evictions and types that their rate limit opens again (here), slots of
-// schedules (schedules.go). Each is a loop that sleeps until the state says when, and then
-// proposes. All end with the leadership. A proposal that comes too late or twice does no
-// harm, because Apply decides about every task again.
+// duties do what becomes due in a leader's state: they end leases that have run out (leases.go), log
+// ticks and evictions, wake claims when a rate limit opens a type again (here), and run the slots of
+// schedules (schedules.go). Each is a loop that sleeps until the next is due, and then proposes. All
+// end with the leadership. A proposal that comes too late or twice does no harm, because Apply
+// decides about every task again.
 type duties struct {
 	*leadership
-	due      *agenda       // of ticks
-	openings *agenda       // of types closed by their rate limit
-	slots    *agenda       // of schedules
-	restored atomic.Uint64 // how many states have replaced another
+	ticks    *agenda       // of runTicks
+	openings *agenda       // of runOpenings
+	slots    *agenda       // of runSchedules
+	restored atomic.Uint64 // how often a restored state has replaced the old one
 	placedBy placing       // used by runSchedules: what the slots were placed by
 	ticked   time.Duration // used by runTicks: monotonic time of its last tick
 }
 
-// placing identifies the data by which slots were computed. A leadership starts with none.
+// placing identifies the time zones and the state for which the slots were moved. The zero value is
+// for none.
 type placing struct {
 	zones    *zones.Data
 	restored uint64
@@ -48,7 +49,7 @@ type placing struct {
 
 // newDuties returns the duties of a leadership, without starting them.
 func newDuties(l *leadership) *duties {
-	return &duties{leadership: l, due: newAgenda(), openings: newAgenda(), slots: newAgenda()}
+	return &duties{leadership: l, ticks: newAgenda(), openings: newAgenda(), slots: newAgenda()}
 }
 
 // applied is called for every entry, under the state's lock.
@@ -62,9 +63,9 @@ func (d *duties) applied(m *fsm.Machine, a *fsm.Applied) {
 	if len(a.Ready) > 0 {
 		d.waiters.NoteReady(a.Ready)
 	}
-	d.due.note(m.NextDue())
+	d.ticks.note(m.NextDue())
 	if d.over(m) {
-		d.due.hurry()
+		d.ticks.hurry()
 	}
 	d.openings.note(m.NextOpening())
 	d.slots.note(m.NextSlot())
@@ -92,14 +93,14 @@ func (d *duties) runTicks() {
 		select {
 		case <-d.ctx.Done():
 			return
-		case <-d.due.earlier:
+		case <-d.ticks.earlier:
 		case <-timer.C:
 		}
 	}
 }
 
 // tickWhileDue logs ticks while there is something for them to do, or the state's clocks are
-// old. It returns how long nothing is due.
+// old. It returns the time until the next is due.
 func (d *duties) tickWhileDue() time.Duration {
 	for range inRow {
 		if sleep := d.untilTick(); sleep > 0 {
@@ -114,12 +115,12 @@ func (d *duties) tickWhileDue() time.Duration {
 	return tickInterval
 }
 
-// untilTick returns how long no tick is due: 0 if one is, at most dutyInterval.
+// untilTick returns the time until a tick is due: 0 if one is, at most dutyInterval.
 func (d *duties) untilTick() (sleep time.Duration) {
 	d.read(func(m *fsm.Machine) {
 		now, state := d.clock.Now(), m.Stamp()
 		t, some := m.NextDue()
-		d.due.plan(t, some)
+		d.ticks.plan(t, some)
 		switch {
 		case lease.TickDue(now, state, m.ClaimCount()+m.FinalizationCount()), some && t <= state.T:
 			// The second case: the last tick did not finish.
@@ -210,9 +211,9 @@ func (d *duties) boundTrail() {
 	}
 }
 
-// runOpenings wakes the claims that wait for a type when its rate limit allows claims
-// again, until the leadership ends, because no entry reports that. It also wakes claims after an entry
-// whose outcome took so long that the batcher gave up on it.
+// runOpenings wakes the claims that wait for a type when its rate limit allows claims again, because
+// no entry reports that, until the leadership ends. It also wakes claims after an entry whose
+// outcome took so long that the batcher gave up on it.
 func (d *duties) runOpenings() {
 	timer := time.NewTimer(dutyInterval)
 	defer timer.Stop()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -101,7 +100,9 @@ func transferTargets(view nodes.ClusterView, nodeID string) ([]nodes.NodeView, e
 func (tr *transfers) moveLeadership(ctx context.Context, l *leadership, targets []nodes.NodeView) error {
 	names := make(map[raft.ServerID]string, len(targets))
 	ids := make([]raft.ServerID, 0, len(targets))
+	to := make([]string, 0, len(targets))
 	for _, t := range targets {
+		to = append(to, t.NodeID)
 		ids = append(ids, raft.ServerID(t.UUID))
 		names[raft.ServerID(t.UUID)] = t.NodeID
 	}
@@ -139,22 +140,11 @@ func (tr *transfers) moveLeadership(ctx context.Context, l *leadership, targets 
 	case <-tr.ctx.Done():
 		return nodes.ErrShuttingDown
 	}
-	tr.logger.Info("leadership handed over", "to", slices.Collect(namesOf(targets)))
+	tr.logger.Info("leadership handed over", "to", to)
 	return nil
 }
 
-// namesOf yields the nodes' names.
-func namesOf(nodes []nodes.NodeView) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		for _, v := range nodes {
-			if !yield(v.NodeID) {
-				return
-			}
-		}
-	}
-}
-
-// transferred is a leadership after a transfer or an attempt.
+// transferred is a leadership that was transferred, or that this node has tried to transfer.
 type transferred struct {
 	from      *leadership
 	restarted chan struct{} // closed when Raft runs again, or need not be restarted

@@ -49,8 +49,7 @@ func (lv *levels) startLevel(l *leadership) error {
 	return l.propose(command.SetLevel{Level: level, Defaults: fsm.FirstDefaults(), Place: fsm.FirstPlace(time.Now().UnixMilli())})
 }
 
-// upgrade proposes the highest level that every member knows, with the membership locked, because an
-// older node could join meanwhile. See Node.Upgrade.
+// upgrade proposes the highest level that every member knows. See Node.Upgrade.
 func (lv *levels) upgrade(ctx context.Context, by string) (level uint32, err error) {
 	if _, err := lv.serving(); err != nil {
 		return 0, err

@@ -26,8 +26,8 @@ type heartbeats struct {
 	// leading peer, because Raft sends one at a time.
 	covered sync.WaitGroup
 
-	// toldEvery is the shortest interval at which the loop is told of answered heartbeats:
-	// that of an idle leader's heartbeats.
+	// toldEvery is the shortest interval at which the loop is told of answered heartbeats: the
+	// interval of an idle leader's heartbeats.
 	toldEvery time.Duration
 
 	mu         sync.Mutex // held while a heartbeat is answered

@@ -378,7 +378,7 @@ var ErrRestoreUnderWay = errors.New("a backup is being restored")
 // Snapshot captures the state. It runs on Raft's apply goroutine.
 func (r *Replica) Snapshot() (raft.FSMSnapshot, error) {
 	if r.replayTo != 0 {
-		// Raft would take the state for that of an earlier entry.
+		// Raft would take the snapshot for one of an earlier entry.
 		return nil, errReplaying
 	}
 	if r.unstored != nil {

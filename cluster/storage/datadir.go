@@ -204,8 +204,7 @@ func (d *Dir) setStoresCreated() error {
 	return d.replaceLocked(changed)
 }
 
-// NextStart returns the start that BeginStart records: that of the process that holds the
-// folder, recorded or not.
+// NextStart returns the start of this process, which BeginStart records.
 func (d *Dir) NextStart() Start { return d.next }
 
 // BeginStart durably records that the node was started once more.
