@@ -310,7 +310,8 @@ func (r *request) tellDenied() {
 	r.core.denied(r.http, k, r.target.call, r.id, r.timing.start)
 }
 
-// denied records a request of which only its answer and its key (nil: unknown) are known.
+// denied records a request that was answered with 401 or 403; k is its key, nil if unknown. It needs no request, because
+// one with a bad key is refused before its body is read.
 func (s *core) denied(ctx *fasthttp.RequestCtx, k *door.Caller, c *call, id []byte, now time.Time) {
 	name, resp := "", &ctx.Response
 	if k != nil {

@@ -237,7 +237,7 @@ func unserved(resp *fasthttp.Response) bool {
 	return resp.StatusCode() == fasthttp.StatusServiceUnavailable && len(resp.Header.Peek("X-Amzn-Requestid")) == 0
 }
 
-// writeQueueError writes the headers of an error, whose body is there.
+// writeQueueError sets the status and the headers of an error. The caller sets the body.
 func writeQueueError(resp *fasthttp.Response, head *sqs.Head, bad *sqs.Error, id []byte) {
 	finishQueueAnswer(resp, head, id)
 	resp.SetStatusCode(bad.Status)

@@ -125,7 +125,7 @@ func RefuseShare(what ShareKind) *refuse.Refusal {
 	return refuse.Overloaded(shareNames[what].bound, "The API key has as many "+shareNames[what].words+" as one key may have")
 }
 
-// KeyEnded is the cause with which a wait or a stream ends whose key has become invalid.
+// KeyEnded is the cause that ends a wait or a stream when its key has become invalid.
 type KeyEnded struct {
 	Why     Failure
 	Refusal *refuse.Refusal

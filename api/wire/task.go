@@ -64,7 +64,7 @@ type Task struct {
 	DependenciesLeftOut []string              `json:"dependencies_left_out,omitempty"`
 }
 
-// Origin is the task of which a dead letter is a copy.
+// Origin is the task that a dead letter is a copy of.
 type Origin struct {
 	TaskType string `json:"task_type"`
 	ID       uint64 `json:"id"`
