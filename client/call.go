@@ -74,8 +74,9 @@ func (r *Request) isSuccess(body []byte) bool {
 	return json.Unmarshal(body, &head) == nil && head.Success
 }
 
-// Do makes a call without a method in this package, or whose JSON is wanted as the server sent it. It returns the body
-// of the successful answer. The call is repeated like any other. Like every call it returns an *Error for a refusal.
+// Do makes any call: one that has no method in this package, or one whose JSON the caller wants as the server sent it. It
+// returns the body of the successful answer. The call is repeated like any other, and a refusal is an *Error. Errors also
+// include ErrOutcomeUnknown, if the call may have been done, and ErrClosed.
 func (c *Client) Do(ctx context.Context, r Request) (json.RawMessage, error) {
 	a, err := c.call(ctx, r)
 	if err != nil {
@@ -357,7 +358,7 @@ func (c *Client) isOutdated(req *http.Request, err error) bool {
 	return errors.Is(err, ErrUnauthorized) && c.keyFile != nil && c.keyFile.Changed(req.Header.Get(headerAPIKey))
 }
 
-// tryTimeout returns how long a try may take whose answer may be held back for wait.
+// tryTimeout returns how long a try may take if the server may hold its answer back for wait.
 func tryTimeout(ctx context.Context, wait time.Duration) time.Duration {
 	most := tryTimeoutMax
 	if wait > 0 {

@@ -21,7 +21,7 @@ const (
 	claimPauseMax = 10 * time.Second
 	// keyUnknownMax limits how long a worker keeps asking when no node knows its key.
 	keyUnknownMax = 10 * time.Second
-	// giveBackTimeout bounds releasing what a claim may have got whose answer the worker did not wait for.
+	// giveBackTimeout bounds releasing the tasks of a claim if the worker did not wait for its answer.
 	giveBackTimeout = 5 * time.Second
 )
 
@@ -131,8 +131,8 @@ func (r *workerRun) ask(free *slots.Room, req ClaimRequest, limit int) ([]*Claim
 	return claims, nil
 }
 
-// giveBackLost releases what a claim got whose answer did not come before the end of claiming. Repeating the request
-// tells what that was.
+// giveBackLost releases the tasks of a claim that was not answered before the end of claiming. It repeats the request to
+// learn which tasks these are.
 func (r *workerRun) giveBackLost(req ClaimRequest, limit int) {
 	ctx, cancel := context.WithTimeout(r.life, giveBackTimeout)
 	defer cancel()
