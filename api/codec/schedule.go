@@ -302,26 +302,10 @@ func appendNewFields(b []byte, start int, t *fsm.NewTask) []byte {
 	}
 	number("delay_ms", t.DelayMS, 0)
 	number("lease_ms", t.LeaseMS, 0)
-	if t.Backoff != nil {
-		name("backoff")
-		b = appendBackoff(b, "", t.Backoff)
+	o, before := t.Options(), len(b)
+	b = appendOptions(b, &o)
+	if before == start && len(b) > before { // they begin with a comma, and are the first fields
+		b = slices.Delete(b, before, before+1)
 	}
-	if t.RetentionMS != 0 {
-		name("retention_ms")
-		b = appendRetention(b, "", t.RetentionMS)
-	}
-	if len(t.Labels) > 0 {
-		name("labels")
-		b = appendLabels(b, "", t.Labels)
-	}
-	if t.Group != "" {
-		name("group")
-		b = jsonout.String(b, t.Group)
-	}
-	if t.ShareKey != "" {
-		name("share_key")
-		b = jsonout.String(b, t.ShareKey)
-	}
-	number("wait_for_signal_ms", t.SignalMS, 0)
 	return b
 }

@@ -1,6 +1,8 @@
 package codec
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/claimq/claimq/fsm"
@@ -57,5 +59,35 @@ func TestSchedule_AnswerWithSteps(t *testing.T) {
 	task.Type, task.Params = "report", []byte("1")
 	if got, want := string(appendNewTask(nil, &task)), `{"task_type":"report","params":1,`+want[1:]; got != want {
 		t.Errorf("with params:\n got %s\nwant %s", got, want)
+	}
+}
+
+// A schedule shows each option that its task, or a step of it, can have, and can be set again as it is shown.
+func TestSchedule_ShowsEachOption(t *testing.T) {
+	t.Parallel()
+	var limits Limits
+	limits.SetDefaults()
+	for body, whose := range map[string]string{
+		`{"params":1,%s}`: "a task", `{"steps":[{"step":"a","params":1,%s}]}`: "a step", `{%s,"steps":[{"step":"a","params":1}]}`: "a task with steps",
+	} {
+		for _, o := range options {
+			taken, shown := false, false
+			for _, value := range given[o.name] {
+				task := fmt.Sprintf(body, fmt.Sprintf("%q:%s", o.name, value))
+				schedule, bad := DecodeSchedule([]byte(`{"every_ms":1000,"task":`+task+`}`), &limits, nil)
+				if bad != nil {
+					continue
+				}
+				answer := string(appendNewTask(nil, &schedule.Task))
+				taken, shown = true, shown || strings.Contains(answer, fmt.Sprintf("%q:", o.name))
+				again, bad := DecodeSchedule([]byte(`{"every_ms":1000,"task":`+answer+`}`), &limits, nil)
+				if got := string(appendNewTask(nil, &again.Task)); bad != nil || got != answer {
+					t.Errorf("%s is shown as %s, and that as %s, %v", task, answer, got, bad)
+				}
+			}
+			if taken != shown {
+				t.Errorf("%s of %s is not shown", o.name, whose)
+			}
+		}
 	}
 }
