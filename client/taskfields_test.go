@@ -53,6 +53,21 @@ func TestTask_hasEachFieldOfAnswers(t *testing.T) {
 	}
 }
 
+// Each field that the task of a schedule can have reaches the program.
+func TestTask_hasEachFieldOfSchedules(t *testing.T) {
+	t.Parallel()
+	otherwise := []string{"idempotency_key", "run_at", "expires_at", "expires_again", "attributes", "traceparent"} // only one task can have them
+	zero := submittedOf(&wire.NewTask{})
+	for field := range reflect.TypeFor[wire.NewTask]().Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		var w wire.NewTask
+		fillWith(t, reflect.ValueOf(&w).Elem().FieldByIndex(field.Index))
+		if reaches := !reflect.DeepEqual(submittedOf(&w), zero); reaches == slices.Contains(otherwise, name) {
+			t.Errorf("%s reaches a Task: %v", name, reaches)
+		}
+	}
+}
+
 // fillWith sets v to a value that is not zero.
 func fillWith(t *testing.T, v reflect.Value) {
 	t.Helper()
