@@ -100,7 +100,7 @@ func (o op) sendable(e *Entry, q *queue) *Error {
 
 const otherKind = "The request includes a parameter that is not valid for this queue type."
 
-// dedupMS is how long after a send its deduplication id stays taken, in milliseconds.
+// dedupMS is the time after a send for which its deduplication id stays taken, in milliseconds.
 const dedupMS = 300_000
 
 // order makes a task one of a FIFO queue: in the order of its group, and once for each deduplication id.

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// HistoryMinutes is how many minutes a history goes back. Of the minutes before, it keeps only
+	// HistoryMinutes is the number of minutes that a history goes back. Of the minutes before, it keeps only
 	// the last one with a change, because that says what held when the first of them began.
 	HistoryMinutes = 360
 	// HistoriesMax bounds the histories: one of all tasks, and those of 100 types.
