@@ -200,6 +200,14 @@ func (r *request) serve() {
 	r.forwardOrRedirect()
 }
 
+// find returns the call that a request makes: a row of the table, or a call of SQS.
+func (s *core) find(r *request, path, query []byte) (target, *refuse.Refusal) {
+	if t, ok := s.sqs.find(r, path, query); ok {
+		return t, nil
+	}
+	return s.calls.paths.find(r.http.Request.Header.Method(), path)
+}
+
 // admit refuses a request because of its origin, which the node that it reaches checks, or because of its key, which
 // every node checks.
 func (r *request) admit() *refuse.Refusal {

@@ -148,14 +148,6 @@ func (q *queues) find(r *request, path, query []byte) (t target, ok bool) {
 	return target{call: q.calls[op], queue: &queueCall{head: h}}, true
 }
 
-// find finds the call that a request makes, in the table or of SQS.
-func (s *core) find(r *request, path, query []byte) (target, *refuse.Refusal) {
-	if t, ok := s.sqs.find(r, path, query); ok {
-		return t, nil
-	}
-	return s.calls.paths.find(r.http.Request.Header.Method(), path)
-}
-
 // signer returns the key that a request says it was signed by, before its body is read and the signature can be checked;
 // nil if it says none.
 func (q *queues) signer(h *fasthttp.RequestHeader, keys *door.Ring) *door.Caller {

@@ -239,7 +239,7 @@ func (p *Port) serveMeet(c *peerConn) {
 func (p *Port) handleMeet(ctx *fasthttp.RequestCtx) {
 	name, ok := strings.CutPrefix(string(ctx.Request.Header.RequestURI()), callPathPrefix)
 	if !ok || !isOpenCall(name) {
-		answerError(ctx, fasthttp.StatusNotFound, "not_found", "no such call for who is not a member of the cluster")
+		answerError(ctx, fasthttp.StatusNotFound, "not_found", "a node that is not a member of the cluster has no such call")
 		return
 	}
 	p.handleCall(ctx, name)
