@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import runpy
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +18,7 @@ from claimq import (
     Client,
     Conflict,
     NotFound,
+    Options,
     Permanent,
     RetryAfter,
     Snooze,
@@ -24,6 +26,7 @@ from claimq import (
     current,
     new_step,
     new_task,
+    types,
 )
 from claimq.pytest_plugin import Server, Time
 from claimq.testing import Done, Failed, Outcome, Snoozed, recorder, run, run_async
@@ -69,6 +72,17 @@ def test_run_async() -> None:
             assert isinstance(await run_async(report, 1), Done)
 
     asyncio.run(main())
+
+
+def test_options_are_those_of_new_task() -> None:
+    whole = set(inspect.signature(new_task).parameters)
+    named = {"idempotency_key": "key", "unique_ms": "unique_for"}
+    fields = types.NewTask.__annotations__
+    assert whole == {named.get(name, name.removesuffix("_ms")) for name in fields}
+    expected = whole - {"task_type", "params", "payload", "steps", "finalize", "on_step_failure"}
+    assert set(Options.__annotations__) == expected
+    assert set(inspect.signature(send_mail.options).parameters) == expected
+    assert set(inspect.signature(Client.submit).parameters) == whole | {"self", "timeout"}
 
 
 def test_options_are_of_one_submit() -> None:

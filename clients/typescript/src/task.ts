@@ -158,7 +158,8 @@ export function newTask<Data>(
 ): NewTask {
   if (typeof type !== "string") parse(type, params);
   const { backoff } = options;
-  const made: NewTask = {
+  // Each field that the API takes is named, or this does not compile.
+  const made: NewTask & Record<Exclude<keyof NewTask, "params" | "payload">, unknown> = {
     task_type: typeof type === "string" ? type : type.name,
     idempotency_key: options.key,
     unique: options.unique,

@@ -50,6 +50,7 @@ class Options:
     labels: Mapping[str, str] | None = None
     attributes: Mapping[str, types.JSON] | None = None
     group: str | None = None
+    share_key: str | None = None
     wait_for_signal: Seconds | None = None
     traceparent: str | None = None
 
@@ -98,6 +99,7 @@ class Task(Generic[P, R]):
         labels: Mapping[str, str] | None = None,
         attributes: Mapping[str, types.JSON] | None = None,
         group: str | None = None,
+        share_key: str | None = None,
         wait_for_signal: Seconds | None = None,
         traceparent: str | None = None,
     ) -> Task[P, R]:
