@@ -100,7 +100,7 @@ jepsen: ## two and a half hours of runs under every fault, alone and in pairs (r
 jepsen-long: ## the same for a night
 	$(GO) -C jepsen run . suite --runs 400 --seed $(or $(SEED),1000)
 
-jepsen-rules: ## builds with bugs in the rules of claiming; shows the contract's rows that catch each
+jepsen-rules: ## builds with bugs in the rules of the contract; shows that its rows catch each
 	$(GO) -C jepsen run . rules
 
 jepsen-selftest: ## builds with planted bugs; shows each caught, by what and how fast (root)

@@ -61,7 +61,7 @@ func (p *Plant) add(line string) (ok bool) {
 	case "soak":
 		p.Soak = rest
 	case "row":
-		p.Rows = rest
+		p.Row = rest
 	case "in":
 		p.edits = append(p.edits, procs.Edit{File: rest})
 	default:

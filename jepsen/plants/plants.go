@@ -25,8 +25,8 @@ type Plant struct {
 	Readers int
 	// Operations says that a run of package operations brings it to light.
 	Operations bool
-	// Rows is a row of the contract that shows the bug, of Rules.
-	Rows string
+	// Row is the row of the contract that shows the bug, of Rules.
+	Row string
 	// Test, if not "", are tests of Package that find it, too: of what happens within too
 	// short a time for a run to hit it always, or what no caller of a run does.
 	Test, Package string
@@ -48,7 +48,7 @@ const Nodes = 3
 func All() []Plant { return parsed("catalog.txt") }
 
 // Rules returns bugs in what the contract promises: its rows must see them, no fault is
-// needed. Rows names one that does.
+// needed. Row names the one that is run.
 func Rules() []Plant { return parsed("rules.txt") }
 
 // Workers returns bugs of the worker process of package workers.
