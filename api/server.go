@@ -259,9 +259,9 @@ func (s *Server) newHTTP() *fasthttp.Server {
 		ReadBufferSize:     headerBytes,
 		WriteBufferSize:    answerBuffer,
 		MaxRequestBodySize: s.cfg.Limits.BodyBytes,
-		// The listener refuses connections beyond Connections in JSON; this bound is behind that. A connection that
-		// was closed to make room may still be served for a moment.
-		Concurrency:                  2*s.cfg.Connections + 1,
+		// The port bounds the connections and answers in JSON those beyond. This bound must never be reached, and a
+		// goroutine ends a moment after its connection.
+		Concurrency:                  2 * door.ServedMost(s.cfg.Connections),
 		TCPKeepalive:                 true,
 		CloseOnShutdown:              true,
 		DisablePreParseMultipartForm: true, // a body is JSON, whatever its content type

@@ -19,7 +19,8 @@ import (
 type Conn struct {
 	net.Conn
 	port *Port
-	once sync.Once
+	once sync.Once // of countOut
+	gone atomic.Bool
 
 	// Fields without other protection belong to the goroutine that serves the connection.
 	Head Head // of the request under way
@@ -174,6 +175,9 @@ func (c *Conn) Close() error {
 	c.body.give()
 	c.answerTaken()
 	c.tellDelivered(true) // no write has failed
+	if !c.gone.Swap(true) {
+		defer func() { <-c.port.slots }()
+	}
 	return c.Conn.Close()
 }
 

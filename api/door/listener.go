@@ -41,7 +41,8 @@ func (p *Port) acceptFailed(err error) {
 	}
 }
 
-// Accept returns the next connection within the bound.
+// Accept returns the next connection within the bound. If clients connect faster than the HTTP server ends those that
+// were closed to make room, they wait.
 func (l *listener) Accept() (net.Conn, error) {
 	p := l.port
 	for {
@@ -66,6 +67,7 @@ func (p *Port) accept(conn net.Conn) *Conn {
 		c.Conn = c.tls
 	}
 	boundUnsent(conn)
+	p.slots <- struct{}{}
 	p.strangers.enter(c)
 	return c
 }

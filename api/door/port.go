@@ -51,8 +51,10 @@ type Config struct {
 
 // Port is a server's public port. Its methods are safe for concurrent use.
 type Port struct {
-	cfg        Config
-	open       atomic.Int64 // connections
+	cfg  Config
+	open atomic.Int64 // connections
+	// slots bounds the connections that the HTTP server still has, also those that were closed to make room.
+	slots      chan struct{}
 	bodies     atomic.Int64 // bytes of bodies that were read and not answered, BodyCopies times
 	strangers  strangers
 	handshakes handshakes // of TLS
@@ -64,9 +66,13 @@ type Port struct {
 	Buffers Buffers // of large answers and bodies
 }
 
+// ServedMost returns how many connections the HTTP server of a port may have at a time: those that are open, and as
+// many again that were closed to make room and whose goroutines have not noticed yet.
+func ServedMost(connections int) int { return 2 * connections }
+
 // New returns a port without connections.
 func New(cfg Config) *Port {
-	p := &Port{cfg: cfg}
+	p := &Port{cfg: cfg, slots: make(chan struct{}, ServedMost(cfg.Connections))}
 	p.strangers.perAddress, p.Answers.most, p.Results.most = cfg.PerAddress, cfg.AnswersBytes, cfg.AnswersBytes
 	return p
 }
