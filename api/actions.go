@@ -131,7 +131,7 @@ func (found *actionMatches) match(r *request) (ok bool) {
 			r.refuse(refuse.Overloaded("", "The tasks that match could not be counted within "+slowTime.String()))
 			return false
 		}
-		r.askAgain()
+		r.restartDeadline()
 		if !r.readOn(index, look) {
 			return false
 		}
@@ -200,7 +200,7 @@ func actOn(r *request, found *actionMatches) (done int, more, ok bool) {
 		if began && (r.outOfTime() || r.core.draining.Load()) {
 			return done, true, true
 		}
-		r.askAgain()
+		r.restartDeadline()
 		act := found.act
 		act.IDs = ids
 		p, err := r.node().Propose(r.ctx(), act)

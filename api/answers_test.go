@@ -42,7 +42,7 @@ func TestServer_Answers(t *testing.T) {
 	fillBig(t, s, 6)
 	addr := listen(t, s)
 	silent := dial(t, addr, bigList)
-	waitFor(t, func() bool { return s.core.port.Answers.Taken() > 6_000_000 })
+	waitFor(t, func() bool { return s.core.port.Answers.Reserved() > 6_000_000 })
 	for range 3 {
 		got := raw(t, addr, bigList)
 		if f := got.refused(t, wire.CodeOverloaded); f["reason"] != "answers" || got.header["Retry-After"] != "1" {
@@ -56,30 +56,30 @@ func TestServer_Answers(t *testing.T) {
 	if got := receive(t, reader); got.status != 200 || len(got.body) < 6_000_000 {
 		t.Errorf("the first: %d, %d bytes", got.status, len(got.body))
 	}
-	waitFor(t, func() bool { return s.core.port.Answers.Taken() == 0 })
+	waitFor(t, func() bool { return s.core.port.Answers.Reserved() == 0 })
 	if _, err := io.WriteString(silent, bigList); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return s.core.port.Answers.Taken() > 6_000_000 })
+	waitFor(t, func() bool { return s.core.port.Answers.Reserved() > 6_000_000 })
 	if err := silent.Close(); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return s.core.port.Answers.Taken() == 0 })
+	waitFor(t, func() bool { return s.core.port.Answers.Reserved() == 0 })
 }
 
-// TestServer_SharedAnswers ensures that answers that everyone may get, and leave unread, take no room from clients
-// with keys.
+// TestServer_SharedAnswers ensures that answers that everyone may get, and leave unread, reserve no memory,
+// which clients with keys need.
 func TestServer_SharedAnswers(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t, withKeys(testKey("operator")), func(c *Config) { c.AnswersBytes = 1 })
-	if !s.core.port.Answers.Take(1) {
-		t.Fatal("there is no room from the start")
+	if !s.core.port.Answers.TryReserve(1) {
+		t.Fatal("nothing fits from the start")
 	}
 	if got := s.call(t, "GET /openapi.json", ""); got.status != 200 || len(got.body) < 2*answerFreeBytes {
 		t.Errorf("%d, %d bytes: %.200s", got.status, len(got.body), got.body)
 	}
-	if n := s.core.port.Answers.Taken(); n != 1 {
-		t.Errorf("%d bytes are taken", n)
+	if n := s.core.port.Answers.Reserved(); n != 1 {
+		t.Errorf("%d bytes are reserved", n)
 	}
 }
 
@@ -178,15 +178,15 @@ func heap() int64 {
 	return int64(m.HeapAlloc) //nolint:gosec // less than there is memory
 }
 
-// TestServer_forwardedAnswers ensures that a follower takes room for a large answer before it reads that from the
-// leader. If there is no room, a read is refused, and the answer to a mutation waits for room.
+// TestServer_forwardedAnswers ensures that a follower reserves memory for a large answer before it reads that from the
+// leader. If there is none, a read is refused, and the answer to a mutation waits for it.
 func TestServer_forwardedAnswers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		follower, leader, _, node := setupPair(t)
 		fillBig(t, leader, 1)
-		follower.core.port.Answers.Take(follower.cfg.AnswersBytes)
-		full := follower.core.port.Answers.Taken()
+		follower.core.port.Answers.TryReserve(follower.cfg.AnswersBytes)
+		full := follower.core.port.Answers.Reserved()
 		if f := follower.call(t, "GET /api/tasks?include=params", "").refused(t, wire.CodeOverloaded); f["reason"] != "answers" {
 			t.Errorf("a read: %v", f)
 		}
@@ -195,42 +195,42 @@ func TestServer_forwardedAnswers(t *testing.T) {
 			t.Errorf("what nobody can ask for again is %s", got.Status)
 		}
 		follower.call(t, "POST /api/tasks/claim", `{"worker_id":"w","claim_request_id":"r"}`).refused(t, wire.CodeOutcomeUnknown)
-		time.AfterFunc(time.Second, func() { follower.core.port.Answers.Give(full) })
+		time.AfterFunc(time.Second, func() { follower.core.port.Answers.Free(full) })
 		a := follower.call(t, "POST /api/tasks/claim", `{"worker_id":"w","claim_request_id":"r"}`).good(t, 200)
 		if a.Task == nil || len(a.Task.Params) < 1_000_000 {
 			t.Errorf("the repeat: %+v", a.Task)
 		}
-		if n := follower.core.port.Answers.Taken(); n != 0 {
-			t.Errorf("%d bytes are taken", n)
+		if n := follower.core.port.Answers.Reserved(); n != 0 {
+			t.Errorf("%d bytes are reserved", n)
 		}
 	})
 }
 
-// TestServer_AnswerOfWhatWasDone ensures that the answer about a mutation waits for room, and that the outcome is
-// called unknown if no room comes free in time.
+// TestServer_AnswerOfWhatWasDone ensures that the answer about a mutation waits for memory, and that the outcome is
+// called unknown if none comes free in time.
 func TestServer_AnswerOfWhatWasDone(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t, func(c *Config) { c.AnswersBytes, c.Wait = 1<<20, time.Second })
 	fillBig(t, s, 1)
-	s.core.port.Answers.Take(1 << 20)
+	s.core.port.Answers.TryReserve(1 << 20)
 	s.call(t, "POST /api/tasks/claim", `{"worker_id":"w"}`).refused(t, wire.CodeOutcomeUnknown)
 	if got := node.Machine.Get(1); got.Status != fsm.StatusPending || got.ClaimedAt == 0 {
 		t.Errorf("what nobody can ask for again is %s", got.Status)
 	}
 	s.call(t, "POST /api/tasks/claim", `{"worker_id":"w","claim_request_id":"r"}`).refused(t, wire.CodeOutcomeUnknown)
-	s.core.port.Answers.Give(1 << 20)
+	s.core.port.Answers.Free(1 << 20)
 	a := s.call(t, "POST /api/tasks/claim", `{"worker_id":"w","claim_request_id":"r"}`).good(t, 200)
 	if a.Task == nil || a.Task.WorkerID == nil || *a.Task.WorkerID != "w" {
 		t.Errorf("the repeat: %+v", a.Task)
 	}
-	if n := s.core.port.Answers.Taken(); n != 0 {
-		t.Errorf("%d bytes are taken", n)
+	if n := s.core.port.Answers.Reserved(); n != 0 {
+		t.Errorf("%d bytes are reserved", n)
 	}
 }
 
-// TestServer_LabelsTakeRoom ensures that an answer about tasks with many labels waits for all its room before it is
+// TestServer_LabelsReserve ensures that an answer about tasks with many labels waits for all its memory before it is
 // made.
-func TestServer_LabelsTakeRoom(t *testing.T) {
+func TestServer_LabelsReserve(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := setup(t, func(c *Config) { c.AnswersBytes = 1 << 20 })
@@ -241,24 +241,25 @@ func TestServer_LabelsTakeRoom(t *testing.T) {
 		task := `{"params":1,"labels":{` + strings.Join(labels, ",") + `}}`
 		s.call(t, "POST /api/tasks", `{"tasks":[`+strings.Repeat(task+",", 99)+task+`]}`).good(t, 200)
 		most := s.cfg.AnswersBytes
-		s.core.port.Answers.Take(most - 100_000)
-		time.AfterFunc(time.Second, func() { s.core.port.Answers.Give(most - 100_000) })
+		s.core.port.Answers.TryReserve(most - 100_000)
+		time.AfterFunc(time.Second, func() { s.core.port.Answers.Free(most - 100_000) })
 		a := s.call(t, "POST /api/tasks/claim", `{"worker_id":"w","limit":100}`).good(t, 200)
-		if len(a.Tasks) != 100 || s.core.port.Answers.Taken() != 0 {
-			t.Errorf("%d tasks, and %d bytes are taken", len(a.Tasks), s.core.port.Answers.Taken())
+		if len(a.Tasks) != 100 || s.core.port.Answers.Reserved() != 0 {
+			t.Errorf("%d tasks, and %d bytes are reserved", len(a.Tasks), s.core.port.Answers.Reserved())
 		}
 	})
 }
 
-// TestServer_RoomAhead ensures that a mutation with a possibly large result waits for room before it is done, and is
-// refused without being written if none comes free, so that results waiting for room are bounded. Small ones continue.
-func TestServer_RoomAhead(t *testing.T) {
+// TestServer_ReserveResult ensures that a mutation with a possibly large result waits for memory before it is done, and
+// is refused without being written if none comes free, so that results waiting for memory are bounded. Small ones
+// continue.
+func TestServer_ReserveResult(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, node := setup(t)
 		s.call(t, "POST /api/tasks", `{"tasks":[`+strings.Repeat(`{"params":1},`, 199)+`{"params":1}]}`).good(t, 200)
 		results := &s.core.port.Results
-		results.Take(s.cfg.AnswersBytes)
+		results.TryReserve(s.cfg.AnswersBytes)
 		claims := strings.Repeat(`{"op":"claim","worker_id":"w"},`, 99) + `{"op":"claim","worker_id":"w"}`
 		for target, body := range map[string]string{
 			"POST /api/tasks/claim": `{"worker_id":"w","limit":100}`,
@@ -272,26 +273,26 @@ func TestServer_RoomAhead(t *testing.T) {
 			t.Errorf("%d tasks are claimed", n)
 		}
 		s.call(t, "POST /api/tasks/claim", `{"worker_id":"w","limit":10}`).good(t, 200)
-		time.AfterFunc(time.Second, func() { results.Give(s.cfg.AnswersBytes) })
+		time.AfterFunc(time.Second, func() { results.Free(s.cfg.AnswersBytes) })
 		if a := s.call(t, "POST /api/tasks/claim", `{"worker_id":"w","limit":100}`).good(t, 200); len(a.Tasks) != 100 {
 			t.Errorf("%d tasks", len(a.Tasks))
 		}
-		if n := results.Taken(); n != 0 {
-			t.Errorf("%d bytes are taken", n)
+		if n := results.Reserved(); n != 0 {
+			t.Errorf("%d bytes are reserved", n)
 		}
 	})
 }
 
-// TestServer_AnswerAfterAWait ensures that the answer to a claim that waited long waits for room like any other.
+// TestServer_AnswerAfterAWait ensures that the answer to a claim that waited long waits for memory like any other.
 func TestServer_AnswerAfterAWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, node := setup(t, func(c *Config) { c.AnswersBytes, c.Wait = 1<<20, time.Second })
 		fillBig(t, s, 1)
-		s.core.port.Answers.Take(1 << 20)
+		s.core.port.Answers.TryReserve(1 << 20)
 		node.OnClaim = func(_ context.Context, cmd command.ClaimNext, wait time.Duration) (nodes.Proposed, error) {
 			<-time.After(wait)
-			time.AfterFunc(100*time.Millisecond, func() { s.core.port.Answers.Give(1 << 20) })
+			time.AfterFunc(100*time.Millisecond, func() { s.core.port.Answers.Free(1 << 20) })
 			return node.Apply(cmd)
 		}
 		if a := s.call(t, "POST /api/tasks/claim", `{"worker_id":"w","wait_ms":60000}`).good(t, 200); a.Task == nil {
@@ -300,30 +301,30 @@ func TestServer_AnswerAfterAWait(t *testing.T) {
 	})
 }
 
-// TestServer_RoomOfAWait ensures that a claim that waits asks for the room of its result before it is proposed, as one
-// that does not, and is refused if none comes free.
-func TestServer_RoomOfAWait(t *testing.T) {
+// TestServer_ReserveForAWait ensures that a claim that waits reserves the memory of its result before it is proposed, as
+// one that does not, and is refused if none comes free.
+func TestServer_ReserveForAWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, node := setup(t)
 		results := &s.core.port.Results
-		results.Take(s.cfg.AnswersBytes)
+		results.TryReserve(s.cfg.AnswersBytes)
 		if f := s.call(t, "POST /api/tasks/claim", `{"worker_id":"w","limit":1000,"wait_ms":60000}`).refused(t, wire.CodeOverloaded); f["reason"] != "answers" {
-			t.Errorf("without room: %v", f)
+			t.Errorf("without memory: %v", f)
 		}
-		results.Give(s.cfg.AnswersBytes)
+		results.Free(s.cfg.AnswersBytes)
 		s.call(t, "POST /api/tasks", `{"tasks":[{"params":1},{"params":2}]}`).good(t, 200)
 		node.OnClaim = func(_ context.Context, cmd command.ClaimNext, _ time.Duration) (nodes.Proposed, error) {
-			if n := results.Taken(); n != 512_000 {
-				t.Errorf("%d bytes are taken for a result of 1,000 tasks", n)
+			if n := results.Reserved(); n != 512_000 {
+				t.Errorf("%d bytes are reserved for a result of 1,000 tasks", n)
 			}
 			return node.Apply(cmd)
 		}
 		if a := s.call(t, "POST /api/tasks/claim", `{"worker_id":"w","limit":1000,"wait_ms":60000}`).good(t, 200); len(a.Tasks) != 2 {
 			t.Errorf("%d tasks", len(a.Tasks))
 		}
-		if n := results.Taken(); n != 0 {
-			t.Errorf("%d bytes are taken", n)
+		if n := results.Reserved(); n != 0 {
+			t.Errorf("%d bytes are reserved", n)
 		}
 	})
 }

@@ -400,7 +400,7 @@ func (u *upload) run(conn net.Conn) {
 	if u.request.outcome.code == "" {
 		u.restore()
 	}
-	u.request.count()
+	u.request.observe()
 	u.answer()
 }
 

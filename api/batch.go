@@ -31,7 +31,7 @@ func runBatch(r *request) {
 	}
 	used := 0
 	for i, op := range req.Ops {
-		r.includeIn(&p, codec.ClaimOf(op), p.Result.Results[i].Claims, &used)
+		r.includeDependencies(&p, codec.ClaimOf(op), p.Result.Results[i].Claims, &used)
 	}
 	failed, done := 0, p // done is p as the op's own call would have it
 	b := jsonout.List(batchBody(r, &req, &p.Result), `{"success":true,"results":`, len(req.Ops), func(b []byte, i int) []byte {

@@ -73,10 +73,10 @@ func (r *request) proposeWaiting(cmd command.ClaimNext, wait time.Duration) (p n
 		r.refuse(bad)
 		return p, false, false
 	}
-	p, err := r.node().Claim(caller, cmd, wait, r.roomOf(cmd))
+	p, err := r.node().Claim(caller, cmd, wait, r.resultReserver(cmd))
 	gone = end()
-	r.askAgain()
-	r.core.presence.noteAsked(cmd.Types, r.timing.asks) // the worker has been asking until now
+	r.restartDeadline()
+	r.core.presence.noteAsked(cmd.Types, r.timing.node) // the worker has been asking until now
 	switch {
 	case errors.Is(err, door.ErrGone):
 		r.refuseGone()
@@ -85,11 +85,7 @@ func (r *request) proposeWaiting(cmd command.ClaimNext, wait time.Duration) (p n
 		r.refuseError(err)
 		return p, gone, false
 	}
-	r.room.release = p.Release
-	r.setIndex(p.Index)
-	r.holdUntilSent(cmd, &p.Result)
-	r.narrowResult(&p)
-	if !r.roomForResult(&p.Result) {
+	if !r.applied(cmd, &p) {
 		return p, gone, false
 	}
 	if p.Result.Code != "" {
@@ -110,7 +106,7 @@ func (r *request) waitEnded(id uint64, wait time.Duration) (ok bool) {
 	}
 	err := r.node().WaitEnded(caller, id, wait)
 	gone := end()
-	r.askAgain()
+	r.restartDeadline()
 	switch {
 	case gone:
 		r.refuseGone()
@@ -127,15 +123,15 @@ func (r *request) waitEnded(id uint64, wait time.Duration) (ok bool) {
 // The worker may have learned of the claim from another answer meanwhile, if it sent the same request twice. Only the
 // log knows which answer came first, so the release is for the first answer, and does nothing if there was another.
 
-// unsent says what to do if the answer is not delivered.
-type unsent struct {
-	holds     []command.Hold // the claims to release
-	delivered func(ok bool)  // tells the leader whether its answer was delivered; nil: it does not ask
+// delivery says what to do if the answer cannot be delivered.
+type delivery struct {
+	holds  []command.Hold // the claims to release
+	report func(ok bool)  // tells the leader whether its answer was delivered; nil: it does not ask
 }
 
-// holdUntilSent notes the tasks that a command has claimed without a claim_request_id, so that they are released if
-// the answer cannot be written.
-func (r *request) holdUntilSent(cmd command.Command, res *fsm.Result) {
+// noteClaims notes the claims that a command has made without a claim_request_id, so that they are released if the
+// answer cannot be delivered.
+func (r *request) noteClaims(cmd command.Command, res *fsm.Result) {
 	requestID := ""
 	switch c := cmd.(type) {
 	case command.ClaimNext:
@@ -151,7 +147,7 @@ func (r *request) holdUntilSent(cmd command.Command, res *fsm.Result) {
 			return // each of its claims has an id
 		}
 		for i := range res.Results {
-			r.holdUntilSent(c.Ops[i], &res.Results[i])
+			r.noteClaims(c.Ops[i], &res.Results[i])
 		}
 	}
 	if requestID != "" || res.Repeated {
@@ -159,45 +155,46 @@ func (r *request) holdUntilSent(cmd command.Command, res *fsm.Result) {
 	}
 	for i := range res.Claims {
 		c := &res.Claims[i]
-		r.unsent.holds = append(r.unsent.holds, command.Hold{ID: c.Task.ID, WorkerID: c.Task.WorkerID, Token: c.Token})
+		r.delivery.holds = append(r.delivery.holds, command.Hold{ID: c.Task.ID, WorkerID: c.Task.WorkerID, Token: c.Token})
 	}
 }
 
-// guardAnswer makes sure that the claims of the answer are released if it is not delivered, or that the leader, which
-// claimed them, learns of that.
-func (r *request) guardAnswer() {
-	delivered := r.unsent.delivered
-	if holds := r.unsent.holds; len(holds) > 0 {
+// watchDelivery has the connection report whether the answer is delivered. If it is not, this node releases the claims,
+// or tells the leader, which made them.
+func (r *request) watchDelivery() {
+	report := r.delivery.report
+	if holds := r.delivery.holds; len(holds) > 0 {
 		s := r.core
-		delivered = func(ok bool) {
+		report = func(ok bool) {
 			if !ok {
 				s.releaseUnsent(holds)
 			}
 		}
 	}
-	if r.unsent.delivered = nil; delivered == nil {
+	if r.delivery.report = nil; report == nil {
 		return
 	}
 	switch conn := r.http.Conn().(type) {
 	case *door.Conn:
-		conn.OnDelivered(delivered)
+		conn.OnDelivered(report)
 	case passedConn:
-		conn.Passed().Delivered = delivered
+		conn.Passed().Delivered = report
 	}
 }
 
-// giveBack releases the claims of an answer that the caller no longer waits for.
-func (r *request) giveBack() {
-	r.core.releaseUnsent(r.unsent.holds)
-	r.unsent.holds = nil
-	if r.unsent.delivered != nil {
-		r.unsent.delivered(false)
-		r.unsent.delivered = nil
+// releaseClaims releases the claims of an answer that will not be delivered, because the caller no longer waits for it
+// or there is no memory for it.
+func (r *request) releaseClaims() {
+	r.core.releaseUnsent(r.delivery.holds)
+	r.delivery.holds = nil
+	if r.delivery.report != nil {
+		r.delivery.report(false)
+		r.delivery.report = nil
 	}
 }
 
-// sent notes that the previous answer has been written, because a new request came.
-func (r *request) sent() {
+// previousWritten notes that the previous answer on the connection was delivered, because this request came after it.
+func (r *request) previousWritten() {
 	if conn, ok := r.http.Conn().(*door.Conn); ok {
 		conn.Answered()
 	}

@@ -173,10 +173,10 @@ type Node interface {
 
 	// Claim is Propose for a claim that waits, in order of arrival, for up to wait until there is something to claim.
 	// caller ends when the caller no longer waits for the answer: a waiting claim is then given up and takes nothing.
-	// One that is in the log already is still answered, so that the caller can release its tasks. room, if not nil,
-	// takes memory for the result before the claim is proposed; give is called if the claim waits again. Errors: as
-	// Propose; room's; caller's cause when it was given up.
-	Claim(caller context.Context, cmd command.ClaimNext, wait time.Duration, room func(context.Context) (give func(), err error)) (nodes.Proposed, error)
+	// One that is in the log already is still answered, so that the caller can release its tasks. reserve, if not nil,
+	// reserves memory for the result before the claim is proposed; free is called if the claim waits again. Errors: as
+	// Propose; reserve's; caller's cause when it was given up.
+	Claim(caller context.Context, cmd command.ClaimNext, wait time.Duration, reserve func(context.Context) (free func(), err error)) (nodes.Proposed, error)
 
 	// ReadLinearizable calls fn with the current clocks and a state that includes every mutation acknowledged before
 	// the call, and at least minIndex. It returns the index of that state. fn must not keep the machine or anything

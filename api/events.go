@@ -52,7 +52,7 @@ func (s *streams) answer(r *request) {
 		r.refuse(refuseEventsGone(page.Oldest))
 	case trail.After(q.After, at) && !r.asked.stale: // otherwise this node may just be behind
 		r.refuse(refusePlaceAhead(at))
-	case r.roomFor(len(page.Events) * eventBytes):
+	case r.reserveAnswer(len(page.Events) * eventBytes):
 		r.send(fasthttp.StatusOK, appendEvents(r.buffer(), page.Events, page.Next, at))
 	}
 }
@@ -464,12 +464,12 @@ func (st *stream) write(ctx context.Context, chunk []byte) error {
 	if st.plain {
 		chunk = trail.Content(chunk)
 	}
-	if room := int64(len(chunk)); room > answerFreeBytes {
+	if size := int64(len(chunk)); size > answerFreeBytes {
 		// Packets are shared, but slow clients hold theirs longer.
-		if !st.server.port.Answers.Take(room) {
+		if !st.server.port.Answers.TryReserve(size) {
 			return errStreamCut
 		}
-		defer st.server.port.Answers.Give(room)
+		defer st.server.port.Answers.Free(size)
 	}
 	err := st.setDeadline(streamWriteTimeout)
 	if err == nil && ctx.Err() != nil {

@@ -61,7 +61,7 @@ func listFailures(r *request) {
 	}
 	ok := r.read(look)
 	for looked := failuresPage; ok && more && groups.Looked < groupedMax && looked < failuresMax; looked += failuresPage {
-		ok = r.roomFor(groups.Bytes()) && r.readOn(index, look)
+		ok = r.reserveAnswer(groups.Bytes()) && r.readOn(index, look)
 	}
 	if !ok {
 		return
@@ -71,7 +71,7 @@ func listFailures(r *request) {
 	for _, g := range largest {
 		size += len(g.Example) + len(g.Signature) + hoursBytes
 	}
-	if !r.roomFor(size) {
+	if !r.reserveAnswer(size) {
 		return
 	}
 	b := appendFailures(append(r.buffer(), `{"success":true,"failures":`...), largest)

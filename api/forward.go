@@ -89,7 +89,7 @@ func (r *request) forward() {
 		}
 		passed, err := r.node().Forward(ctx, nodes.Passing{
 			From: r.source(), Known: r.who.key != nil, Waited: time.Since(r.timing.start),
-			Room: func(n int) error { return r.roomForLeaders(ctx, n) }, Held: h.begin,
+			Reserve: func(n int) error { return r.reserveLeadersAnswer(ctx, n) }, Held: h.begin,
 		}, in, &r.http.Response)
 		if err == nil && r.target.call.sqs && unserved(&r.http.Response) {
 			err = nodes.ErrNoLeader
@@ -110,9 +110,9 @@ func (r *request) forward() {
 	}
 	gone, cause := h.end()
 	gone = gone || errors.Is(err, door.ErrGone)
-	r.unsent.delivered = passed.Delivered
-	if gone && r.unsent.delivered != nil {
-		r.giveBack()
+	r.delivery.report = passed.Delivered
+	if gone && r.delivery.report != nil {
+		r.releaseClaims()
 		passed.GivenUp = true
 	}
 	switch {

@@ -20,7 +20,7 @@ import (
 )
 
 // The head of a request, its line and headers, is read before its body. Whatever can be decided from it is decided
-// then, so that a stranger occupies little memory, and memory for a body is allocated only if there is room.
+// then, so that a stranger occupies little memory, and memory for a body is allocated only if there is enough.
 
 // headRead is called with the head of each request before its body is read.
 func (s *core) headRead(h *fasthttp.RequestHeader) (config fasthttp.RequestConfig) {
@@ -61,8 +61,8 @@ func (s *core) headRead(h *fasthttp.RequestHeader) (config fasthttp.RequestConfi
 	return config
 }
 
-// giveBody returns the memory of a large body once the request is answered.
-func (r *request) giveBody() {
+// reuseBody keeps the memory of a large body for others, once the request is answered.
+func (r *request) reuseBody() {
 	if !r.hop.forwarded && cap(r.input()) > keptBytes {
 		r.core.port.Buffers.Put(r.http.Request.SwapBody(nil))
 	}

@@ -29,7 +29,7 @@ func showHistory(r *request) {
 	}
 	var v fsm.HistoryView
 	if r.read(func(m *fsm.Machine, now fsm.Stamp) { v = m.History(taskType, minutes, now) }) &&
-		r.roomFor(len(v.Minutes)*len(historyColumns)*historyNumberBytes) {
+		r.reserveAnswer(len(v.Minutes)*len(historyColumns)*historyNumberBytes) {
 		r.send(fasthttp.StatusOK, appendHistory(r.buffer(), taskType, &v))
 	}
 }

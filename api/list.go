@@ -57,7 +57,7 @@ func listTasks(r *request) {
 	for i := range tasks {
 		size += dataBytes(&tasks[i], req.params, req.result)
 	}
-	if !r.roomFor(size) {
+	if !r.reserveAnswer(size) {
 		return
 	}
 	view := codec.View{Now: now, Params: req.params, Result: req.result}
@@ -67,7 +67,7 @@ func listTasks(r *request) {
 			next = fsm.End{At: tasks[i].CompletedAt, ID: tasks[i].ID}
 			break
 		}
-		if tasks[i].Step() != nil && !r.roomFor(len(b)+dependsBytes) {
+		if tasks[i].Step() != nil && !r.reserveAnswer(len(b)+dependsBytes) {
 			return
 		}
 		if i > 0 {

@@ -41,8 +41,8 @@ func passOn(leader *Server, pass nodes.Passing, req *fasthttp.Request, resp *fas
 	if conn.says.GivenUp {
 		return conn.says, nil
 	}
-	if size := len(ctx.Response.Body()); pass.Room != nil && size > 0 {
-		if err := pass.Room(size); err != nil {
+	if size := len(ctx.Response.Body()); pass.Reserve != nil && size > 0 {
+		if err := pass.Reserve(size); err != nil {
 			if conn.says.Delivered != nil {
 				conn.says.Delivered(false)
 			}

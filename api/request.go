@@ -40,27 +40,27 @@ var (
 	valueNosniff           = []byte("nosniff")
 )
 
-// request is one request on its way through the server. It is pooled, so that nothing may keep it, or its body, after
-// the answer.
+// request is one request on its way through the server. It is pooled, so nothing may keep it, or its body, after the
+// answer. Each part is explained, and mostly used, in the file of its type.
 type request struct {
-	core    *core
-	http    *fasthttp.RequestCtx
-	id      []byte // request id
-	target  target // the call, and what the path names
-	asked   asked
-	hop     hop
-	who     who
-	rate    rate
-	timing  timing
-	room    room
-	unsent  unsent
-	outcome outcome
+	core     *core
+	http     *fasthttp.RequestCtx
+	id       []byte   // X-Request-ID
+	target   target   // the call, and what the path names (paths.go)
+	asked    asked    // parameters and headers (params.go)
+	hop      hop      // whether another node has passed it on (forward.go)
+	who      who      // the key that it was sent with (keycheck.go)
+	rate     rate     // how it counts for the key's rate (keycheck.go)
+	timing   timing   // when it began, and its turn among the reads
+	reserved reserved // memory for its result and answer (answers.go)
+	delivery delivery // what to do if the answer cannot be delivered (caller.go)
+	outcome  outcome
 }
 
 // timing holds when a request began, and its turn among the reads.
 type timing struct {
 	start    time.Time
-	asks     time.Time  // since when the node is asked; later than start if the request has waited
+	node     time.Time  // when the node's time to answer began; later than start if the request has waited
 	searches bool       // it searches params, and takes its turn with others that do
 	turn     *door.Turn // nil: it has none now
 	turned   bool       // it has had a turn
@@ -77,70 +77,16 @@ func (s *core) handle(ctx *fasthttp.RequestCtx, forwarded bool) {
 	dropTrailers(&ctx.Request.Header)
 	r := s.requests.Get().(*request)
 	now := time.Now()
-	*r = request{core: s, http: ctx, id: r.id[:0], target: target{call: s.calls.none}, hop: hop{forwarded: forwarded}, timing: timing{start: now, asks: now}}
+	*r = request{core: s, http: ctx, id: r.id[:0], target: target{call: s.calls.none}, hop: hop{forwarded: forwarded}, timing: timing{start: now, node: now}}
 	if conn, ok := ctx.Conn().(passedConn); ok {
 		r.hop.passing = conn.Passing()
 	}
 	s.metrics.InFlight.Inc()
 	defer r.finish()
-	r.sent()
+	r.previousWritten()
 	r.id = requestID(r.id, ctx.Request.Header.Peek(headerRequestID), now)
 	ctx.Response.Header.SetCanonical(nameRequestID, r.id)
 	r.serve()
-}
-
-// finish answers after a panic, counts the request and returns it to the pool.
-func (r *request) finish() {
-	s := r.core
-	if p := recover(); p != nil {
-		s.metrics.Panics.Inc()
-		s.logger.Error("panic while answering a request", "request_id", s.loggedID(r.id), "call", r.target.call.String(), "panic", p, "stack", string(debug.Stack()))
-		r.resetAnswer()
-		r.refuse(refuse.Because(wire.CodeInternal))
-	}
-	r.countAnswer()
-	r.endTurn()
-	r.guardAnswer()
-	if conn, ok := r.http.Conn().(*door.Conn); ok && conn.Over() {
-		r.http.SetConnectionClose()
-	}
-	r.chargeRefused()
-	if r.rate.quota.Limit > 0 {
-		setQuota(&r.rate.quota, &r.http.Response)
-	}
-	if !r.hop.forwarded {
-		r.http.Response.Header.SetCanonical(nameContentTypeOptions, valueNosniff)
-		if r.target.call.has(noStore) {
-			r.http.Response.Header.Set(fasthttp.HeaderCacheControl, "no-store")
-		}
-		r.tellPage()
-		if r.who.login != nil {
-			r.renewLogin()
-		}
-		r.shareAnswer()
-	}
-	r.tellDenied()
-	s.metrics.InFlight.Dec()
-	if over := r.target.call.takeOver; over == nil || !over(r) {
-		r.count()
-	}
-	if r.room.release != nil {
-		r.room.release()
-	}
-	r.core.port.Results.Give(r.room.result)
-	r.core.port.GiveBody(r.room.body)
-	r.giveBody()
-	*r = request{core: s, id: r.id}
-	s.requests.Put(r)
-}
-
-// count counts and times the answer.
-func (r *request) count() {
-	code := r.outcome.label
-	if code == "" {
-		code = string(r.outcome.code)
-	}
-	r.target.call.counts.Observe(code, r.timing.start)
 }
 
 // serve checks and routes the request, and answers it here or through the leader.
@@ -182,7 +128,7 @@ func (r *request) serve() {
 	}
 	if r.hop.forwarded {
 		var ok bool
-		if r.room.body, ok = s.port.TakePassedOn(len(r.input())); !ok {
+		if r.reserved.body, ok = s.port.ReserveForwarded(len(r.input())); !ok {
 			r.refuse(s.port.BodiesFull())
 			return
 		}
@@ -263,64 +209,32 @@ func (r *request) readQuery(query []byte) *refuse.Refusal {
 	return nil
 }
 
-// node returns the node that answers the request.
-func (r *request) node() Node { return r.core.node }
-
-// limits returns the bounds of what a request may ask for.
-func (r *request) limits() *codec.Limits { return &r.core.cfg.Limits }
-
-// zones returns the time zones of schedules.
-func (r *request) zones() *zones.Data { return r.core.cfg.Zones.Current() }
-
-// input returns the request's body.
-func (r *request) input() []byte { return r.http.Request.Body() }
-
-// header returns the value of a header of the request, empty if it was not sent.
-func (r *request) header(name string) []byte { return r.http.Request.Header.Peek(name) }
-
-// taskID returns the task's id in the path.
-func (r *request) taskID() uint64 { return r.target.id }
-
-// rest returns the variable last part of the path, still percent-encoded.
-func (r *request) rest() []byte { return r.target.rest }
-
-// pageSecret returns the secret of logins in this node's state, or nil.
-func (r *request) pageSecret() (secret []byte, err error) { return r.core.pageSecret() }
-
-// askAgain is called before the node is asked again, which may then take as long as the first time.
-func (r *request) askAgain() { r.timing.asks = time.Now() }
-
-// outOfTime reports whether a slow call has used up its time on the leader, slowTime.
-func (r *request) outOfTime() bool { return time.Since(r.timing.start) >= slowTime }
-
-// ctx returns the context that bounds how long the node may take.
-func (r *request) ctx() context.Context { return r.core.waits.at(r.timing.asks) }
-
-// decoder returns a decoder of the request's body. The caller must call Free.
-func (r *request) decoder() *codec.Decoder {
-	return codec.NewDecoder(r.input(), r.limits())
-}
-
 // propose proposes cmd. ok is false if the request was already answered, with a refusal or the leader's answer.
 func (r *request) propose(cmd command.Command) (p nodes.Proposed, ok bool) {
 	if bad := r.permit(cmd); bad != nil {
 		r.refuse(bad)
 		return p, false
 	}
-	if !r.roomAhead(cmd) {
+	if !r.reserveResult(cmd) {
 		return p, false
 	}
 	r.core.presence.note(cmd, r.timing.start)
 	p, err := r.node().Propose(r.ctx(), cmd)
-	if err == nil {
-		r.room.release = p.Release
-		r.setIndex(p.Index)
-		r.holdUntilSent(cmd, &p.Result)
-		r.narrowResult(&p)
-		return p, r.roomForResult(&p.Result)
+	if err != nil {
+		r.refuseError(err)
+		return p, false
 	}
-	r.refuseError(err)
-	return p, false
+	return p, r.applied(cmd, &p)
+}
+
+// applied prepares the answer to a command that was applied. ok is false if the request was already answered, because
+// there is no memory for it.
+func (r *request) applied(cmd command.Command, p *nodes.Proposed) (ok bool) {
+	r.reserved.freeResult = p.Release
+	r.setIndex(p.Index)
+	r.noteClaims(cmd, &p.Result)
+	r.narrowResult(p)
+	return r.reserveForDone(&p.Result)
 }
 
 // proposeTask is propose for a command about one task whose refusal is answered, too.
@@ -463,13 +377,13 @@ func (r *request) send(status int, b []byte) {
 func (r *request) sendShared(contentType string, body []byte) {
 	r.http.Response.SetBodyRaw(body)
 	r.http.Response.Header.SetContentType(contentType)
-	r.room.shared = true
+	r.reserved.shared = true
 }
 
 // resetAnswer drops the answer so far, except the request id.
 func (r *request) resetAnswer() {
 	r.http.Response.Reset()
-	r.room.shared = false
+	r.reserved.shared = false
 	r.http.Response.Header.SetCanonical(nameRequestID, r.id)
 }
 
@@ -499,6 +413,99 @@ func setRetryAfter(resp *fasthttp.Response, code wire.Code) {
 	case wire.CodeOverloaded, wire.CodeNoLeader, wire.CodeShuttingDown:
 		resp.Header.Set("Retry-After", refuse.RetryAfterS)
 	}
+}
+
+// finish completes every answer, also after a panic: it adds the headers that all answers have, arranges what follows
+// when the answer is written or cannot be, and counts the request. It returns the request to the pool.
+func (r *request) finish() {
+	s := r.core
+	if p := recover(); p != nil {
+		s.metrics.Panics.Inc()
+		s.logger.Error("panic while answering a request", "request_id", s.loggedID(r.id), "call", r.target.call.String(), "panic", p, "stack", string(debug.Stack()))
+		r.resetAnswer()
+		r.refuse(refuse.Because(wire.CodeInternal))
+	}
+	r.holdAnswer()
+	r.endTurn()
+	r.watchDelivery()
+	if conn, ok := r.http.Conn().(*door.Conn); ok && conn.Over() {
+		r.http.SetConnectionClose()
+	}
+	r.chargeRefused()
+	if r.rate.quota.Limit > 0 {
+		setQuota(&r.rate.quota, &r.http.Response)
+	}
+	if !r.hop.forwarded {
+		r.http.Response.Header.SetCanonical(nameContentTypeOptions, valueNosniff)
+		if r.target.call.has(noStore) {
+			r.http.Response.Header.Set(fasthttp.HeaderCacheControl, "no-store")
+		}
+		r.tellPage()
+		if r.who.login != nil {
+			r.renewLogin()
+		}
+		r.shareAnswer()
+	}
+	r.tellDenied()
+	s.metrics.InFlight.Dec()
+	if over := r.target.call.takeOver; over == nil || !over(r) {
+		r.observe()
+	}
+	if r.reserved.freeResult != nil {
+		r.reserved.freeResult()
+	}
+	r.core.port.Results.Free(r.reserved.result)
+	r.core.port.FreeForwarded(r.reserved.body)
+	r.reuseBody()
+	*r = request{core: s, id: r.id}
+	s.requests.Put(r)
+}
+
+// observe counts and times the answer in the call's metrics.
+func (r *request) observe() {
+	code := r.outcome.label
+	if code == "" {
+		code = string(r.outcome.code)
+	}
+	r.target.call.counts.Observe(code, r.timing.start)
+}
+
+// node returns the node that answers the request.
+func (r *request) node() Node { return r.core.node }
+
+// limits returns the bounds of what a request may ask for.
+func (r *request) limits() *codec.Limits { return &r.core.cfg.Limits }
+
+// zones returns the time zones of schedules.
+func (r *request) zones() *zones.Data { return r.core.cfg.Zones.Current() }
+
+// input returns the request's body.
+func (r *request) input() []byte { return r.http.Request.Body() }
+
+// header returns the value of a header of the request, empty if it was not sent.
+func (r *request) header(name string) []byte { return r.http.Request.Header.Peek(name) }
+
+// taskID returns the task's id in the path.
+func (r *request) taskID() uint64 { return r.target.id }
+
+// rest returns the variable last part of the path, still percent-encoded.
+func (r *request) rest() []byte { return r.target.rest }
+
+// pageSecret returns the secret of logins in this node's state, or nil.
+func (r *request) pageSecret() (secret []byte, err error) { return r.core.pageSecret() }
+
+// restartDeadline gives the node its full time again, after the request has waited for something.
+func (r *request) restartDeadline() { r.timing.node = time.Now() }
+
+// outOfTime reports whether a slow call has used up its time on the leader, slowTime.
+func (r *request) outOfTime() bool { return time.Since(r.timing.start) >= slowTime }
+
+// ctx returns the context that ends when the node has had its time to answer.
+func (r *request) ctx() context.Context { return r.core.waits.at(r.timing.node) }
+
+// decoder returns a decoder of the request's body. The caller must call Free.
+func (r *request) decoder() *codec.Decoder {
+	return codec.NewDecoder(r.input(), r.limits())
 }
 
 // requestID appends the request's id to b: the given one if it is 1 to 128 bytes of printable ASCII, otherwise a new

@@ -50,7 +50,7 @@ func listSchedules(r *request) {
 		}
 		page, size = append(page, v), size+n
 	}
-	if r.roomFor(size) {
+	if r.reserveAnswer(size) {
 		r.send(fasthttp.StatusOK, codec.AppendSchedules(r.buffer(), page, next))
 	}
 }

@@ -221,21 +221,21 @@ func TestSchedules_Pages(t *testing.T) {
 			if !slices.Equal(sizes, test.want) || len(names) != 20 || !slices.IsSorted(names) || len(slices.Compact(names)) != 20 {
 				t.Errorf("pages of %v, want %v: %v", sizes, test.want, names)
 			}
-			if n := s.core.port.Answers.Taken(); n != 0 {
-				t.Errorf("%d bytes are taken", n)
+			if n := s.core.port.Answers.Reserved(); n != 0 {
+				t.Errorf("%d bytes are reserved", n)
 			}
 		})
 	}
 }
 
-// TestSchedules_room ensures that a page takes its room before it is made.
-func TestSchedules_room(t *testing.T) {
+// TestSchedules_reserve ensures that a page reserves its memory before it is made.
+func TestSchedules_reserve(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t, func(c *Config) { c.AnswersBytes = 1 << 20 })
 	s.call(t, "PUT /api/schedules/a", `{"task":{"params":"`+strings.Repeat("x", 100_000)+`"},"every_ms":60000}`).good(t, 201)
-	s.core.port.Answers.Take(1 << 20)
+	s.core.port.Answers.TryReserve(1 << 20)
 	if f := s.call(t, "GET /api/schedules", "").refused(t, wire.CodeOverloaded); f["reason"] != "answers" {
-		t.Errorf("no room: %v", f)
+		t.Errorf("no memory: %v", f)
 	}
 }
 

@@ -217,7 +217,7 @@ func (s *Server) newMetrics(p *door.Port) (*meter.Metrics, error) {
 	h := s.core
 	return meter.New(s.cfg.Registry, &meter.Sources{
 		NodeID: s.cfg.Node.NodeID(), Version: s.cfg.Version, Zones: s.cfg.Zones.Current,
-		Connections: p.Open, Strangers: p.Strangers, BodyBytes: p.BodyBytes, AnswerBytes: p.Answers.Taken, Streams: s.feed.Count,
+		Connections: p.Open, Strangers: p.Strangers, BodyBytes: p.BodyBytes, AnswerBytes: p.Answers.Reserved, Streams: s.feed.Count,
 		Keys: h.keys.Load,
 		Read: func(fn func(m *fsm.Machine, now fsm.Stamp)) error {
 			began := time.Now()

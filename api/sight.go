@@ -186,11 +186,11 @@ func (r *request) narrowResult(p *nodes.Proposed) {
 	}
 }
 
-// include reads the results of the steps that the claimed ones depend on, for a claim that asks for them; narrowResult
+// readDependencies reads the results of the steps that the claimed ones depend on, for a claim that asks for them; narrowResult
 // must have removed what the key may not see. used counts the bytes of these results in all claims of the answer.
-// Results beyond codec.DependenciesMax are only named, and so are all of them if this node has no room for them or its
+// Results beyond codec.DependenciesMax are only named, and so are all of them if this node has no memory for them or its
 // state cannot be read.
-func (r *request) include(p *nodes.Proposed, claims []fsm.Claim, used *int) map[uint64]*codec.Dependencies {
+func (r *request) readDependencies(p *nodes.Proposed, claims []fsm.Claim, used *int) map[uint64]*codec.Dependencies {
 	all := make(map[uint64]*codec.Dependencies)
 	taken := *used
 	_, err := r.node().ReadStale(r.ctx(), p.Index, func(m *fsm.Machine, _ fsm.Stamp) {
@@ -200,9 +200,9 @@ func (r *request) include(p *nodes.Proposed, claims []fsm.Claim, used *int) map[
 			}
 		}
 	})
-	more := r.more(*used)
-	if err == nil && (*used == taken || more == 0 || r.core.port.Answers.Take(more)) {
-		r.room.answer += more
+	more := r.lacking(*used)
+	if err == nil && (*used == taken || more == 0 || r.core.port.Answers.TryReserve(more)) {
+		r.reserved.answer += more
 		return all
 	}
 	*used = codec.DependenciesMax

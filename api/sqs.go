@@ -208,11 +208,11 @@ func (q *queues) answer(r *request) {
 	switch {
 	case bad != nil:
 		q.send(r, bad)
-	case h.gone && len(r.unsent.holds) > 0:
-		r.giveBack()
+	case h.gone && len(r.delivery.holds) > 0:
+		r.releaseClaims()
 		r.refuseGone()
 	case answer != nil:
-		r.send(fasthttp.StatusOK, answer.Append(r.roomy(answer.Room()), &c.head, r.id))
+		r.send(fasthttp.StatusOK, answer.Append(r.sizedBuffer(answer.Room()), &c.head, r.id))
 		finishQueueAnswer(&r.http.Response, &c.head, r.id)
 	}
 }
@@ -433,7 +433,7 @@ func (r *request) awaitLeader() (bad *refuse.Refusal, err error) {
 		case <-tick.C:
 		}
 		if r.node().LeaderHTTPAddr() != "" || r.node().IsLeader() {
-			r.askAgain()
+			r.restartDeadline()
 			return nil, nil
 		}
 	}

@@ -84,7 +84,7 @@ func answerTask(r *request, waitMS int64, find func(m *fsm.Machine) (*fsm.Task, 
 			task, view, ok = look(r, func(m *fsm.Machine) (*fsm.Task, *refuse.Refusal) { return m.Get(id), nil })
 		}
 	}
-	if !ok || !r.roomFor(dataBytes(&task, true, true)+familyBytes(&task, view.Steps)) {
+	if !ok || !r.reserveAnswer(dataBytes(&task, true, true)+familyBytes(&task, view.Steps)) {
 		return
 	}
 	b := append(r.buffer(), `{"success":true,"task":`...)
@@ -170,10 +170,10 @@ func claimTasks(r *request) {
 	if !ok {
 		return
 	}
-	r.includeIn(&p, &req, p.Result.Claims, new(int))
+	r.includeDependencies(&p, &req, p.Result.Claims, new(int))
 	switch {
-	case gone && len(r.unsent.holds) > 0:
-		r.giveBack()
+	case gone && len(r.delivery.holds) > 0:
+		r.releaseClaims()
 		r.refuseGone()
 	case req.Many:
 		r.send(fasthttp.StatusOK, req.AppendMany(r.bufferFor(&p.Result), &p))
@@ -185,10 +185,10 @@ func claimTasks(r *request) {
 	}
 }
 
-// includeIn adds to the claim what it includes of the claims that it took.
-func (r *request) includeIn(p *nodes.Proposed, req *codec.Claim, claims []fsm.Claim, used *int) {
+// includeDependencies adds to the claim what it includes of the claims that it took.
+func (r *request) includeDependencies(p *nodes.Proposed, req *codec.Claim, claims []fsm.Claim, used *int) {
 	if req != nil && req.Include && len(claims) > 0 {
-		req.Dependencies = r.include(p, claims, used)
+		req.Dependencies = r.readDependencies(p, claims, used)
 	}
 }
 
@@ -215,7 +215,7 @@ func claimTask(r *request) {
 	cmd.RequestID = r.narrowRequestID(cmd.RequestID)
 	if p, ok := r.proposeTask(cmd); ok {
 		req := codec.Claim{Include: include}
-		r.includeIn(&p, &req, p.Result.Claims, new(int))
+		r.includeDependencies(&p, &req, p.Result.Claims, new(int))
 		r.send(fasthttp.StatusOK, codec.AppendClaim(r.buffer(), &p, req.Dependencies))
 	}
 }
@@ -259,7 +259,7 @@ func completeTask(r *request) {
 	if !ok {
 		return
 	}
-	r.includeIn(&p, c.Claim, p.Result.Claims, new(int))
+	r.includeDependencies(&p, c.Claim, p.Result.Claims, new(int))
 	r.send(fasthttp.StatusOK, c.Answer(r.buffer(), &p))
 }
 

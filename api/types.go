@@ -63,7 +63,7 @@ func findTypes(r *request, q fsm.TypesQuery) (found fsm.TypesFound, at typesAt, 
 	}
 	ok = r.read(look)
 	for ok && more {
-		ok = r.roomFor(min(found.Matched, q.Limit)*typeBytes) && r.readOn(index, look)
+		ok = r.reserveAnswer(min(found.Matched, q.Limit)*typeBytes) && r.readOn(index, look)
 	}
 	return found, at, ok
 }
@@ -195,7 +195,7 @@ func listShares(r *request) {
 		q.Limit++ // the one more says that there is a next page
 	}
 	var shares []fsm.ShareView
-	if !r.roomFor(limit*shareBytes) || !r.read(func(m *fsm.Machine, now fsm.Stamp) { shares = m.Shares(name, q, now) }) {
+	if !r.reserveAnswer(limit*shareBytes) || !r.read(func(m *fsm.Machine, now fsm.Stamp) { shares = m.Shares(name, q, now) }) {
 		return
 	}
 	next := ""

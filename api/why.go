@@ -51,7 +51,7 @@ func askedFor(r *request, a *whyAnswer) {
 	if a.Status != fsm.StatusPending || !r.node().IsLeader() {
 		return
 	}
-	agoMS, known, lately := r.core.presence.asked(a.taskType, r.timing.asks)
+	agoMS, known, lately := r.core.presence.asked(a.taskType, r.timing.node)
 	if known {
 		a.lastAskedAt = a.now.T - agoMS
 	}

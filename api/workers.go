@@ -45,7 +45,7 @@ func holders(r *request) (holders []fsm.WorkerView, now fsm.Stamp, ok bool) {
 		page = m.Workers(after, min(workersPage, workersMax-len(holders)))
 		now, index = stamp, m.Index()
 	}
-	for ok = r.read(look); ok && len(page) > 0 && len(holders) < workersMax; ok = r.roomFor(len(holders)*workerBytes) && r.readOn(index, look) {
+	for ok = r.read(look); ok && len(page) > 0 && len(holders) < workersMax; ok = r.reserveAnswer(len(holders)*workerBytes) && r.readOn(index, look) {
 		holders = append(holders, page...)
 		after = holders[len(holders)-1].WorkerID
 	}
@@ -55,7 +55,7 @@ func holders(r *request) (holders []fsm.WorkerView, now fsm.Stamp, ok bool) {
 // atWork returns the workers that hold claims or made a call lately, sorted by id, at most workersMax. SeenT is the
 // later of the times that the state and this node know.
 func atWork(r *request, holders []fsm.WorkerView, now fsm.Stamp) []fsm.WorkerView {
-	heard := r.core.presence.heard(r.timing.asks)
+	heard := r.core.presence.heard(r.timing.node)
 	for i := range holders {
 		w := &holders[i]
 		if agoMS, ok := heard[w.WorkerID]; ok {

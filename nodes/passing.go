@@ -13,9 +13,9 @@ type Passing struct {
 	Known  bool          // the node knows the request's key, and has counted the request for its rate
 	Waited time.Duration // how long the request has waited at the node already
 
-	// Room, if not nil, is called with the size of the answer's body before the node keeps it. Its error drops the
-	// answer.
-	Room func(n int) error
+	// Reserve, if not nil, is called with the size of the answer's body before the node reads it into memory. If it
+	// returns an error, the answer is dropped.
+	Reserve func(n int) error
 	// Held, if not nil, is called when the leader may hold the request for wait. From then on the context that it
 	// returns says how long the answer is wanted.
 	Held func(wait time.Duration) context.Context

@@ -101,9 +101,9 @@ func (b *bodyShare) answered() {
 	b.read, b.expected = 0, 0
 }
 
-// TakePassedOn counts a body of n bytes that another node has forwarded, and returns the argument for GiveBody once
+// ReserveForwarded counts a body of n bytes that another node has forwarded, and returns the argument for FreeForwarded once
 // it is answered. ok is false if there is no room for it.
-func (p *Port) TakePassedOn(n int) (counted int64, ok bool) {
+func (p *Port) ReserveForwarded(n int) (counted int64, ok bool) {
 	if n <= BodyFreeBytes {
 		return 0, true
 	}
@@ -113,8 +113,8 @@ func (p *Port) TakePassedOn(n int) (counted int64, ok bool) {
 	return counted, true
 }
 
-// GiveBody uncounts what TakePassedOn has counted.
-func (p *Port) GiveBody(counted int64) { p.bodies.Add(-counted) }
+// FreeForwarded uncounts what ReserveForwarded has counted.
+func (p *Port) FreeForwarded(counted int64) { p.bodies.Add(-counted) }
 
 // BodiesFull returns the refusal of a body that there is no room for.
 func (p *Port) BodiesFull() *refuse.Refusal {

@@ -28,7 +28,7 @@ type Conn struct {
 	delivered        atomic.Pointer[func(ok bool)] // told of the answer under way; any goroutine may close
 	reading, writing lazyDeadline
 	body             bodyShare
-	answer           atomic.Int64 // room taken by answers; any goroutine may close
+	answer           atomic.Int64 // reserved in Port.Answers; any goroutine may close
 	written          []byte       // the buffer of the answer under way; nil: not for reuse
 	plain            plainness    // of an answer that ends with the connection
 	heard            bool         // anything was read
@@ -90,7 +90,7 @@ func (c *Conn) ExpectBody(n int) bool { return c.body.expect(n) }
 // StreamBody notes that bytes read from here on are not kept.
 func (c *Conn) StreamBody() { c.body.streamed = true }
 
-// HoldAnswer notes that n bytes of Port.Answers are taken until the answer is written.
+// HoldAnswer keeps n bytes of Port.Answers reserved until the answer is written.
 func (c *Conn) HoldAnswer(n int64) { c.answer.Add(n) }
 
 // Reuse offers the buffer of the answer under way to other answers once it is written, because the HTTP server does
@@ -184,10 +184,10 @@ func (c *Conn) Close() error {
 // countOut uncounts the connection, once.
 func (c *Conn) countOut() { c.once.Do(func() { c.port.open.Add(-1) }) }
 
-// answerTaken returns the room of the connection's answers, which were written or never will be.
+// answerTaken frees the memory of the connection's answers, which were written or never will be.
 func (c *Conn) answerTaken() {
 	if c.answer.Load() > 0 {
-		c.port.Answers.Give(c.answer.Swap(0))
+		c.port.Answers.Free(c.answer.Swap(0))
 	}
 }
 

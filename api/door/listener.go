@@ -4,7 +4,10 @@ import (
 	"crypto/tls"
 	"net"
 	"strconv"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/internal/descriptors"
@@ -92,4 +95,24 @@ func plainAnswer(status, header string, f *refuse.Refusal, id []byte) []byte {
 	b = append(append(b, id...), "\r\nContent-Length: "...)
 	b = append(strconv.AppendInt(b, int64(len(body)), 10), "\r\n\r\n"...)
 	return append(b, body...)
+}
+
+// unsentBytes bounds the bytes that the kernel buffers for a connection and has not sent, because they count for the
+// node's memory, too.
+const unsentBytes = 128 << 10
+
+// boundUnsent sets that bound for conn.
+func boundUnsent(conn net.Conn) {
+	sc, ok := conn.(syscall.Conn)
+	if !ok {
+		return
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return // it is closed
+	}
+	// Systems without this option buffer more.
+	_ = raw.Control(func(fd uintptr) {
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, unsentBytes)
+	})
 }

@@ -61,8 +61,8 @@ type Port struct {
 
 	acceptLogged time.Time // time of the last logged failure; only for the accepting goroutine
 
-	Answers Room    // memory for answers
-	Results Room    // memory for the results that answers are made from, of the same size; taken before they exist
+	Answers Budget  // of the memory for answers
+	Results Budget  // of the memory for the results that answers are made from, of the same size
 	Buffers Buffers // of large answers and bodies
 }
 

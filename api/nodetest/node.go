@@ -168,9 +168,9 @@ func (n *Node) LeaderHTTPAddr() string { return n.LeaderAddr }
 func (n *Node) Ready() error { return n.ReadyErr }
 
 // Claim implements package api's Node.
-func (n *Node) Claim(caller context.Context, cmd command.ClaimNext, wait time.Duration, room func(context.Context) (give func(), err error)) (nodes.Proposed, error) {
-	if room != nil {
-		if _, err := room(caller); err != nil {
+func (n *Node) Claim(caller context.Context, cmd command.ClaimNext, wait time.Duration, reserve func(context.Context) (free func(), err error)) (nodes.Proposed, error) {
+	if reserve != nil {
+		if _, err := reserve(caller); err != nil {
 			return nodes.Proposed{}, err
 		}
 	}

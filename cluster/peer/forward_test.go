@@ -417,7 +417,7 @@ func TestPort_Forward_noRoom(t *testing.T) {
 		for _, room := range []error{full, nil} {
 			req, resp := peertest.Submit("{}")
 			asked := 0
-			pass := nodes.Passing{Room: func(n int) error { asked += n; return room }}
+			pass := nodes.Passing{Reserve: func(n int) error { asked += n; return room }}
 			passed, err := follower.Forward(t.Context(), leader.Addr(), testUUIDAt(leader.Addr()), pass, req, resp)
 			if asked != size {
 				t.Errorf("asked for %d bytes, want %d", asked, size)

@@ -219,9 +219,9 @@ func writeRequest(w *bufio.Writer, req *fasthttp.Request) error {
 	return nil
 }
 
-// readAnswerBody reads one complete answer. room, if not nil, is called with the size of a
+// readAnswerBody reads one complete answer. reserve, if not nil, is called with the size of a
 // body before it is read; its error ends the reading.
-func readAnswerBody(r *bufio.Reader, resp *fasthttp.Response, room func(n int) error) error {
+func readAnswerBody(r *bufio.Reader, resp *fasthttp.Response, reserve func(n int) error) error {
 	for {
 		if err := resp.Header.Read(r); err != nil {
 			return fmt.Errorf("read answer: %w", endIsUnexpected(err))
@@ -237,8 +237,8 @@ func readAnswerBody(r *bufio.Reader, resp *fasthttp.Response, room func(n int) e
 	if length < -1 {
 		return fmt.Errorf("read answer: %w", errNoLength)
 	}
-	if room != nil && length > 0 {
-		if err := room(length); err != nil {
+	if reserve != nil && length > 0 {
+		if err := reserve(length); err != nil {
 			return fmt.Errorf("read answer of %d bytes: %w", length, err)
 		}
 	}

@@ -58,7 +58,7 @@ func (p *Port) exchangeStream(ctx context.Context, to streamTarget, pass *nodes.
 	if err != nil {
 		return passed, false, err
 	}
-	a := streamAnswer{client: s, wait: wait, room: pass.Room, resp: resp}
+	a := streamAnswer{client: s, wait: wait, reserve: pass.Reserve, resp: resp}
 	if err := a.enter(ctx); err != nil {
 		s.drop(wait)
 		return passed, false, err
@@ -284,11 +284,11 @@ func (s *streamClient) take(f frame) error {
 
 // streamAnswer is the wait for the answer of a stream.
 type streamAnswer struct {
-	client *streamClient
-	wait   *streamWait
-	room   func(n int) error
-	resp   *fasthttp.Response
-	turn   bool // it has one of the client's turns
+	client  *streamClient
+	wait    *streamWait
+	reserve func(n int) error
+	resp    *fasthttp.Response
+	turn    bool // it has one of the client's turns
 }
 
 // enter waits for the request's turn to be sent.
@@ -370,7 +370,7 @@ func ended(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// fetch asks for the rest of a large answer, if there is room for it.
+// fetch asks for the rest of a large answer, if there is memory for it.
 func (a *streamAnswer) fetch() error {
 	s, wait := a.client, a.wait
 	var head fasthttp.ResponseHeader
@@ -387,8 +387,8 @@ func (a *streamAnswer) fetch() error {
 		err = errNoLength
 	case size > forwardAnswerMax:
 		err = fasthttp.ErrBodyTooLarge
-	case a.room != nil:
-		err = a.room(size)
+	case a.reserve != nil:
+		err = a.reserve(size)
 	}
 	if err != nil {
 		// If that fails, the connection is closed.
@@ -406,16 +406,16 @@ func (a *streamAnswer) read(hasRoom bool) error {
 	if a.wait.flags&flagGivenUp != 0 {
 		return nil
 	}
-	room := a.room
+	reserve := a.reserve
 	if hasRoom {
-		room = nil
+		reserve = nil
 	}
 	r := a.client.port.readers.Get().(*bufio.Reader)
 	defer a.client.port.readers.Put(r)
 	r.Reset(bytes.NewReader(a.wait.text))
 	defer r.Reset(nil)
 	a.wait.text = nil
-	return readAnswerBody(r, a.resp, room)
+	return readAnswerBody(r, a.resp, reserve)
 }
 
 // tell tells the leader whether the answer was delivered, if it wants to know.
