@@ -92,7 +92,7 @@ func newNode(cfg Config, parts Parts) (*Node, error) {
 	c.fsm = replica.New(replica.Config{
 		Clock: c.clock, Fatal: cfg.Fatal, Stats: &c.stats.fsm, Logger: c.logger, BeforeCompact: n.snapshots.keepTrailing,
 		// The results of a restore under way here are also awaited.
-		Awaited: func() bool { return c.batcher.Awaits() || len(n.backups.restoring) > 0 },
+		Awaited: func() bool { return c.batcher.Busy() || len(n.backups.restoring) > 0 },
 	})
 	c.fsm.RestoreRoom = replica.RestoreRoom(cfg.MemoryLimit, memory.Total())
 	c.space = replica.NewSpace(replica.SpaceConfig{

@@ -16,11 +16,11 @@ import (
 // writes proposes commands, and answers those that would change nothing without writing.
 type writes struct{ *reads }
 
-// Propose replicates cmd and returns the outcome once it is on a
-// quorum's disks and applied here. ctx ends the caller's wait, not the command.
-// Errors: nodes.ErrNotLeader, nodes.ErrNoLeader, nodes.ErrOverloaded,
-// nodes.ErrShuttingDown, nodes.ErrTooLarge, nodes.ErrLevel (nothing was written);
-// nodes.ErrOutcomeUnknown (it may be applied, now or later).
+// Propose replicates cmd and returns the outcome once it is on a quorum's disks and applied here.
+// A command that would change nothing is answered by a linearizable read instead. ctx ends the
+// caller's wait, not the command. Errors: nodes.ErrNotLeader, nodes.ErrNoLeader,
+// nodes.ErrOverloaded, nodes.ErrShuttingDown, nodes.ErrTooLarge, nodes.ErrLevel (nothing was
+// written); nodes.ErrOutcomeUnknown (it may be applied, now or later).
 func (w *writes) Propose(ctx context.Context, cmd command.Command) (nodes.Proposed, error) {
 	if w.closing.Load() {
 		return nodes.Proposed{}, nodes.ErrShuttingDown
@@ -28,37 +28,35 @@ func (w *writes) Propose(ctx context.Context, cmd command.Command) (nodes.Propos
 	if err := w.checkLevel(cmd); err != nil {
 		return nodes.Proposed{}, err
 	}
-	if err := w.space.Room(cmd); err != nil {
+	if err := w.space.Admit(cmd); err != nil {
 		return nodes.Proposed{}, err
 	}
-	switch c := cmd.(type) {
-	case command.ClaimNext:
-		if p, done, err := w.claimNothing(ctx, c); done {
+	if c, ok := cmd.(command.ClaimNext); ok {
+		if p, done, err := w.answerEmpty(ctx, c); done {
 			w.endWaits(c, p, err)
 			return p, err
 		}
 		p, err := w.batcher.Propose(ctx, cmd)
-		w.tellRepeats(c, err)
+		w.wakeRepeats(c, err)
 		return p, err
 	}
 	if fsm.IsJudged(cmd) {
-		if p, done, err := w.judge(ctx, cmd); done {
+		if p, done, err := w.answerJudged(ctx, cmd); done {
 			return p, err
 		}
 	}
 	return w.batcher.Propose(ctx, w.space.Shorten(cmd))
 }
 
-// Claim is Propose for a claim that waits up to wait until there is something to claim, in
-// order of arrival. Nothing is written while it waits. The same request (RequestID) without
-// a wait ends the waiting ones if there is nothing for it. caller should end when the
-// answer is no longer wanted: a waiting claim then takes nothing, but a claim that is
-// already in an entry is still answered, so that its tasks can be given back. room, if not
-// nil, takes memory for the result before the claim is proposed; give is called if the claim
-// waits again. Errors: those of Propose and of room; nodes.ErrNotLeader and
-// nodes.ErrNoLeader if the leadership ended meanwhile; caller's cause if the claim was given
-// up.
-func (w *writes) Claim(caller context.Context, cmd command.ClaimNext, wait time.Duration, room func(context.Context) (give func(), err error)) (nodes.Proposed, error) {
+// Claim is Propose for a claim that waits up to wait until there is something to claim, in order
+// of arrival. Nothing is written while it waits. The same request (RequestID) without a wait ends
+// the waiting ones if there is nothing for it. caller should end when the answer is no longer
+// wanted: a waiting claim then takes nothing, but a claim that is already in an entry is still
+// answered, so that its tasks can be released. reserve, if not nil, reserves memory for the result
+// before the claim is proposed; free is called if the claim waits again. Errors: those of Propose
+// and of reserve; nodes.ErrNotLeader and nodes.ErrNoLeader if the leadership ended meanwhile;
+// caller's cause if the claim was given up.
+func (w *writes) Claim(caller context.Context, cmd command.ClaimNext, wait time.Duration, reserve func(context.Context) (free func(), err error)) (nodes.Proposed, error) {
 	if w.closing.Load() {
 		return nodes.Proposed{}, nodes.ErrShuttingDown
 	}
@@ -66,7 +64,7 @@ func (w *writes) Claim(caller context.Context, cmd command.ClaimNext, wait time.
 		return nodes.Proposed{}, err
 	}
 	if wait <= 0 {
-		p, err := w.claimNow(caller, cmd, room)
+		p, err := w.claimNow(caller, cmd, reserve)
 		w.endWaits(cmd, p, err)
 		return p, err
 	}
@@ -74,32 +72,31 @@ func (w *writes) Claim(caller context.Context, cmd command.ClaimNext, wait time.
 	if l == nil || !l.serves() {
 		return nodes.Proposed{}, w.notServing()
 	}
-	p, timedOut, err := l.waiters.Wait(caller, cmd, wait, room)
+	p, timedOut, err := l.waiters.Wait(caller, cmd, wait, reserve)
 	if timedOut {
-		return w.claimNow(caller, cmd, room)
+		return w.claimNow(caller, cmd, reserve)
 	}
 	return p, err
 }
 
-// claimNow claims what is there now, or answers, after confirming it, that there is
-// nothing.
-func (w *writes) claimNow(caller context.Context, cmd command.ClaimNext, room func(context.Context) (give func(), err error)) (nodes.Proposed, error) {
+// claimNow claims without waiting: at once, or at the end of a wait.
+func (w *writes) claimNow(caller context.Context, cmd command.ClaimNext, reserve func(context.Context) (free func(), err error)) (nodes.Proposed, error) {
 	ctx, cancel := context.WithTimeout(caller, batch.OutcomeTimeout)
 	defer cancel()
-	p, done, err := w.claimNothing(ctx, cmd)
+	p, done, err := w.answerEmpty(ctx, cmd)
 	switch {
 	case caller.Err() != nil && err != nil:
 		return nodes.Proposed{}, context.Cause(caller)
 	case done:
 		return p, err
 	}
-	if room != nil {
-		if _, err := room(caller); err != nil {
+	if reserve != nil {
+		if _, err := reserve(caller); err != nil {
 			return nodes.Proposed{}, err
 		}
 	}
 	p, err = w.batcher.ProposeToEnd(caller, cmd)
-	w.tellRepeats(cmd, err)
+	w.wakeRepeats(cmd, err)
 	return p, err
 }
 
@@ -111,18 +108,17 @@ func (w *writes) endWaits(cmd command.ClaimNext, p nodes.Proposed, err error) {
 	}
 }
 
-// tellRepeats tells waiting claims with the same request that it was answered without
+// wakeRepeats proposes the waiting claims of the same request as one that was answered without
 // waiting, because their answer is known now.
-func (w *writes) tellRepeats(cmd command.ClaimNext, err error) {
+func (w *writes) wakeRepeats(cmd command.ClaimNext, err error) {
 	if l := w.leader.Load(); l != nil && err == nil && cmd.RequestID != "" {
 		l.waiters.Answered(cmd.RequestID)
 	}
 }
 
-// claimNothing answers a claim that finds nothing, without writing. done is false if there
-// seems to be something to claim, as far as this node can tell without a majority; the log
-// decides whether the claim gets it.
-func (w *writes) claimNothing(ctx context.Context, c command.ClaimNext) (p nodes.Proposed, done bool, err error) {
+// answerEmpty answers a claim that finds nothing by a linearizable read. done is false if this
+// node's state has something to claim; the log then decides whether the claim gets it.
+func (w *writes) answerEmpty(ctx context.Context, c command.ClaimNext) (p nodes.Proposed, done bool, err error) {
 	claimable := false
 	w.fsm.Read(func(m *fsm.Machine) { claimable = m.Claimable(c, w.fsm.Estimate(m)) })
 	if claimable {
@@ -133,17 +129,17 @@ func (w *writes) claimNothing(ctx context.Context, c command.ClaimNext) (p nodes
 		p.Stamp = now
 	})
 	if err != nil {
-		return nodes.Proposed{}, true, unread(ctx, err)
+		return nodes.Proposed{}, true, readFailed(ctx, err)
 	}
 	return p, !claimable, nil
 }
 
-// judge answers a command that would change nothing, without writing. done is false if it
-// would or might change something, as far as this node can tell without a majority.
+// answerJudged answers a command that is refused or repeated, and so changes nothing, by a
+// linearizable read. done is false if it might change something.
 //
-// It also takes into account what is in this leader's log but not yet answered, for
-// instance a claim that would make the command valid.
-func (w *writes) judge(ctx context.Context, cmd command.Command) (p nodes.Proposed, done bool, err error) {
+// The read also waits for the entries in this leader's log that are not applied yet: one of them
+// may hold the claim that makes the command valid.
+func (w *writes) answerJudged(ctx context.Context, cmd command.Command) (p nodes.Proposed, done bool, err error) {
 	w.fsm.Read(func(m *fsm.Machine) { _, done = m.Judge(cmd, m.Stamp()) })
 	if !done {
 		return p, false, nil
@@ -153,14 +149,14 @@ func (w *writes) judge(ctx context.Context, cmd command.Command) (p nodes.Propos
 		p.Stamp = now
 	})
 	if err != nil {
-		return nodes.Proposed{}, true, unread(ctx, err)
+		return nodes.Proposed{}, true, readFailed(ctx, err)
 	}
 	return p, done, nil
 }
 
-// unread returns the error of a command that should have been answered by a read, which failed
+// readFailed returns the error of a command that should have been answered by a read, which failed
 // with err.
-func unread(ctx context.Context, err error) error {
+func readFailed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", nodes.ErrNoLeader, err)
 	}

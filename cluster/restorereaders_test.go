@@ -50,7 +50,7 @@ func TestRestore_readers(t *testing.T) {
 		_, stale := n.ReadStale(ctx, 0, look)
 		_, linearizable := n.ReadLinearizable(ctx, 0, look)
 		_, backup := n.SaveBackup(ctx, true)
-		_, _, claim := n.claimNothing(ctx, command.ClaimNext{WorkerID: "w", Limit: 1})
+		_, _, claim := n.answerEmpty(ctx, command.ClaimNext{WorkerID: "w", Limit: 1})
 		_, ground := n.backups.ground()
 		for what, err := range map[string]error{
 			"a stale read": stale, "a linearizable read": linearizable, "a backup": backup, "a claim": claim, "a restore": ground,

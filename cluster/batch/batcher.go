@@ -38,10 +38,10 @@ const (
 	// OutcomeTimeout bounds the wait for an entry, because Raft's futures can hang. After
 	// it the outcome is unknown.
 	OutcomeTimeout = 10 * time.Second
-	// endedInterval is the interval, while an entry is in flight, at which the batcher
-	// looks for callers whose context has ended. Having each caller select on its context
-	// would cost 5 % of a busy leader's CPU.
-	endedInterval = 50 * time.Millisecond
+	// cancelPollInterval is the interval at which the batcher, while an entry is in flight,
+	// looks for callers whose context has ended. If each caller selected on its own context,
+	// that would cost 5 % of a busy leader's CPU.
+	cancelPollInterval = 50 * time.Millisecond
 )
 
 // laneShare is the part of an entry, out of 64, that a lane may take before all lanes had
@@ -62,8 +62,8 @@ func reaches(cmd command.Command) bool {
 	return !completes && command.TouchesSteps(cmd)
 }
 
-// pending is one command under way. The proposing goroutine owns it before it is queued and
-// after done was received; in between the batcher owns it.
+// pending is one command on its way into an entry. The proposing goroutine owns it until it is
+// queued and again after receiving from done; in between the batcher does.
 type pending struct {
 	lane  command.Lane
 	tasks int
@@ -73,13 +73,13 @@ type pending struct {
 
 	ctx    context.Context // of the caller
 	needs  Gate            // the gate that accepts it
-	toEnd  bool            // once it is in an entry, wait for the outcome
+	toEnd  bool            // once it is in an entry, wait for the outcome even if ctx ends
 	done   chan struct{}   // capacity 1; receives when result and err are set
 	result nodes.Proposed
 	err    error
 
-	// waiter, if not nil, is the waiting claim of the command. It gets the outcome by
-	// deliverToWaiters, and done, result and err are not used.
+	// waiter, if not nil, is the waiting claim whose command this is. deliverToWaiters gives it
+	// the outcome; done, result and err are not used.
 	waiter *waiter
 }
 
@@ -122,10 +122,10 @@ type Config struct {
 	Observe func(error)
 	// Packed, if not nil, gets the number of commands and bytes of each entry.
 	Packed func(commands, bytes int)
-	// Waiters, if not nil, returns the waiting claims, nil for none. They learn the outcome
-	// of each entry before the next one is packed.
+	// Waiters, if not nil, returns the waiting claims of the current leadership, nil for none.
+	// They learn the outcome of each entry before the next one is packed.
 	Waiters func() *Waiters
-	// Reach, if not nil, returns how many tasks a command may change.
+	// Reach, if not nil, returns how many tasks a command that touches steps may change.
 	Reach func(command.Command) int
 	// QueueMax bounds the queued commands. Those of waiting claims have a separate
 	// bound and do not count.
@@ -207,49 +207,6 @@ func (b *Batcher) await(ctx context.Context, cmd command.Command, needs Gate, to
 	return result, err
 }
 
-// put returns p to the pool. Large buffers are left to the garbage collector.
-func (b *Batcher) put(p *pending) {
-	p.ctx, p.result, p.err, p.state = nil, nodes.Proposed{}, nil, pendingQueued
-	if cap(p.buf) > largeCommandBytes {
-		p.buf = nil
-	}
-	b.pool.Put(p)
-}
-
-// poke signals that something was queued.
-func (b *Batcher) poke() {
-	select {
-	case b.wake <- struct{}{}:
-	default:
-	}
-}
-
-// enqueueWaiting queues the command of a waiter. The bounds of the queue do not apply,
-// because waiters have their own.
-func (b *Batcher) enqueueWaiting(p *pending) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.gate != GateOpen {
-		return b.cfg.Refuse()
-	}
-	p.state = pendingQueued
-	b.queueLocked(p)
-	b.poke()
-	return nil
-}
-
-// withdraw takes a waiter's command back. It returns false if that is too late.
-func (b *Batcher) withdraw(p *pending) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if p.state != pendingQueued {
-		return false
-	}
-	b.abandonLocked(p)
-	b.lanes[p.lane].compact()
-	return true
-}
-
 func (b *Batcher) enqueue(p *pending) error {
 	if len(p.buf) > commandBytesMax || p.tasks > entryTasksMax {
 		return nodes.ErrTooLarge
@@ -302,41 +259,51 @@ func (b *Batcher) countLocked(p *pending, by int) {
 	}
 }
 
-// releaseEnded answers the callers whose context has ended. Those whose command is in e, which
-// is in flight, get an unknown outcome.
-func (b *Batcher) releaseEnded(e *entry) {
-	for i, p := range e.items {
-		if p != nil && p.waiter == nil && !p.toEnd && p.ctx.Err() != nil {
-			e.items[i] = nil // so that it is not delivered
-			p.end(fmt.Errorf("%w: %w", nodes.ErrOutcomeUnknown, context.Cause(p.ctx)))
-		}
+// poke signals that something was queued.
+func (b *Batcher) poke() {
+	select {
+	case b.wake <- struct{}{}:
+	default:
 	}
+}
+
+// put returns p to the pool. Large buffers are left to the garbage collector.
+func (b *Batcher) put(p *pending) {
+	p.ctx, p.result, p.err, p.state = nil, nodes.Proposed{}, nil, pendingQueued
+	if cap(p.buf) > largeCommandBytes {
+		p.buf = nil
+	}
+	b.pool.Put(p)
+}
+
+// enqueueWaiting queues the command of a waiter. The bounds of the queue do not apply,
+// because waiters have their own.
+func (b *Batcher) enqueueWaiting(p *pending) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for l := range b.lanes {
-		for _, p := range b.lanes[l].left() {
-			if p.state != pendingQueued || p.waiter != nil || p.ctx.Err() == nil {
-				continue
-			}
-			b.abandonLocked(p)
-			err := context.Cause(p.ctx)
-			if !p.toEnd {
-				err = fmt.Errorf("%w: %w", &nodes.Overload{Bound: nodes.BoundInFlight, Text: "the command waited too long to be written"}, err)
-			}
-			p.end(err)
-		}
-		b.lanes[l].compact()
+	if b.gate != GateOpen {
+		return b.cfg.Refuse()
 	}
+	p.state = pendingQueued
+	b.queueLocked(p)
+	b.poke()
+	return nil
 }
 
-// end answers p's caller with err.
-func (p *pending) end(err error) {
-	p.err = err
-	p.done <- struct{}{}
+// withdraw takes a waiter's command back. It returns false if that is too late.
+func (b *Batcher) withdraw(p *pending) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p.state != pendingQueued {
+		return false
+	}
+	b.abandonLocked(p)
+	b.lanes[p.lane].compact()
+	return true
 }
 
-// abandonLocked leaves p in its lane until its turn or the next compact, but it no longer
-// counts and gives up its memory.
+// abandonLocked removes p from the counts of the queue and drops its buffer. p stays in its lane
+// until its turn comes or the lane is compacted.
 func (b *Batcher) abandonLocked(p *pending) {
 	p.state = pendingAbandoned
 	b.countLocked(p, -1)
@@ -344,49 +311,34 @@ func (b *Batcher) abandonLocked(p *pending) {
 	b.lanes[p.lane].abandoned++
 }
 
-// Open accepts proposals up to the gate, unless Run has ended. clock stamps their entries.
-func (b *Batcher) Open(g Gate, clock func() fsm.Stamp) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !b.ended {
-		b.gate, b.clock = g, clock
-	}
-}
-
-// end closes the batcher for good, because nothing would answer commands queued from here
-// on.
-func (b *Batcher) end() {
-	b.mu.Lock()
-	b.ended = true
-	b.mu.Unlock()
-	b.Close(b.cfg.Refuse())
-}
-
-// Close refuses proposals, answers queued ones with err (nothing of them was written), and
-// waits until the entry in flight is answered.
-func (b *Batcher) Close(err error) {
-	var waiting []*waiter
-	b.mu.Lock()
-	b.gate = gateClosed
-	for l := range b.lanes {
-		for p := b.lanes[l].pop(); p != nil; p = b.lanes[l].pop() {
-			if p.waiter != nil {
-				p.state = pendingTaken
-				waiting = append(waiting, p.waiter)
-				continue
+// Run is the batcher's goroutine. It returns when stop is closed and nothing is in flight.
+// Commands that are queued then, or come later, are refused.
+func (b *Batcher) Run(stop <-chan struct{}) {
+	defer b.end()
+	poll := time.NewTimer(cancelPollInterval)
+	defer poll.Stop()
+	var previous *entry // applied, but its callers do not have their results yet
+	for {
+		e := b.take(previous != nil)
+		if e == nil {
+			previous.deliver()
+			if previous != nil {
+				previous = nil
+				continue // take must run again to end busy
 			}
-			p.end(err)
+			select {
+			case <-b.wake:
+				continue
+			case <-stop:
+				return
+			}
 		}
-	}
-	b.count, b.waiting, b.bytes = 0, 0, 0
-	b.mu.Unlock()
-	for _, w := range waiting { // without b.mu, because the waiters' lock comes first
-		w.set.drop(w, err)
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for b.busy {
-		b.idle.Wait()
+		// Wake the callers of the previous entry while this one is written.
+		outcome := b.start(e)
+		previous.deliver()
+		b.awaitOutcome(e, outcome, poll)
+		b.deliverToWaiters(e)
+		previous = e
 	}
 }
 
@@ -398,86 +350,8 @@ type entry struct {
 	err     error
 }
 
-// Run is the batcher's goroutine. It returns when stop is closed and nothing is in flight.
-// Commands that are queued then, or come later, are refused.
-func (b *Batcher) Run(stop <-chan struct{}) {
-	defer b.end()
-	look := time.NewTimer(endedInterval)
-	defer look.Stop()
-	var before *entry
-	for {
-		e := b.take(before != nil)
-		if e == nil {
-			before.deliver()
-			if before != nil {
-				before = nil
-				continue // look again, because busy is still set
-			}
-			select {
-			case <-b.wake:
-				continue
-			case <-stop:
-				return
-			}
-		}
-		// Wake the callers of the previous entry while this one is written.
-		outcome := b.start(e)
-		before.deliver()
-		b.awaitOutcome(e, outcome, look)
-		b.deliverToWaiters(e)
-		before = e
-	}
-}
-
-// deliverToWaiters delivers the outcome of e to waiting claims and removes their commands from
-// it. They all belong to one leadership, but it need not be the current one.
-func (b *Batcher) deliverToWaiters(e *entry) {
-	for _, p := range e.items {
-		if p != nil && p.waiter != nil {
-			p.waiter.set.deliver(e)
-			return
-		}
-	}
-	if b.cfg.Waiters == nil {
-		return
-	}
-	if s := b.cfg.Waiters(); s != nil {
-		s.deliver(e)
-	}
-}
-
-// awaitOutcome waits for the outcome of e. At the intervals of look it also releases callers
-// that have left.
-func (b *Batcher) awaitOutcome(e *entry, done <-chan outcome, look *time.Timer) {
-	begun := time.Now()
-	for {
-		look.Reset(endedInterval)
-		select {
-		case o := <-done:
-			e.applied, e.err = o.applied, o.err
-			return
-		case <-look.C:
-		}
-		if time.Since(begun) >= OutcomeTimeout {
-			e.err = fmt.Errorf("%w: no answer from Raft in %s", nodes.ErrOutcomeUnknown, OutcomeTimeout)
-			return
-		}
-		b.releaseEnded(e)
-	}
-}
-
-// LastQueued returns how many commands were left in the queue after the last entry.
-func (b *Batcher) LastQueued() int64 { return b.queued.Load() }
-
-// Awaits reports whether an entry is in flight or not delivered yet.
-func (b *Batcher) Awaits() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.busy
-}
-
-// take makes the next entry of the queued commands, or returns nil. delivering keeps the
-// batcher busy although nothing is in flight any more.
+// take makes an entry of queued commands, or returns nil if there are none. Then the batcher is no
+// longer busy, unless the caller has yet to deliver an entry.
 func (b *Batcher) take(delivering bool) *entry {
 	b.mu.Lock()
 	items := b.packLocked()
@@ -496,7 +370,7 @@ func (b *Batcher) take(delivering bool) *entry {
 	return &entry{items: items, stamp: clock()}
 }
 
-// outcome is the outcome of an entry.
+// outcome is what Raft made of an entry.
 type outcome struct {
 	applied *fsm.Applied
 	err     error
@@ -539,6 +413,90 @@ func (b *Batcher) start(e *entry) <-chan outcome {
 	return done
 }
 
+// ProposeError translates Raft's error about an entry. Raft returns the first three before
+// it assigns an index, so nothing was written; after any other error the entry may be in a
+// node's log and may still be committed.
+func ProposeError(err error) error {
+	switch {
+	case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipTransferInProgress):
+		return fmt.Errorf("%w: %w", nodes.ErrNotLeader, err)
+	case errors.Is(err, raft.ErrEnqueueTimeout):
+		return &nodes.Overload{Bound: nodes.BoundInFlight, Text: err.Error()}
+	}
+	return fmt.Errorf("%w: %w", nodes.ErrOutcomeUnknown, err)
+}
+
+// awaitOutcome waits for the outcome of e. Whenever poll fires, it answers the callers whose
+// context has ended.
+func (b *Batcher) awaitOutcome(e *entry, done <-chan outcome, poll *time.Timer) {
+	begun := time.Now()
+	for {
+		poll.Reset(cancelPollInterval)
+		select {
+		case o := <-done:
+			e.applied, e.err = o.applied, o.err
+			return
+		case <-poll.C:
+		}
+		if time.Since(begun) >= OutcomeTimeout {
+			e.err = fmt.Errorf("%w: no answer from Raft in %s", nodes.ErrOutcomeUnknown, OutcomeTimeout)
+			return
+		}
+		b.answerCancelled(e)
+	}
+}
+
+// answerCancelled answers the callers whose context has ended: that the outcome is unknown if their
+// command is in e, which is in flight, and otherwise that nothing was written.
+func (b *Batcher) answerCancelled(e *entry) {
+	for i, p := range e.items {
+		if p != nil && p.waiter == nil && !p.toEnd && p.ctx.Err() != nil {
+			e.items[i] = nil // so that it is not delivered
+			p.end(fmt.Errorf("%w: %w", nodes.ErrOutcomeUnknown, context.Cause(p.ctx)))
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for l := range b.lanes {
+		for _, p := range b.lanes[l].left() {
+			if p.state != pendingQueued || p.waiter != nil || p.ctx.Err() == nil {
+				continue
+			}
+			b.abandonLocked(p)
+			err := context.Cause(p.ctx)
+			if !p.toEnd {
+				err = fmt.Errorf("%w: %w", &nodes.Overload{Bound: nodes.BoundInFlight, Text: "the command waited too long to be written"}, err)
+			}
+			p.end(err)
+		}
+		b.lanes[l].compact()
+	}
+}
+
+// end answers p's caller with err.
+func (p *pending) end(err error) {
+	p.err = err
+	p.done <- struct{}{}
+}
+
+// deliverToWaiters gives the waiting claims in e their results and removes them from it. They
+// belong to the leadership that proposed e, which may have ended meanwhile. Without any, the
+// current waiters still learn that e was applied.
+func (b *Batcher) deliverToWaiters(e *entry) {
+	for _, p := range e.items {
+		if p != nil && p.waiter != nil {
+			p.waiter.set.deliver(e)
+			return
+		}
+	}
+	if b.cfg.Waiters == nil {
+		return
+	}
+	if s := b.cfg.Waiters(); s != nil {
+		s.deliver(e)
+	}
+}
+
 // deliver gives every caller its own result.
 func (e *entry) deliver() {
 	if e == nil {
@@ -563,15 +521,58 @@ func (e *entry) result(i int) nodes.Proposed {
 	return nodes.Proposed{Index: e.applied.Index, Stamp: e.applied.Stamp, Result: e.applied.Results[i], Release: e.applied.Release}
 }
 
-// ProposeError translates Raft's error about an entry. Raft returns the first three before
-// it assigns an index, so nothing was written; after any other error the entry may be in a
-// node's log and may still be committed.
-func ProposeError(err error) error {
-	switch {
-	case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipTransferInProgress):
-		return fmt.Errorf("%w: %w", nodes.ErrNotLeader, err)
-	case errors.Is(err, raft.ErrEnqueueTimeout):
-		return &nodes.Overload{Bound: nodes.BoundInFlight, Text: err.Error()}
+// Open accepts the proposals that the gate admits, unless Run has ended. clock stamps their
+// entries.
+func (b *Batcher) Open(g Gate, clock func() fsm.Stamp) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.ended {
+		b.gate, b.clock = g, clock
 	}
-	return fmt.Errorf("%w: %w", nodes.ErrOutcomeUnknown, err)
 }
+
+// Close refuses proposals, answers queued ones with err (nothing of them was written), and
+// waits until the entry in flight is answered.
+func (b *Batcher) Close(err error) {
+	var waiting []*waiter
+	b.mu.Lock()
+	b.gate = gateClosed
+	for l := range b.lanes {
+		for p := b.lanes[l].pop(); p != nil; p = b.lanes[l].pop() {
+			if p.waiter != nil {
+				p.state = pendingTaken
+				waiting = append(waiting, p.waiter)
+				continue
+			}
+			p.end(err)
+		}
+	}
+	b.count, b.waiting, b.bytes = 0, 0, 0
+	b.mu.Unlock()
+	for _, w := range waiting { // without b.mu, because the waiters' lock comes first
+		w.set.drop(w, err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for b.busy {
+		b.idle.Wait()
+	}
+}
+
+// end closes the batcher for good, because Run no longer answers what is queued.
+func (b *Batcher) end() {
+	b.mu.Lock()
+	b.ended = true
+	b.mu.Unlock()
+	b.Close(b.cfg.Refuse())
+}
+
+// Busy reports whether an entry is in flight or not delivered yet.
+func (b *Batcher) Busy() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.busy
+}
+
+// LastQueued returns how many commands were left in the queue after the last entry.
+func (b *Batcher) LastQueued() int64 { return b.queued.Load() }

@@ -35,16 +35,16 @@ type WaitersConfig struct {
 
 // Waiters holds the claims that wait during one leadership, in order of arrival.
 //
-// An entry that makes tasks claimable reports their types and numbers. The tasks are promised to
-// the first waiters that can take them, and those are proposed at once. If a waiter takes fewer
-// than it was promised, the rest is promised to the next ones. So for every type with claimable
-// tasks and waiters that can take them,
+// A waiter is parked in a queue for each type that it lists. An entry that makes tasks claimable
+// reports how many of which types (NoteReady). They are promised to the first waiters that can take
+// them, whose commands are proposed at once. A waiter whose command claims nothing is parked again
+// at its old place. If it claims fewer tasks than it was promised, the rest is promised to the next
+// ones. So for each type with claimable tasks and waiters that can take them, either
 //
-//	a waiter that they were promised to is in the log or on the way there,
-//	or they are in ready,
+//   - the tasks are promised to a waiter that is in the log or on its way there,
+//   - or they are in ready,
 //
-// and no waiter is forgotten. The set of claimable tasks is never cached; the state is asked
-// for it.
+// and no waiter is forgotten. Which tasks are claimable is never cached: the state is asked.
 //
 // Locks are taken in this order: the state's, mu, the batcher's.
 type Waiters struct {
@@ -75,10 +75,10 @@ type attemptsClass struct {
 type waiterState uint8
 
 const (
-	waiterParked   waiterState = iota // in the queues
-	waiterCalled                      // to take room for its result, and to propose its command then
-	waiterProposed                    // its command is with the batcher
-	waiterDone                        // result and err are set
+	waiterParked    waiterState = iota // in the queues
+	waiterReserving                    // its goroutine is to reserve memory for the result, and then to propose it
+	waiterProposed                     // its command is with the batcher
+	waiterDone                         // result and err are set
 )
 
 // waiter is one waiting claim.
@@ -89,7 +89,7 @@ type waiter struct {
 
 	// Guarded by set.mu.
 	state waiterState
-	// last is true if the command under way is the last try.
+	// last is true once its time is over or its caller has left: it is not parked again.
 	last bool
 	// over is true if EndWaits ended its wait and it claimed nothing.
 	over bool
@@ -97,9 +97,9 @@ type waiter struct {
 	promisedType  string
 	promisedCount int
 
-	room   takeRoom      // for its result; nil if that is small
-	give   func()        // gives back the room that it has; nil if it has none
-	called chan struct{} // capacity 1; an element says that the state is waiterCalled
+	reserve reserver      // of memory for its result; nil if that is small
+	free    func()        // frees what it has reserved; nil: nothing
+	called  chan struct{} // capacity 1; receives when the state becomes waiterReserving
 
 	pending pending       // its command; owned by the batcher while proposed
 	done    chan struct{} // closed when result and err are set
@@ -134,18 +134,18 @@ func NewWaiters(cfg WaitersConfig) *Waiters {
 	}
 }
 
-// takeRoom waits until there is memory for the result of a claim, and takes it. give gives it
-// back.
-type takeRoom = func(context.Context) (give func(), err error)
+// reserver waits until there is memory for the result of a claim, and reserves it.
+type reserver = func(context.Context) (free func(), err error)
 
 // Wait claims tasks for c, and waits until there are some, in order of arrival. Nothing is
-// written while it waits. timedOut is true if it got nothing within wait or before EndWaits. When
+// written while it waits. timedOut is true if it got nothing within wait, or before EndWaits. When
 // caller ends, a waiting claim takes nothing, but a claim that is already in an entry is still
-// answered. room, if not nil, is taken before the claim is proposed, and given back if it then
-// goes on waiting. Errors: nodes.ErrOverloaded; the error passed to End; caller's cause if the
-// claim was given up; those of the batcher; those of room.
-func (s *Waiters) Wait(caller context.Context, c command.ClaimNext, wait time.Duration, room takeRoom) (p nodes.Proposed, timedOut bool, err error) {
-	w, err := s.admit(c, room)
+// answered. reserve, if not nil, reserves memory before the claim is proposed, which is freed if the
+// claim goes on waiting after that. Errors: nodes.ErrOverloaded; the error passed to End; caller's
+// cause if the claim was given up; those of the batcher and of
+// reserve.
+func (s *Waiters) Wait(caller context.Context, c command.ClaimNext, wait time.Duration, reserve reserver) (p nodes.Proposed, timedOut bool, err error) {
+	w, err := s.admit(c, reserve)
 	if err != nil {
 		return nodes.Proposed{}, false, err
 	}
@@ -154,7 +154,7 @@ func (s *Waiters) Wait(caller context.Context, c command.ClaimNext, wait time.Du
 	for waits := true; waits; {
 		select {
 		case <-w.called:
-			s.proposeCalled(caller, w)
+			s.reserveAndPropose(caller, w)
 			continue
 		case <-w.done:
 		case <-timer.C:
@@ -172,11 +172,11 @@ func (s *Waiters) Wait(caller context.Context, c command.ClaimNext, wait time.Du
 	return w.result, w.over, w.err
 }
 
-// proposeCalled takes the room of w, which is called, and proposes its command.
-func (s *Waiters) proposeCalled(caller context.Context, w *waiter) {
-	give, err := w.room(caller)
+// reserveAndPropose reserves memory for the result of w, and then proposes its command.
+func (s *Waiters) reserveAndPropose(caller context.Context, w *waiter) {
+	free, err := w.reserve(caller)
 	s.mu.Lock()
-	w.give = give
+	w.free = free
 	if err == nil {
 		err = s.ended
 	}
@@ -200,8 +200,8 @@ func (s *Waiters) Len() int {
 
 // admit parks a claim, or proposes it if there is something for it that no earlier claim waits
 // for. Errors: nodes.ErrOverloaded; the error passed to End.
-func (s *Waiters) admit(c command.ClaimNext, room takeRoom) (w *waiter, err error) {
-	w = &waiter{set: s, claim: c, room: room, called: make(chan struct{}, 1), done: make(chan struct{})}
+func (s *Waiters) admit(c command.ClaimNext, reserve reserver) (w *waiter, err error) {
+	w = &waiter{set: s, claim: c, reserve: reserve, called: make(chan struct{}, 1), done: make(chan struct{})}
 	if err := s.enter(w); err != nil {
 		return nil, err
 	}
@@ -219,7 +219,7 @@ func (s *Waiters) admit(c command.ClaimNext, room takeRoom) (w *waiter, err erro
 		s.seq++
 		w.seq = s.seq
 		s.parkLocked(w)
-		s.lookLocked(m, w)
+		s.tryLocked(m, w)
 	})
 	return w, err
 }
@@ -247,8 +247,8 @@ func (s *Waiters) exitLocked(w *waiter) {
 	s.bytes -= w.bytes()
 }
 
-// leave ends the wait of w. It returns true if w took nothing and never will, false if it is
-// done or will be by the command under way. If gone, the caller needs no answer, so a command
+// leave ends the wait of w, and reports whether it has ended without a claim. Otherwise w is done,
+// or will be with the outcome of its command. If gone, the caller needs no answer, so a command
 // that is in no entry yet is withdrawn.
 func (s *Waiters) leave(w *waiter, gone bool) bool {
 	s.mu.Lock()
@@ -257,7 +257,7 @@ func (s *Waiters) leave(w *waiter, gone bool) bool {
 	case waiterParked:
 		s.unparkLocked(w)
 		left = true
-	case waiterCalled:
+	case waiterReserving:
 		s.unpromiseLocked(w, 0)
 		left = true
 	case waiterProposed:
@@ -277,7 +277,7 @@ func (s *Waiters) leave(w *waiter, gone bool) bool {
 }
 
 // End answers parked claims, and later ones, with err. The batcher answers those that are
-// proposed, proposeCalled those that are called.
+// proposed, and reserveAndPropose those that are reserving.
 func (s *Waiters) End(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -301,8 +301,8 @@ func (s *Waiters) End(err error) {
 	s.ready = nil
 }
 
-// NoteReady is called, under the state's lock, with what an entry made claimable. Call Wake
-// afterwards.
+// NoteReady notes what an entry made claimable. It is called under the state's lock; Wake, or the
+// delivery of the entry, then promises it.
 func (s *Waiters) NoteReady(types []fsm.ReadyTasks) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -342,7 +342,7 @@ func (s *Waiters) readyLocked(taskType string, count int) {
 	s.ready = append(s.ready, fsm.ReadyTasks{Type: taskType, Count: count})
 }
 
-// Wake promises what is ready.
+// Wake promises the tasks that are ready, and proposes the waiters that get them.
 func (s *Waiters) Wake() {
 	s.mu.Lock()
 	none := len(s.ready) == 0
@@ -396,17 +396,17 @@ func (s *Waiters) deliver(e *entry) {
 			}
 		}
 		s.wakeLocked(m)
-		s.moreLocked(m, served)
+		s.wakeMoreLocked(m, served)
 		for _, w := range empty {
 			if w.state == waiterParked {
-				s.lookLocked(m, w)
+				s.tryLocked(m, w)
 			}
 		}
 	})
 }
 
-// outcomeLocked handles the outcome of w's command. It returns true if w took nothing and is
-// parked again at its old place. It adds to served what was taken, by promised type.
+// outcomeLocked handles the outcome of w's command: w is done or, if it claimed nothing, parked
+// again. It adds to served the number of promised tasks that were claimed, by type.
 func (s *Waiters) outcomeLocked(w *waiter, result nodes.Proposed, err error, served map[string]int) (again bool) {
 	taken := 0
 	for i := range result.Result.Claims {
@@ -420,9 +420,9 @@ func (s *Waiters) outcomeLocked(w *waiter, result nodes.Proposed, err error, ser
 	s.unpromiseLocked(w, taken)
 	found := err != nil || result.Result.Code != "" || len(result.Result.Claims) > 0
 	if !found && !w.last && s.ended == nil {
-		if w.give != nil {
-			w.give()
-			w.give = nil
+		if w.free != nil {
+			w.free()
+			w.free = nil
 		}
 		s.parkLocked(w)
 		return true
@@ -465,7 +465,8 @@ func (s *Waiters) EndWaits(requestID string) {
 	}
 }
 
-// unpromiseLocked ends the promise to w, which took that many tasks. The rest is ready again.
+// unpromiseLocked ends the promise to w, which claimed that many of the tasks. The rest is ready
+// again.
 func (s *Waiters) unpromiseLocked(w *waiter, taken int) {
 	if w.promisedCount == 0 {
 		return
@@ -479,10 +480,10 @@ func (s *Waiters) unpromiseLocked(w *waiter, taken int) {
 	w.promisedCount = 0
 }
 
-// moreLocked wakes more waiters of types that were served and still have unpromised tasks,
-// because their limits may allow more than was known. It wakes twice as many as were served;
-// the state after those shows the limit.
-func (s *Waiters) moreLocked(m *fsm.Machine, served map[string]int) {
+// wakeMoreLocked promises more tasks of the types in served of which none is promised any more. A
+// type with a limit may have more than an entry has reported; how many shows only when
+// claims fail. So it promises twice as many as were claimed.
+func (s *Waiters) wakeMoreLocked(m *fsm.Machine, served map[string]int) {
 	types := make([]string, 0, len(served))
 	for t := range served {
 		types = append(types, t)
@@ -495,20 +496,19 @@ func (s *Waiters) moreLocked(m *fsm.Machine, served map[string]int) {
 	}
 }
 
-// lookLocked proposes the parked w if there is something for it that no earlier claim waits
-// for.
-func (s *Waiters) lookLocked(m *fsm.Machine, w *waiter) {
+// tryLocked proposes the parked w if there is something for it that no earlier waiter can take.
+func (s *Waiters) tryLocked(m *fsm.Machine, w *waiter) {
 	if !s.cfg.Claimable(m, w.claim) {
 		return
 	}
-	// A known request already has its answer. No task has anyType, so this only checks the
-	// request.
+	// A request that was answered before gets the same answer. No task has anyType, so this checks
+	// only the request.
 	if w.claim.RequestID != "" && s.cfg.Claimable(m, command.ClaimNext{Types: []string{anyType}, RequestID: w.claim.RequestID, Limit: 1}) {
 		s.proposeLocked(w)
 		return
 	}
 	if w.claim.Types == nil {
-		if s.firstAny(w.claim.MoreAttempts) == w {
+		if s.firstAnyLocked(w.claim.MoreAttempts) == w {
 			s.proposeLocked(w)
 		}
 		return
@@ -526,7 +526,7 @@ func ofType(taskType string, more int32) command.ClaimNext {
 	return command.ClaimNext{Types: []string{taskType}, MoreAttempts: more, Limit: 1}
 }
 
-// firstLocked returns the first waiter that a claimable task of the type suits, or nil.
+// firstLocked returns the first waiter that can take a claimable task of the type, or nil.
 func (s *Waiters) firstLocked(m *fsm.Machine, taskType string) *waiter {
 	if !s.cfg.Claimable(m, ofType(taskType, 0)) {
 		return nil
@@ -547,9 +547,8 @@ func (s *Waiters) firstLocked(m *fsm.Machine, taskType string) *waiter {
 	return first
 }
 
-// firstAny returns the first waiter for any type that needs no more attempts than that, or
-// nil.
-func (s *Waiters) firstAny(more int32) (first *waiter) {
+// firstAnyLocked returns the first waiter for any type with a MoreAttempts up to more, or nil.
+func (s *Waiters) firstAnyLocked(more int32) (first *waiter) {
 	if q := s.queues[anyType]; q != nil {
 		for _, class := range q.classes {
 			if class.more > more {
@@ -569,7 +568,8 @@ func (c *attemptsClass) earlier(other *waiter) *waiter {
 	return other
 }
 
-// promiseLocked proposes the first waiters that count tasks of the type suit.
+// promiseLocked promises count tasks of the type to the first waiters that can take them, and
+// proposes those.
 func (s *Waiters) promiseLocked(m *fsm.Machine, taskType string, count int) {
 	for count > 0 {
 		w := s.firstLocked(m, taskType)
@@ -583,16 +583,16 @@ func (s *Waiters) promiseLocked(m *fsm.Machine, taskType string, count int) {
 	}
 }
 
-// proposeLocked hands the command of the parked w to the batcher, once there is room for its
+// proposeLocked hands the command of the parked w to the batcher, once there is memory for its
 // result.
 func (s *Waiters) proposeLocked(w *waiter) {
 	s.unparkLocked(w)
 	s.cfg.Woken(1)
-	if w.room == nil {
+	if w.reserve == nil {
 		s.enqueueLocked(w)
 		return
 	}
-	w.state = waiterCalled
+	w.state = waiterReserving
 	w.called <- struct{}{}
 }
 
@@ -624,7 +624,7 @@ func (s *Waiters) doneLocked(w *waiter) {
 // parkLocked queues w by its order of arrival.
 func (s *Waiters) parkLocked(w *waiter) {
 	w.state = waiterParked
-	for _, t := range w.listed() {
+	for _, t := range w.queueNames() {
 		q := s.queues[t]
 		if q == nil {
 			q = &typeQueue{}
@@ -643,7 +643,7 @@ func (s *Waiters) parkLocked(w *waiter) {
 
 // unparkLocked undoes parkLocked.
 func (s *Waiters) unparkLocked(w *waiter) {
-	for _, t := range w.listed() {
+	for _, t := range w.queueNames() {
 		q := s.queues[t]
 		at, _ := q.find(w.claim.MoreAttempts)
 		q.classes[at].waiting.Delete(w.seq)
@@ -665,8 +665,8 @@ func (s *Waiters) unparkLocked(w *waiter) {
 	}
 }
 
-// listed returns the queues of w.
-func (w *waiter) listed() []string {
+// queueNames returns the names of the queues in which w waits.
+func (w *waiter) queueNames() []string {
 	if w.claim.Types != nil {
 		return w.claim.Types
 	}

@@ -65,17 +65,17 @@ func TestSpace_Room(t *testing.T) {
 			VotersLow: func() bool { return false },
 		})
 		for _, cmd := range []command.Command{submit, command.SetSchedule{}, command.Batch{Ops: []command.Command{command.Extend{}, submit}}} {
-			if err := s.Room(cmd); overloaded(err, nodes.BoundMemory) != c.full {
+			if err := s.Admit(cmd); overloaded(err, nodes.BoundMemory) != c.full {
 				t.Errorf("%s, %T: %v", name, cmd, err)
 			}
 		}
 		for _, cmd := range []command.Command{followed, command.Batch{Ops: []command.Command{followed}}} {
-			if err := s.Room(cmd); overloaded(err, nodes.BoundMemory) != c.strained {
+			if err := s.Admit(cmd); overloaded(err, nodes.BoundMemory) != c.strained {
 				t.Errorf("%s, %T: %v", name, cmd, err)
 			}
 		}
 		for _, cmd := range []command.Command{command.ClaimNext{}, command.Complete{}, command.Extend{}, command.Retry{}, command.Batch{Ops: []command.Command{command.Complete{}}}} {
-			if err := s.Room(cmd); err != nil {
+			if err := s.Admit(cmd); err != nil {
 				t.Errorf("%s, %T: %v", name, cmd, err)
 			}
 		}

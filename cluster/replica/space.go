@@ -39,9 +39,9 @@ type Space struct {
 // NewSpace returns a Space whose disk has not been measured yet.
 func NewSpace(cfg SpaceConfig) *Space { return &Space{cfg: cfg} }
 
-// Room returns a *nodes.Overload if there is no room in memory or on disk for what the command
+// Admit returns a *nodes.Overload if there is no room in memory or on disk for what the command
 // adds to the state.
-func (s *Space) Room(cmd command.Command) error {
+func (s *Space) Admit(cmd command.Command) error {
 	switch growthOf(cmd) {
 	case growsByTasks:
 		return s.Full()
