@@ -27,11 +27,11 @@ func ReadJoinToken(path string) (string, error) {
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return "", fmt.Errorf("read join token: %w", err)
+		return "", fmt.Errorf("read join_token_file: %w", err)
 	}
 	token := strings.TrimSpace(string(b))
 	if token == "" || strings.ContainsAny(token, "\r\n") {
-		return "", fmt.Errorf("join token file %s: it must hold one line", path)
+		return "", fmt.Errorf("join_token_file %s: it must hold one line", path)
 	}
 	return token, nil
 }
@@ -45,7 +45,7 @@ func ReadJoinKeys(path string) ([][]byte, error) {
 	}
 	text, err := readShort(path)
 	if err != nil {
-		return nil, fmt.Errorf("read join key: %w", err)
+		return nil, fmt.Errorf("read join_key_file: %w", err)
 	}
 	var keys [][]byte
 	seen := map[string]int{}

@@ -54,21 +54,22 @@ func (s *Server) validateAddresses(add func(string, ...any)) {
 	for _, a := range []struct {
 		name, value string
 		optional    bool
+		dialed      bool   // by others, not listened on
 		guarded     bool   // may listen beyond loopback
 		guards      string // what would permit that
 	}{
-		{"http_addr", s.HTTPAddr, false, s.Insecure || s.Asks(), "without API keys a node serves on loopback only: set keys, keys_file or oidc; --insecure serves everybody, on a network that you trust"},
-		{"peer_addr", s.PeerAddr, false, s.Insecure || s.meets(), "without a secret a node meets others on loopback only: set join_key_file, or peer_tls; --insecure meets everybody, on a network that you trust"},
-		{"health_addr", s.HealthAddr, true, true, ""},
-		{"http_advertise", s.HTTPAdvertise, true, true, ""},
-		{"peer_advertise", s.PeerAdvertise, true, true, ""},
+		{"http_addr", s.HTTPAddr, false, false, s.Insecure || s.Asks(), "without API keys a node serves on loopback only: set keys, keys_file or oidc; --insecure serves everybody, on a network that you trust"},
+		{"peer_addr", s.PeerAddr, false, false, s.Insecure || s.meets(), "without a secret a node meets others on loopback only: set join_key_file, or peer_tls; --insecure meets everybody, on a network that you trust"},
+		{"health_addr", s.HealthAddr, true, false, true, ""},
+		{"http_advertise", s.HTTPAdvertise, true, true, true, ""},
+		{"peer_advertise", s.PeerAdvertise, true, true, true, ""},
 	} {
 		if a.value == "" && a.optional {
 			continue
 		}
 		host, _, err := net.SplitHostPort(a.value)
-		if err != nil {
-			add("%s is %q: it must be host:port", a.name, a.value)
+		if err != nil || !validPort(a.value, a.dialed) {
+			add("%s is %q: it must be host:port, with a port from 1 to 65535", a.name, a.value)
 			continue
 		}
 		if !a.guarded && !IsLoopback(host) {
@@ -84,6 +85,25 @@ func (s *Server) validateAddresses(add func(string, ...any)) {
 			add("%s_addr is %q, which others cannot dial: set %s_advertise to the address that they reach this node on", a.name, a.listen, a.name)
 		}
 	}
+	listens := []struct{ name, value string }{{"http_addr", s.HTTPAddr}, {"peer_addr", s.PeerAddr}, {"health_addr", s.HealthAddr}}
+	for i, b := range listens {
+		for _, a := range listens[:i] {
+			if a.value == b.value && !strings.HasSuffix(a.value, ":0") {
+				add("%s and %s are both %q: give each a port of its own", a.name, b.name, a.value)
+			}
+		}
+	}
+}
+
+// validPort reports whether addr has a port: a number up to 65535 or the name of a service. Port 0 stands for any free
+// one, which others could not dial.
+func validPort(addr string, dialed bool) bool {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil || port == "" {
+		return false
+	}
+	n, err := net.LookupPort("tcp", port)
+	return err == nil && (n > 0 || !dialed)
 }
 
 // Asks reports whether clients need a key or a token.
@@ -114,8 +134,8 @@ func (s *Server) validateStart(add func(string, ...any)) {
 		add("join_key_file is not set: several nodes need a shared secret to meet (--join-key-file FILE, a line of at least 32 characters, the same on all), or peer_tls")
 	}
 	for _, addr := range s.Join {
-		if _, _, err := net.SplitHostPort(addr); err != nil {
-			add("join has %q: each element must be HOST:PEERPORT", addr)
+		if !validPort(addr, true) {
+			add("join has %q: each element must be HOST:PEERPORT, with a port from 1 to 65535", addr)
 		}
 	}
 	if _, err := s.InitialClusterMap(); err != nil {
@@ -173,8 +193,8 @@ func (s *Server) InitialClusterMap() (map[string]string, error) {
 	m := make(map[string]string, len(s.InitialCluster))
 	for _, e := range s.InitialCluster {
 		id, addr, _ := strings.Cut(e, "=")
-		if _, _, err := net.SplitHostPort(addr); err != nil || !nodeIDPattern.MatchString(id) {
-			return nil, fmt.Errorf("initial_cluster has %q: each element must be NODE_ID=HOST:PEERPORT", e)
+		if !validPort(addr, true) || !nodeIDPattern.MatchString(id) {
+			return nil, fmt.Errorf("initial_cluster has %q: each element must be NODE_ID=HOST:PEERPORT, with a port from 1 to 65535", e)
 		}
 		if _, ok := m[id]; ok {
 			return nil, fmt.Errorf("initial_cluster names %q twice", id)

@@ -104,7 +104,9 @@ func (v *number[T]) Set(s string) error {
 	var err error
 	if v.bytes {
 		n, err = ParseBytes(s)
-	} else if n, err = strconv.ParseInt(s, 10, 64); err != nil {
+	} else if n, err = strconv.ParseInt(s, 10, 64); errors.Is(err, strconv.ErrRange) {
+		err = errors.New("it must be " + v.allowed())
+	} else if err != nil {
 		err = errors.New("it must be a whole number")
 	}
 	if err != nil {
@@ -248,10 +250,10 @@ func ParseBytes(s string) (int64, error) {
 		}
 	}
 	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil {
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		return 0, errors.New(`it must be a number of bytes such as 1048576, "256MiB" or "1GiB"`)
 	}
-	if n > math.MaxInt64/unit || n < math.MinInt64/unit {
+	if err != nil || n > math.MaxInt64/unit || n < math.MinInt64/unit {
 		return 0, errors.New("it is more bytes than there can be")
 	}
 	return n * unit, nil

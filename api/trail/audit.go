@@ -79,7 +79,7 @@ func OpenAudit(cfg AuditConfig) (*Audit, error) {
 	a := &Audit{cfg: cfg, stop: cancel, denials: denials{wake: make(chan struct{}, 1)}, closeWait: closeMax, at: event.Pos{Sub: wire.WholeEntry}}
 	if err := a.openLocked(); err != nil {
 		cancel()
-		return nil, fmt.Errorf("open audit file: %w", err)
+		return nil, fmt.Errorf("open audit_file: %w", err)
 	}
 	a.running.Go(func() { a.run(ctx) })
 	a.running.Go(func() { a.runDenials(ctx) })
