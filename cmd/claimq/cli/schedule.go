@@ -29,8 +29,11 @@ func (p *planFlags) addPlanFlags(f *pflag.FlagSet) {
 
 // everyMS returns --every. Exactly one of --every and --cron must be given.
 func (p *planFlags) everyMS() (int64, error) {
-	if (p.cron == "") == (p.every == 0) {
+	switch {
+	case (p.cron == "") == (p.every == 0):
 		return 0, term.UsageErrorf("say when: --cron or --every, and one of them")
+	case p.timezone != "" && p.cron == "":
+		return 0, term.UsageErrorf("--timezone is given without --cron: --every counts from one slot to the next")
 	}
 	return wholeMS("--every", p.every)
 }

@@ -28,7 +28,7 @@ was cancelled, and 3 if it has not ended in that time.`,
   claimq get 17 --output json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
-			case key == "":
+			case !cmd.Flags().Changed("key"):
 				return term.Arguments(cmd, args)
 			case len(args) > 0:
 				return term.UsageErrorf("ID and --key are both given: give one of them")

@@ -151,8 +151,11 @@ func parseLabels(args []string) (wire.Labels, error) {
 	var labels wire.Labels
 	for _, arg := range args {
 		name, value, ok := strings.Cut(arg, "=")
-		if !ok || name == "" {
+		switch {
+		case !ok || name == "":
 			return nil, term.UsageErrorf("--label is %q: it must be name=value", arg)
+		case strings.Contains(name, ":"): // in a query it ends the name
+			return nil, term.UsageErrorf("--label is %q: it must be name=value, without : in the name", arg)
 		}
 		if _, twice := labels[name]; twice {
 			return nil, term.UsageErrorf("--label %s is given twice", name)

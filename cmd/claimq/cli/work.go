@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/cmd/claimq/child"
 	"github.com/claimq/claimq/cmd/claimq/session"
@@ -163,7 +164,10 @@ func (o *workOptions) check(flags *pflag.FlagSet) error {
 	if _, err := wholeMS("--timeout", o.attempt); err != nil {
 		return err
 	}
-	_, err := wholeMS("--lease", o.lease)
+	lease, err := wholeMS("--lease", o.lease)
+	if err == nil && lease != 0 && (lease < wire.LeaseMSMin || lease > wire.LeaseMSMax) {
+		err = term.UsageErrorf("--lease is %v: it must be from 100ms to 1d", o.lease)
+	}
 	return err
 }
 

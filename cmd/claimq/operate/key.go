@@ -246,6 +246,9 @@ To replace a key while clients keep working: add the new key on all nodes and re
 move the clients to it, then remove the old key on all nodes and reload.`,
 		Example: "  claimq key reload --endpoint http://10.0.0.1:7400 --endpoint http://10.0.0.2:7400",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if len(f.Endpoints) == 0 {
+				return session.NoEndpoint()
+			}
 			var errs []error
 			for _, endpoint := range f.Endpoints {
 				one := f

@@ -100,7 +100,7 @@ func (t *transfer) try(ctx context.Context, method, path string, body *transferB
 			}
 		}
 		if err == nil {
-			return nil, false, term.UsageErrorf("--endpoint is empty")
+			return nil, false, session.NoEndpoint()
 		}
 		select {
 		case <-ctx.Done():

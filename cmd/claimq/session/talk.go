@@ -19,6 +19,11 @@ type Talk struct {
 	Client *client.Client
 }
 
+// NoEndpoint returns the error for a command whose --endpoint is empty.
+func NoEndpoint() error {
+	return term.UsageErrorf("--endpoint is empty: give the URL of a node, as http://127.0.0.1:7400")
+}
+
 // With runs fn with a client of the endpoints.
 func With(a *term.App, f *Flags, fn func(s Talk) error) error {
 	var endpoints []string
@@ -28,7 +33,7 @@ func With(a *term.App, f *Flags, fn func(s Talk) error) error {
 		}
 	}
 	if len(endpoints) == 0 {
-		return term.UsageErrorf("--endpoint is empty")
+		return NoEndpoint()
 	}
 	if _, err := f.TLS.Renewed(); err != nil {
 		return term.UsageErrorf("%w", err) // the error names the flags

@@ -3,7 +3,9 @@ package term
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -59,8 +61,8 @@ func FlagError(cmd *cobra.Command, err error) error {
 	}
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) {
-		if form := formOf(invalid.GetFlag().Value.Type()); form != "" {
-			err = fmt.Errorf("--%s is %q: it must be %s", invalid.GetFlag().Name, invalid.GetValue(), form)
+		if why := whyInvalid(invalid); why != "" {
+			err = fmt.Errorf("--%s is %q: %s", invalid.GetFlag().Name, invalid.GetValue(), why)
 		}
 	}
 	return UsageErrorf("%w%s%s", err, hint, seeHelp(cmd))
@@ -68,6 +70,27 @@ func FlagError(cmd *cobra.Command, err error) error {
 
 // seeHelp returns the line that ends each error about a command line.
 func seeHelp(cmd *cobra.Command) string { return "\nSee '" + cmd.CommandPath() + " --help'" }
+
+// whyInvalid says what a flag's value must be. It returns "" if it does not know.
+func whyInvalid(invalid *pflag.InvalidValueError) string {
+	cause, flagType := invalid.Unwrap(), invalid.GetFlag().Value.Type()
+	if said := cause.Error(); strings.HasPrefix(said, "it ") { // a setting of the server
+		return said
+	}
+	form := formOf(flagType)
+	if form == "" {
+		return ""
+	}
+	if errors.Is(cause, strconv.ErrRange) {
+		switch flagType {
+		case "int32":
+			form += fmt.Sprintf(" from %d to %d", math.MinInt32, math.MaxInt32)
+		case "int", "int64":
+			form += fmt.Sprintf(" from %d to %d", math.MinInt64, math.MaxInt64)
+		}
+	}
+	return "it must be " + form
+}
 
 // formOf describes the values of a flag type. It returns "" if the type's own error says enough.
 func formOf(flagType string) string {

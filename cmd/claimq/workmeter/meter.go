@@ -54,7 +54,7 @@ func (m *Meter) Work(w *client.Worker) { m.worker.Store(w) }
 func (m *Meter) Listen(addr string) (at string, end func(), err error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
-		return "", nil, fmt.Errorf("listen for scrapes: %w", err)
+		return "", nil, fmt.Errorf("listen on --metrics-addr %s: %w", addr, err)
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(m)
