@@ -370,6 +370,8 @@ func badTypes() []badInput {
 		}
 	}
 	cases = append(cases,
+		badInput{"PUT /api/types/a/shares/ann", ``, ir, "", "The body is empty"},
+		badInput{"PUT /api/types/a/shares/ann", " \n", ir, "", "The body is empty"},
 		badInput{"PUT /api/types/a%20b/shares/ann", `{}`, ir, "task_type", "1 to 128 of A-Z"},
 		badInput{"PUT /api/types/a/b/shares/ann", `{}`, ir, "task_type", "1 to 128 of A-Z"},
 		badInput{"GET /api/types/a%20b/shares", ``, ir, "task_type", "1 to 128 of A-Z"},

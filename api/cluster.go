@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"regexp"
 	"strconv"
 
 	"github.com/valyala/fasthttp"
@@ -93,6 +94,13 @@ func planUpgrade(view nodes.ClusterView) wire.Upgraded {
 	return plan
 }
 
+// nodeIDPattern matches the name and the UUID of a node. No node starts with a name of another form.
+var nodeIDPattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+
+const nodeIDAllowed = "the name of a node, 1 to 64 of A-Z a-z 0-9 _ . -"
+
+var joinTokenIDPattern = regexp.MustCompile(`^[0-9a-f]{12}$`)
+
 // peerAddrMax bounds a peer address, in bytes.
 const peerAddrMax = 256
 
@@ -107,17 +115,17 @@ type memberRequest struct {
 // out the node.
 func decodeMember(body []byte, limits *codec.Limits, join, optional bool) (req memberRequest, bad *refuse.Refusal) {
 	req.voter = true
+	addressed := false
 	d := codec.NewDecoder(body, limits)
 	defer d.Free()
 	bad = d.Fields(func(name []byte) (bad *refuse.Refusal) {
 		var text []byte
 		switch {
 		case string(name) == "node_id":
-			text, _, bad = d.Text("node_id", "the name of a node")
-			req.nodeID = string(text)
+			req.nodeID, bad = matchingText(d, "node_id", nodeIDPattern, nodeIDAllowed)
 		case join && string(name) == "peer_addr":
 			text, _, bad = d.Text("peer_addr", "HOST:PORT")
-			req.peerAddr = string(text)
+			req.peerAddr, addressed = string(text), bad == nil && text != nil
 		case join && string(name) == "voter":
 			null := d.IsNull()
 			req.voter, bad = d.Boolean("voter")
@@ -131,7 +139,7 @@ func decodeMember(body []byte, limits *codec.Limits, join, optional bool) (req m
 	case bad != nil:
 	case req.nodeID == "" && !optional:
 		bad = d.Missing("node_id")
-	case join && req.peerAddr == "":
+	case join && !addressed:
 		bad = d.Missing("peer_addr")
 	case join && !isHostPort(req.peerAddr):
 		bad = d.Invalid("peer_addr", "HOST:PORT")
@@ -142,7 +150,20 @@ func decodeMember(body []byte, limits *codec.Limits, join, optional bool) (req m
 // isHostPort reports whether text is host:port, as a node advertises it.
 func isHostPort(text string) bool {
 	host, port, err := net.SplitHostPort(text)
-	return err == nil && len(text) <= peerAddrMax && host != "" && port != "" && port != "0"
+	if err != nil || len(text) > peerAddrMax || host == "" || port == "" {
+		return false
+	}
+	n, err := net.LookupPort("tcp", port)
+	return err == nil && n > 0
+}
+
+// matchingText reads a text that matches the pattern, "" if it is null.
+func matchingText(d *codec.Decoder, field string, pattern *regexp.Regexp, allowed string) (string, *refuse.Refusal) {
+	text, given, bad := d.Text(field, allowed)
+	if bad == nil && given && !pattern.Match(text) {
+		bad = d.Invalid(field, allowed)
+	}
+	return string(text), bad
 }
 
 // joinNode answers POST /api/cluster/join.
@@ -326,9 +347,7 @@ func revokeJoinToken(r *request) {
 		if string(name) != "id" {
 			return d.Unknown(name)
 		}
-		var text []byte
-		text, _, bad = d.Text("id", "the id of a join token")
-		id = string(text)
+		id, bad = matchingText(d, "id", joinTokenIDPattern, "the id of a join token, 12 hexadecimal digits in lower case")
 		return bad
 	})
 	if bad == nil && id == "" {

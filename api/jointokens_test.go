@@ -73,7 +73,7 @@ func TestJoinTokens_badInput(t *testing.T) {
 			`{` + hash + `,"expires_in_ms":1,"uses":0}`, `{` + hash + `,"expires_in_ms":1,"uses":33}`, `{` + hash + `,"expires_in_ms":1,"token":"x"}`,
 			`{"token_sha256":"zz","expires_in_ms":1}`, `{"token_sha256":"` + tokenHash + `00","expires_in_ms":1}`, `{"token_sha256":1,"expires_in_ms":1}`,
 		},
-		"POST /api/cluster/tokens/revoke": {``, `{}`, `{"id":""}`, `{"id":1}`, `{"token":"x"}`},
+		"POST /api/cluster/tokens/revoke": {``, `{}`, `{"id":""}`, `{"id":1}`, `{"id":"13657558360C"}`, `{"id":"13657558360"}`, `{"token":"x"}`},
 		"GET /api/cluster/tokens?x=1":     {``},
 	} {
 		for _, body := range bodies {

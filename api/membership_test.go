@@ -99,12 +99,13 @@ func TestMembership_badInput(t *testing.T) {
 	for target, bodies := range map[string][]string{
 		"POST /api/cluster/join": {
 			``, `{}`, `{"node_id":"n4"}`, `{"peer_addr":"h:1"}`, `{"node_id":"n4","peer_addr":"h"}`, `{"node_id":"n4","peer_addr":":1"}`,
-			`{"node_id":"n4","peer_addr":"h:0"}`, `{"node_id":"n4","peer_addr":1}`, `{"node_id":"n4","peer_addr":"h:1","voter":"yes"}`,
+			`{"node_id":"n4","peer_addr":"h:0"}`, `{"node_id":"n4","peer_addr":"h:x"}`, `{"node_id":"n4","peer_addr":"h:65536"}`, `{"node_id":"n4","peer_addr":""}`,
+			`{"node_id":"n 4","peer_addr":"h:1"}`, `{"node_id":"n4","peer_addr":1}`, `{"node_id":"n4","peer_addr":"h:1","voter":"yes"}`,
 			`{"node_id":"n4","peer_addr":"h:1","force":true}`, `{"node_id":"n4","peer_addr":"` + strings.Repeat("h", 255) + `:1"}`,
 		},
-		"POST /api/cluster/promote":      {``, `{}`, `{"node_id":""}`, `{"node_id":7}`, `{"node_id":"n4","voter":true}`, `[]`},
+		"POST /api/cluster/promote":      {``, `{}`, `{"node_id":""}`, `{"node_id":"a/b"}`, `{"node_id":"` + strings.Repeat("n", 65) + `"}`, `{"node_id":7}`, `{"node_id":"n4","voter":true}`, `[]`},
 		"POST /api/cluster/demote":       {``, `{}`, `{"node":"n4"}`},
-		"POST /api/cluster/transfer":     {`{"node_id":7}`, `{"to":"n2"}`, `"n2"`},
+		"POST /api/cluster/transfer":     {`{"node_id":7}`, `{"node_id":""}`, `{"to":"n2"}`, `"n2"`},
 		"POST /api/cluster/transfer?x=1": {`{}`},
 		"GET /api/cluster/hash?x=1":      {``},
 	} {

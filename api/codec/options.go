@@ -133,7 +133,7 @@ var options = []option{
 		return b
 	}},
 	{"traceparent", steps | schedules, func(d *Decoder, t *draft) (bad *refuse.Refusal) {
-		t.Traceparent, bad = parsed(d, "traceparent", "a W3C trace context in lower case, 00-<32 hex digits>-<16>-<2>,",
+		t.Traceparent, bad = parsed(d, "traceparent", "a W3C trace context in lower case, 00-<32 hex digits>-<16>-<2>",
 			func(s string) (string, bool) { return s, wire.ValidTraceparent([]byte(s)) })
 		return bad
 	}, func(b []byte, o *fsm.Options) []byte {

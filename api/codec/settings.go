@@ -166,6 +166,14 @@ func NewShare(taskType, key, by string) *Share {
 	return c
 }
 
+// check refuses a blank body, because a PUT without settings removes those that there are. {} says so.
+func (c *Share) check(d *Decoder) *refuse.Refusal {
+	if isBlank(d.body) {
+		return d.refuse("", "The body is empty", "Send the settings as a JSON object: {} removes those that there are")
+	}
+	return nil
+}
+
 func (c *Share) field(d *Decoder, name []byte) (bad *refuse.Refusal) {
 	s := &c.Cmd.Settings
 	var n int64

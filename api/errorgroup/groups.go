@@ -16,7 +16,7 @@ import (
 type ID uint64
 
 // IDAllowed describes what ParseID accepts.
-const IDAllowed = "16 hexadecimal digits in lower case, as GET /api/failures shows a group,"
+const IDAllowed = "the id of a group that GET /api/failures shows, 16 hexadecimal digits in lower case"
 
 const idDigits = 16
 
