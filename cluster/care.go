@@ -29,7 +29,7 @@ const (
 type memberCare struct {
 	*agreement
 	membership *membership
-	admissions *admissions
+	joins      *joins
 	standing   *standing
 	clocks     *leaseClocks
 }
@@ -91,7 +91,7 @@ func (mc *memberCare) lookAfterMembers(l *leadership, looks *memberLooks, askAll
 		if errs[i] != nil {
 			looks.near[s.ID] = 0
 			if s.Suffrage != raft.Voter {
-				mc.admissions.tellAdmitted(l.ctx, string(s.ID), string(s.Address))
+				mc.joins.tellAdmitted(l.ctx, string(s.ID), string(s.Address))
 			}
 			continue
 		}

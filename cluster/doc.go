@@ -22,7 +22,7 @@
 //	vouch.go       acquaintances: which nodes this one takes for members
 //	membership.go  membership: changes of the members, one at a time
 //	standing.go    standing: whether this node is still a member, and its address
-//	invite.go      admissions: how a node becomes a member
+//	join.go        joins: how a node becomes a member
 //	transfer.go    transfers: handing the leadership over
 //	tell.go        operators: recording in the trail what operators do
 //	change.go      memberActs: removing, promoting and demoting members

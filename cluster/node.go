@@ -33,7 +33,7 @@ type Node struct {
 	membership  *membership
 	known       *acquaintances
 	standing    *standing
-	admissions  *admissions
+	joins       *joins
 	acts        *memberActs
 	transfers   *transfers
 	operators   *operators
@@ -112,7 +112,7 @@ func compose(c *core) *Node {
 	ag := &agreement{statuses: st}
 	return &Node{
 		writes: w, statuses: st, membership: mb, known: known, standing: newStanding(known, mb, rd),
-		admissions: &admissions{mb, known}, acts: &memberActs{tr, ops}, transfers: tr, operators: ops, levels: lv,
+		joins: &joins{mb, known}, acts: &memberActs{tr, ops}, transfers: tr, operators: ops, levels: lv,
 		agreement: ag, checkpoints: &checkpoints{ag}, clocks: &leaseClocks{st},
 		snapshots: &snapshots{role: r, logBytes: c.cfg.SnapshotLogBytes, logCommands: c.cfg.SnapshotLogCommands, trailing: trailingLogs},
 		backups:   newBackups(lv, rd),
@@ -123,7 +123,7 @@ func compose(c *core) *Node {
 func (n *Node) leaders() *leaders {
 	return &leaders{
 		role: n.role, agreement: n.agreement, checkpoints: n.checkpoints, clocks: n.clocks, levels: n.levels, transfers: n.transfers,
-		care: &memberCare{n.agreement, n.membership, n.admissions, n.standing, n.clocks},
+		care: &memberCare{n.agreement, n.membership, n.joins, n.standing, n.clocks},
 	}
 }
 
@@ -372,7 +372,7 @@ func (n *Node) Cluster(ctx context.Context) nodes.ClusterView { return n.statuse
 // It becomes a voter once it has caught up, unless voter is false. Repeating the call for a
 // member succeeds. Errors: those of RemoveNode.
 func (n *Node) JoinNode(ctx context.Context, nodeID, peerAddr string, voter bool) error {
-	return n.admissions.join(ctx, nodeID, peerAddr, voter)
+	return n.joins.join(ctx, nodeID, peerAddr, voter)
 }
 
 // RemoveNode removes the member named nodeID, alive or dead, from the cluster. Its data

@@ -142,7 +142,7 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 	n.logs = parts.Logs
 	n.dir, n.stores, n.peers, n.gate, n.call = o.dir, o.stores, o.peers, o.gate, o.peers.Call
 	if !has {
-		o.serveInvitations(n)
+		o.serveAdmission(n)
 		if parts.Servers, err = o.findCluster(ctx, n, meeting); err != nil {
 			return nil, errors.Join(err, confirm.CloseTransport(parts.Transport))
 		}
@@ -343,8 +343,8 @@ func (o *opening) findCluster(ctx context.Context, n *Node, meetings joining.Mee
 	return servers, o.dir.SetCluster(clusterID, members)
 }
 
-// serveInvitations lets a node without a cluster answer the leader that makes it a member.
-func (o *opening) serveInvitations(n *Node) {
+// serveAdmission lets a node without a cluster answer the leader that makes it a member.
+func (o *opening) serveAdmission(n *Node) {
 	o.peers.Handle(peer.CallWho, func(context.Context, peer.Hello, []byte) ([]byte, error) {
 		return json.Marshal(whoAnswer{Record: n.record, Waits: true})
 	})
@@ -421,7 +421,7 @@ func (o *opening) serve(n *Node) {
 			addr, id := n.raft.LeaderWithID()
 			return string(addr), string(id) == n.uuid
 		},
-		Admit:   n.admissions.admitJoin,
+		Admit:   n.joins.admitJoin,
 		Members: n.known.introducing,
 		Logger:  o.cfg.Logger,
 	})

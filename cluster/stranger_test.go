@@ -213,7 +213,7 @@ func TestNode_wrongQuestions(t *testing.T) {
 	t.Parallel()
 	a := openAttacked(t, 2)
 	waiting := porttest.Open(t, "n5")
-	(&opening{peers: waiting, admitted: make(chan joining.Admission, 1)}).serveInvitations(compose(&core{uuid: peertest.UUID("n5")}))
+	(&opening{peers: waiting, admitted: make(chan joining.Admission, 1)}).serveAdmission(compose(&core{uuid: peertest.UUID("n5")}))
 	stranger, member := a.port(t, peertest.Signer("n9"), peertest.UUID("n9"), "n9"), a.port(t, a.n2.dir.Key(), a.n2.uuid, "n2")
 	leader := porttest.Open(t, "n8")
 	for _, c := range []struct {

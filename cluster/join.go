@@ -19,33 +19,33 @@ import (
 )
 
 const (
-	// inviteAskTimeout bounds asking a node who it is.
-	inviteAskTimeout = 2 * time.Second
+	// joinAskTimeout bounds asking a node who it is.
+	joinAskTimeout = 2 * time.Second
 	// waitLogInterval is the interval at which a node logs that it waits to be joined.
 	waitLogInterval = 30 * time.Second
 )
 
-// admissions makes nodes members: those that an operator names, and those that present a join token.
-type admissions struct {
+// joins makes nodes members: those that an operator names, and those that present a join token.
+type joins struct {
 	*membership
 	known *acquaintances
 }
 
 // join admits a waiting node, which is first asked who it is. A node that has data is refused,
 // because it was removed or belongs to another cluster. See Node.JoinNode.
-func (ad *admissions) join(ctx context.Context, nodeID, peerAddr string, voter bool) error {
-	l, unlock, err := ad.lockLeading(ctx)
+func (jn *joins) join(ctx context.Context, nodeID, peerAddr string, voter bool) error {
+	l, unlock, err := jn.lockLeading(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	record, waits, err := ad.askWho(ctx, nodeID, peerAddr)
+	record, waits, err := jn.askWho(ctx, nodeID, peerAddr)
 	if err != nil {
 		return err
 	}
-	for _, s := range ad.servers() {
+	for _, s := range jn.servers() {
 		if string(s.ID) == record.UUID {
-			return ad.joinAgain(ctx, s, record, voter)
+			return jn.joinAgain(ctx, s, record, voter)
 		}
 	}
 	if !waits {
@@ -55,37 +55,37 @@ func (ad *admissions) join(ctx context.Context, nodeID, peerAddr string, voter b
 		}
 	}
 	record.Nonvoter = !voter
-	if err := ad.admitLocked(ctx, l, record); err != nil {
+	if err := jn.admitLocked(ctx, l, record); err != nil {
 		var refusal *joining.Refusal
 		if errors.As(err, &refusal) {
 			return &nodes.MembershipRefused{Reason: refusal.Text, Advice: "Then repeat this call"}
 		}
 		return err
 	}
-	ad.logger.Info("admitted a node", "node_id", nodeID, "uuid", record.UUID, "peer_addr", record.PeerAddr, "voter", voter)
-	ad.tellAdmitted(ctx, record.UUID, record.PeerAddr) // if this fails, the next check of the members tells it
+	jn.logger.Info("admitted a node", "node_id", nodeID, "uuid", record.UUID, "peer_addr", record.PeerAddr, "voter", voter)
+	jn.tellAdmitted(ctx, record.UUID, record.PeerAddr) // if this fails, the next check of the members tells it
 	return nil
 }
 
 // joinAgain is JoinNode for a member.
-func (ad *admissions) joinAgain(ctx context.Context, s raft.Server, record fsm.NodeRecord, voter bool) error {
+func (jn *joins) joinAgain(ctx context.Context, s raft.Server, record fsm.NodeRecord, voter bool) error {
 	if s.Suffrage == raft.Voter && !voter {
 		return &nodes.MembershipRefused{
 			Reason: record.NodeID + " is a member already, and a voter",
 			Advice: "Use `claimq cluster demote " + record.NodeID + "`",
 		}
 	}
-	ad.tellAdmitted(ctx, record.UUID, string(s.Address))
-	_, err := ad.wishNonvoter(ctx, record, !voter)
+	jn.tellAdmitted(ctx, record.UUID, string(s.Address))
+	_, err := jn.wishNonvoter(ctx, record, !voter)
 	return err
 }
 
 // askWho asks the node at peerAddr who it is. It must have that name, and be reachable at
 // the address that it advertises.
-func (ad *admissions) askWho(ctx context.Context, nodeID, peerAddr string) (record fsm.NodeRecord, waits bool, err error) {
+func (jn *joins) askWho(ctx context.Context, nodeID, peerAddr string) (record fsm.NodeRecord, waits bool, err error) {
 	for {
-		asking, cancel := context.WithTimeout(ctx, inviteAskTimeout)
-		who, err := ad.known.askWhoIsAt(asking, peerAddr)
+		asking, cancel := context.WithTimeout(ctx, joinAskTimeout)
+		who, err := jn.known.askWhoIsAt(asking, peerAddr)
 		cancel()
 		switch {
 		case err != nil:
@@ -114,55 +114,55 @@ func (ad *admissions) askWho(ctx context.Context, nodeID, peerAddr string) (reco
 
 // admitLocked makes the node of record a nonvoter and writes the record. The caller has
 // locked the membership. A *joining.Refusal is final.
-func (ad *admissions) admitLocked(ctx context.Context, l *leadership, record fsm.NodeRecord) error {
-	members, level := ad.memberRecords(record)
+func (jn *joins) admitLocked(ctx context.Context, l *leadership, record fsm.NodeRecord) error {
+	members, level := jn.memberRecords(record)
 	if err := joining.Check(record, members, level); err != nil {
 		return err
 	}
 	if record.Nonvoter {
 		// Write the wish first, or another leader might promote it before reading that.
-		if _, err := ad.batcher.Propose(ctx, command.SetNode{Node: record}); err != nil {
+		if _, err := jn.batcher.Propose(ctx, command.SetNode{Node: record}); err != nil {
 			return err
 		}
 	}
-	err := ad.change(ctx, func() raft.IndexFuture {
-		return ad.raft.AddNonvoter(raft.ServerID(record.UUID), raft.ServerAddress(record.PeerAddr), 0, changeQueueMax)
+	err := jn.change(ctx, func() raft.IndexFuture {
+		return jn.raft.AddNonvoter(raft.ServerID(record.UUID), raft.ServerAddress(record.PeerAddr), 0, changeQueueMax)
 	})
 	if err != nil {
 		return fmt.Errorf("add node: %w", err)
 	}
-	ad.recordLocked(l, record)
+	jn.recordLocked(l, record)
 	return nil
 }
 
 // tellAdmitted tells a waiting node that it is a member. Other nodes ignore it.
-func (ad *admissions) tellAdmitted(ctx context.Context, uuid, addr string) {
-	if ad.dir == nil {
+func (jn *joins) tellAdmitted(ctx context.Context, uuid, addr string) {
+	if jn.dir == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, inviteAskTimeout)
+	ctx, cancel := context.WithTimeout(ctx, joinAskTimeout)
 	defer cancel()
-	_, _ = ask[struct{}](ctx, ad.core, addr, peer.CallAdmitted, joining.Admission{UUID: uuid, ClusterID: ad.dir.Identity().ClusterID, Members: ad.known.introducing()})
+	_, _ = ask[struct{}](ctx, jn.core, addr, peer.CallAdmitted, joining.Admission{UUID: uuid, ClusterID: jn.dir.Identity().ClusterID, Members: jn.known.introducing()})
 }
 
 // mayJoin returns nil if the node, which is no member yet, may become one without an
 // operator's call: it presents a join token, which this uses. It runs on the leader with
 // the membership locked. A *joining.Refusal is final; the joining node retries after any
 // other error.
-func (ad *admissions) mayJoin(ctx context.Context, record fsm.NodeRecord, token string) error {
+func (jn *joins) mayJoin(ctx context.Context, record fsm.NodeRecord, token string) error {
 	if token == "" {
 		return fmt.Errorf("an operator has to admit this node: run `claimq cluster join %s %s` against the cluster, or start the node with a join token (--join-token-file)",
 			record.NodeID, record.PeerAddr)
 	}
 	hash := sha256.Sum256([]byte(token))
 	known := false
-	ad.fsm.Read(func(m *fsm.Machine) {
+	jn.fsm.Read(func(m *fsm.Machine) {
 		known = slices.ContainsFunc(m.JoinTokens(), func(t *fsm.JoinToken) bool { return bytes.Equal(t.Hash, hash[:]) })
 	})
 	if !known { // write nothing for a node that guesses
 		return errTokenRefused()
 	}
-	p, err := ad.batcher.Propose(ctx, command.UseJoinToken{Hash: hash[:], UUID: record.UUID, NodeID: record.NodeID})
+	p, err := jn.batcher.Propose(ctx, command.UseJoinToken{Hash: hash[:], UUID: record.UUID, NodeID: record.NodeID})
 	if err != nil {
 		return fmt.Errorf("use the join token: %w", err)
 	}
@@ -190,12 +190,12 @@ func (c *Config) joinToken() (string, error) {
 
 // admitJoin makes the joining node a nonvoter if it presents a join token; it is promoted
 // once it has caught up. Repeating it for a member succeeds.
-func (ad *admissions) admitJoin(ctx context.Context, req joining.Request) (clusterID string, err error) {
-	l := ad.leader.Load()
+func (jn *joins) admitJoin(ctx context.Context, req joining.Request) (clusterID string, err error) {
+	l := jn.leader.Load()
 	if l == nil || !l.serves() {
 		return "", errors.New("this node does not lead")
 	}
-	unlock, err := ad.lockMembers(ctx)
+	unlock, err := jn.lockMembers(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -203,21 +203,21 @@ func (ad *admissions) admitJoin(ctx context.Context, req joining.Request) (clust
 	// name.
 	defer unlock()
 	record := req.NodeRecord
-	members, level := ad.memberRecords(record)
+	members, level := jn.memberRecords(record)
 	if err := joining.Check(record, members, level); err != nil {
 		return "", err
 	}
 	record.Nonvoter = false // a joining node cannot decide this
 	for _, m := range members {
 		if m.UUID == record.UUID {
-			return ad.dir.Identity().ClusterID, nil
+			return jn.dir.Identity().ClusterID, nil
 		}
 	}
-	if err := ad.mayJoin(ctx, record, req.Token); err != nil {
+	if err := jn.mayJoin(ctx, record, req.Token); err != nil {
 		return "", err
 	}
-	if err := ad.admitLocked(ctx, l, record); err != nil {
+	if err := jn.admitLocked(ctx, l, record); err != nil {
 		return "", err
 	}
-	return ad.dir.Identity().ClusterID, nil
+	return jn.dir.Identity().ClusterID, nil
 }

@@ -71,7 +71,7 @@ func TestNode_joinWaitsForAnOperator(t *testing.T) {
 	late.Join = []string{addrs[0]}
 	done := openBeside(t, late)
 	record := fsm.NodeRecord{UUID: "01a200a5-61b0-745d-a23d-834977885529", NodeID: "n2", PeerAddr: addrs[1], Level: fsm.FeatureLevel()}
-	if _, err := n1.admissions.admitJoin(t.Context(), joining.Request{NodeRecord: record}); err == nil || !strings.Contains(err.Error(), "claimq cluster join n2 "+addrs[1]) {
+	if _, err := n1.joins.admitJoin(t.Context(), joining.Request{NodeRecord: record}); err == nil || !strings.Contains(err.Error(), "claimq cluster join n2 "+addrs[1]) {
 		t.Errorf("a node without a token was answered %v", err)
 	}
 	// It says so when asked, which proves that it runs and waits.
