@@ -12,34 +12,34 @@
 // A node is built in layers. Most files have one type, which knows only those before it in this order, a good one
 // for reading:
 //
-//	config.go      Config: the settings
-//	rafthandle.go  raftHandle: Raft, which may be restarted; raftlog.go has its log lines
-//	core.go        core: who the node is, its Raft, its copy of the state, its calls to other nodes
-//	role.go        role: whether this node leads; leadership, the scope of everything that a leader does
-//	read.go        reads: linearizable and stale reads
-//	propose.go     writes: commands, and claims that wait
-//	status.go      statuses: what each node reports about itself, and the view of the cluster
-//	vouch.go       acquaintances: which nodes this one takes for members
-//	membership.go  membership: changes of the members, one at a time
-//	standing.go    standing: whether this node is still a member, and its address
-//	join.go        joins: how a node becomes a member
-//	transfer.go    transfers: handing the leadership over
-//	tell.go        operators: recording in the trail what operators do
-//	change.go      memberActs: removing, promoting and demoting members
-//	upgrade.go     levels: the feature level
-//	agreement.go   agreement and checkpoints: whether the nodes have applied the same
-//	clock.go       leaseClocks: the clocks of a leadership
-//	care.go        memberCare: a leader's regular checks of the members
-//	snapshots.go   snapshots: when they are taken
-//	backup.go      backups: saving and restoring the state
-//	ticks.go       duties: what a leader proposes when it is due; the largest are in leases.go and schedules.go
-//	disk.go        diskWatch: the disks of the voters
-//	leader.go      leaders: begins and ends leaderships
-//	startproof.go  startProof: whether this data folder is an old copy
-//	metrics.go     nodeStats: counters and histograms; gauges.go has the current values
-//	node.go        Node: composes all of these
-//	open.go        Open: starts a node over its data folder
-//	recover.go     Recover: makes a new cluster of one node's data folder
+//	config.go        Config: the settings
+//	rafthandle.go    raftHandle: Raft, which may be restarted; raftlog.go has its log lines
+//	core.go          core: who the node is, its Raft, its copy of the state, its calls to other nodes
+//	role.go          role: whether this node leads; leadership, the scope of everything that a leader does
+//	read.go          reads: linearizable and stale reads
+//	propose.go       writes: commands, and claims that wait
+//	status.go        statuses: what each node reports about itself, and the view of the cluster
+//	knownmembers.go  knownMembers: which nodes this one takes for members
+//	membership.go    membership: changes of the members, one at a time
+//	standing.go      standing: whether this node is still a member, and its address
+//	join.go          joins: how a node becomes a member
+//	transfer.go      transfers: handing the leadership over
+//	tell.go          operators: recording in the trail what operators do
+//	change.go        memberActs: removing, promoting and demoting members
+//	upgrade.go       levels: the feature level
+//	agreement.go     agreement and checkpoints: whether the nodes have applied the same
+//	clock.go         leaseClocks: the clocks of a leadership
+//	care.go          memberCare: a leader's regular checks of the members
+//	snapshots.go     snapshots: when they are taken
+//	backup.go        backups: saving and restoring the state
+//	ticks.go         duties: what a leader proposes when it is due; the largest are in leases.go and schedules.go
+//	disk.go          diskWatch: the disks of the voters
+//	leader.go        leaders: begins and ends leaderships
+//	startproof.go    startProof: whether this data folder is an old copy
+//	metrics.go       nodeStats: counters and histograms; gauges.go has the current values
+//	node.go          Node: composes all of these
+//	open.go          Open: starts a node over its data folder
+//	recover.go       Recover: makes a new cluster of one node's data folder
 //
 // Its subpackages know no node; this package creates them and tells them what they need:
 //

@@ -28,7 +28,7 @@ const (
 // joins makes nodes members: those that an operator names, and those that present a join token.
 type joins struct {
 	*membership
-	known *acquaintances
+	known *knownMembers
 }
 
 // join admits a waiting node, which is first asked who it is. A node that has data is refused,

@@ -31,7 +31,7 @@ type Node struct {
 	*writes
 	statuses    *statuses
 	membership  *membership
-	known       *acquaintances
+	known       *knownMembers
 	standing    *standing
 	joins       *joins
 	acts        *memberActs
@@ -106,7 +106,7 @@ func newNode(cfg Config, parts Parts) (*Node, error) {
 // compose makes a node of its parts, lower layers first.
 func compose(c *core) *Node {
 	r := newRole(c)
-	rd, st, known := &reads{r}, &statuses{role: r}, &acquaintances{role: r}
+	rd, st, known := &reads{r}, &statuses{role: r}, &knownMembers{role: r}
 	w, mb := &writes{rd}, newMembership(st)
 	tr, lv, ops := newTransfers(mb), &levels{mb}, &operators{writes: w}
 	ag := &agreement{statuses: st}

@@ -35,14 +35,14 @@ const callNudge = "nudge"
 // recorded. Raft sends nothing to a node that was removed or has moved, so the node asks a leader;
 // the leader's answer is here, too.
 type standing struct {
-	*acquaintances
+	*knownMembers
 	membership *membership
 	reads      *reads
 	nudged     chan struct{} // capacity 1: check whether this node is a member
 }
 
-func newStanding(known *acquaintances, mb *membership, rd *reads) *standing {
-	return &standing{acquaintances: known, membership: mb, reads: rd, nudged: make(chan struct{}, 1)}
+func newStanding(known *knownMembers, mb *membership, rd *reads) *standing {
+	return &standing{knownMembers: known, membership: mb, reads: rd, nudged: make(chan struct{}, 1)}
 }
 
 // standingQuestion asks a leader about a node, which states its identity and current

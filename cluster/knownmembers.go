@@ -33,9 +33,9 @@ const (
 // callVouch is the call by which a node asks a member about another node: vouchQuestion → vouchAnswer.
 const callVouch = "vouch"
 
-// acquaintances knows which nodes are members: by this node's log, by the node that admitted it, or
+// knownMembers knows which nodes are members: by this node's log, by the node that admitted it, or
 // because a member vouches for them.
-type acquaintances struct {
+type knownMembers struct {
 	*role
 	// introducers are the members as reported by the node that admitted this one; see members.
 	// Set before Raft runs.
@@ -78,26 +78,26 @@ func (p logPoint) after(other logPoint) bool {
 }
 
 // logEnd returns the end of this node's log.
-func (aq *acquaintances) logEnd() logPoint {
-	stats := aq.raft.current().Stats()
+func (km *knownMembers) logEnd() logPoint {
+	stats := km.raft.current().Stats()
 	term, _ := strconv.ParseUint(stats["last_log_term"], 10, 64) // set by Raft
 	index, _ := strconv.ParseUint(stats["last_log_index"], 10, 64)
 	return logPoint{Term: term, Index: index}
 }
 
 // answerVouch says whether a node is a member that the asker cannot know of.
-func (aq *acquaintances) answerVouch(_ context.Context, body []byte) ([]byte, error) {
+func (km *knownMembers) answerVouch(_ context.Context, body []byte) ([]byte, error) {
 	q, err := peer.ReadQuestion[vouchQuestion](body)
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(vouchAnswer{Member: aq.raft != nil && aq.logEnd().after(q.Log) && aq.isServer(q.UUID)})
+	return json.Marshal(vouchAnswer{Member: km.raft != nil && km.logEnd().after(q.Log) && km.isServer(q.UUID)})
 }
 
 // raftPeer returns an error if Raft messages are not accepted from a node that dialed from
 // the host.
-func (aq *acquaintances) raftPeer(ctx context.Context, from peer.Hello, host string) error {
-	if aq.isServer(from.UUID) || aq.vouches.confirm(ctx, from.UUID, host, aq.askVouch) {
+func (km *knownMembers) raftPeer(ctx context.Context, from peer.Hello, host string) error {
+	if km.isServer(from.UUID) || km.vouches.confirm(ctx, from.UUID, host, km.askVouch) {
 		return nil
 	}
 	return fmt.Errorf("%w, nor does a member that this node knows and that is further say so", peer.NotMember(from))
@@ -105,19 +105,19 @@ func (aq *acquaintances) raftPeer(ctx context.Context, from peer.Hello, host str
 
 // askVouch asks the members that this node knows about another node, and reports whether
 // one of them vouches for it.
-func (aq *acquaintances) askVouch(ctx context.Context, uuid string) bool {
+func (km *knownMembers) askVouch(ctx context.Context, uuid string) bool {
 	ctx, cancel := context.WithTimeout(ctx, vouchTimeout)
 	defer cancel()
-	members := aq.members()
-	q := vouchQuestion{UUID: uuid, Log: aq.logEnd()}
+	members := km.members()
+	q := vouchQuestion{UUID: uuid, Log: km.logEnd()}
 	var wg sync.WaitGroup
 	yes := make(chan struct{}, len(members))
 	for _, s := range members {
-		if string(s.ID) == aq.uuid || string(s.ID) == uuid {
+		if string(s.ID) == km.uuid || string(s.ID) == uuid {
 			continue
 		}
 		wg.Go(func() {
-			answer, err := ask[vouchAnswer](ctx, aq.core, string(s.Address), callVouch, q)
+			answer, err := ask[vouchAnswer](ctx, km.core, string(s.Address), callVouch, q)
 			if err == nil && answer.Member {
 				yes <- struct{}{}
 				cancel() // one is enough
@@ -131,20 +131,20 @@ func (aq *acquaintances) askVouch(ctx context.Context, uuid string) bool {
 // members returns the nodes that this one takes for members: those of Raft's
 // configuration. Until that contains this node, its entries are older than the membership,
 // and none of those members may be left; so the members at the time of joining come first.
-func (aq *acquaintances) members() []raft.Server {
-	servers := aq.servers()
-	if !aq.belonged.Load() && slices.ContainsFunc(servers, func(s raft.Server) bool { return string(s.ID) == aq.uuid }) {
-		aq.belonged.Store(true)
+func (km *knownMembers) members() []raft.Server {
+	servers := km.servers()
+	if !km.belonged.Load() && slices.ContainsFunc(servers, func(s raft.Server) bool { return string(s.ID) == km.uuid }) {
+		km.belonged.Store(true)
 	}
-	if aq.belonged.Load() {
+	if km.belonged.Load() {
 		return servers
 	}
-	return slices.Concat(aq.introducers, servers)
+	return slices.Concat(km.introducers, servers)
 }
 
 // isServer reports whether this node takes another one for a member.
-func (aq *acquaintances) isServer(uuid string) bool {
-	return slices.ContainsFunc(aq.members(), func(s raft.Server) bool { return string(s.ID) == uuid })
+func (km *knownMembers) isServer(uuid string) bool {
+	return slices.ContainsFunc(km.members(), func(s raft.Server) bool { return string(s.ID) == uuid })
 }
 
 // vouches holds what members have said about nodes that this one does not know. The zero
@@ -227,19 +227,19 @@ func (w *vouch) over() bool {
 
 // introduced records the members at the time when this node became one. It must be called
 // before the node runs.
-func (aq *acquaintances) introduced(members []storage.Introducer) {
-	aq.introducers = nil
+func (km *knownMembers) introduced(members []storage.Introducer) {
+	km.introducers = nil
 	for _, m := range members {
-		aq.introducers = append(aq.introducers, raft.Server{ID: raft.ServerID(m.UUID), Address: raft.ServerAddress(m.PeerAddr)})
+		km.introducers = append(km.introducers, raft.Server{ID: raft.ServerID(m.UUID), Address: raft.ServerAddress(m.PeerAddr)})
 	}
 }
 
 // introducing returns the members for a joining node: this node first, because the joining
 // node has reached it.
-func (aq *acquaintances) introducing() []storage.Introducer {
-	members := []storage.Introducer{{UUID: aq.uuid, PeerAddr: aq.record.PeerAddr}}
-	for _, s := range aq.servers() {
-		if string(s.ID) != aq.uuid {
+func (km *knownMembers) introducing() []storage.Introducer {
+	members := []storage.Introducer{{UUID: km.uuid, PeerAddr: km.record.PeerAddr}}
+	for _, s := range km.servers() {
+		if string(s.ID) != km.uuid {
 			members = append(members, storage.Introducer{UUID: string(s.ID), PeerAddr: string(s.Address)})
 		}
 	}
@@ -248,34 +248,34 @@ func (aq *acquaintances) introducing() []storage.Introducer {
 
 // memberAt returns the UUID of the member at a peer address, or "": by Raft's
 // configuration, by the records, or by reported addresses.
-func (aq *acquaintances) memberAt(addr string) (uuid string) {
-	for _, s := range aq.members() {
+func (km *knownMembers) memberAt(addr string) (uuid string) {
+	for _, s := range km.members() {
 		if string(s.Address) == addr {
 			return string(s.ID)
 		}
 	}
-	aq.fsm.Read(func(m *fsm.Machine) {
+	km.fsm.Read(func(m *fsm.Machine) {
 		for _, r := range m.Nodes() {
 			if r.PeerAddr == addr {
 				uuid = r.UUID
 			}
 		}
 	})
-	if uuid == "" && aq.peers != nil {
-		uuid = aq.peers.Whereabouts().At(addr)
+	if uuid == "" && km.peers != nil {
+		uuid = km.peers.Whereabouts().At(addr)
 	}
 	return uuid
 }
 
 // recordedOf returns the name and peer address under which the cluster knows a node, "" if
 // not recorded.
-func (aq *acquaintances) recordedOf(uuid string) (nodeID, peerAddr string) {
-	aq.fsm.Read(func(m *fsm.Machine) {
+func (km *knownMembers) recordedOf(uuid string) (nodeID, peerAddr string) {
+	km.fsm.Read(func(m *fsm.Machine) {
 		if r, ok := m.Node(uuid); ok {
 			nodeID, peerAddr = r.NodeID, r.PeerAddr
 		}
 	})
-	for _, s := range aq.servers() {
+	for _, s := range km.servers() {
 		if string(s.ID) == uuid {
 			peerAddr = string(s.Address)
 		}
@@ -293,11 +293,11 @@ type whoAnswer struct {
 
 // askWhoIsAt asks the node at a peer address who it is. The node has proven that it owns
 // the record's identity.
-func (aq *acquaintances) askWhoIsAt(ctx context.Context, addr string) (who whoAnswer, err error) {
-	if aq.peers == nil {
-		return ask[whoAnswer](ctx, aq.core, addr, peer.CallWho, struct{}{})
+func (km *knownMembers) askWhoIsAt(ctx context.Context, addr string) (who whoAnswer, err error) {
+	if km.peers == nil {
+		return ask[whoAnswer](ctx, km.core, addr, peer.CallWho, struct{}{})
 	}
-	text, by, err := aq.peers.Ask(ctx, addr, peer.CallWho, []byte("{}"))
+	text, by, err := km.peers.Ask(ctx, addr, peer.CallWho, []byte("{}"))
 	if err != nil {
 		return who, err
 	}
@@ -311,31 +311,31 @@ func (aq *acquaintances) askWhoIsAt(ctx context.Context, addr string) (who whoAn
 }
 
 // answerWho says who this node is.
-func (aq *acquaintances) answerWho(context.Context, []byte) ([]byte, error) {
-	return json.Marshal(whoAnswer{Record: aq.record})
+func (km *knownMembers) answerWho(context.Context, []byte) ([]byte, error) {
+	return json.Marshal(whoAnswer{Record: km.record})
 }
 
 // isMember reports whether the node with that identity and name is a member, as far as this
 // node knows; it may lag behind. A member without a record is identified by its identity
 // alone.
-func (aq *acquaintances) isMember(uuid, nodeID string) bool {
-	if !aq.isServer(uuid) {
+func (km *knownMembers) isMember(uuid, nodeID string) bool {
+	if !km.isServer(uuid) {
 		return false
 	}
 	var record fsm.NodeRecord
 	var ok bool
-	aq.fsm.Read(func(m *fsm.Machine) { record, ok = m.Node(uuid) })
+	km.fsm.Read(func(m *fsm.Machine) { record, ok = m.Node(uuid) })
 	return !ok || record.NodeID == nodeID
 }
 
 // electorate returns the voters by Raft's configuration. If this node is not in it yet, whose
 // vote a leader may need to add it, it returns the nodes that made it a member, and itself,
 // because its log may have members of long ago.
-func (aq *acquaintances) electorate() []raft.Server {
-	own := raft.Server{ID: raft.ServerID(aq.uuid)}
+func (km *knownMembers) electorate() []raft.Server {
+	own := raft.Server{ID: raft.ServerID(km.uuid)}
 	isOwn := func(s raft.Server) bool { return s.ID == own.ID }
-	if len(aq.introducers) == 0 || slices.ContainsFunc(aq.servers(), isOwn) {
-		return aq.votersNow()
+	if len(km.introducers) == 0 || slices.ContainsFunc(km.servers(), isOwn) {
+		return km.votersNow()
 	}
-	return append(slices.DeleteFunc(slices.Clone(aq.introducers), isOwn), own)
+	return append(slices.DeleteFunc(slices.Clone(km.introducers), isOwn), own)
 }
