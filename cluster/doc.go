@@ -24,7 +24,7 @@
 //	standing.go      standing: whether this node is still a member, and its address
 //	join.go          joins: how a node becomes a member
 //	transfer.go      transfers: handing the leadership over
-//	tell.go          operators: recording in the trail what operators do
+//	operators.go     operators: recording in the trail what operators do
 //	change.go        memberActs: removing, promoting and demoting members
 //	upgrade.go       levels: the feature level
 //	agreement.go     agreement and checkpoints: whether the nodes have applied the same
