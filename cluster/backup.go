@@ -30,13 +30,13 @@ const (
 
 // backups saves this node's state as a backup, and restores one into an empty cluster.
 type backups struct {
-	*levels
+	*featureLevels
 	reads     *reads
 	restoring chan struct{} // capacity 1; holds an element while a backup is restored
 }
 
-func newBackups(lv *levels, rd *reads) *backups {
-	return &backups{levels: lv, reads: rd, restoring: make(chan struct{}, 1)}
+func newBackups(lv *featureLevels, rd *reads) *backups {
+	return &backups{featureLevels: lv, reads: rd, restoring: make(chan struct{}, 1)}
 }
 
 // save is Node.SaveBackup.

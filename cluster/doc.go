@@ -26,7 +26,7 @@
 //	transfer.go      transfers: handing the leadership over
 //	operators.go     operators: recording in the trail what operators do
 //	change.go        memberActs: removing, promoting and demoting members
-//	upgrade.go       levels: the feature level
+//	featurelevel.go  featureLevels: the feature level
 //	agreement.go     agreement and checkpoints: whether the nodes have applied the same
 //	clock.go         leaseClocks: the clocks of a leadership
 //	care.go          memberCare: a leader's regular checks of the members

@@ -24,7 +24,7 @@ type leaders struct {
 	agreement   *agreement
 	checkpoints *checkpoints
 	clocks      *leaseClocks
-	levels      *levels
+	levels      *featureLevels
 	care        *memberCare
 	transfers   *transfers
 }

@@ -37,7 +37,7 @@ type Node struct {
 	acts        *memberActs
 	transfers   *transfers
 	operators   *operators
-	levels      *levels
+	levels      *featureLevels
 	agreement   *agreement
 	checkpoints *checkpoints
 	clocks      *leaseClocks
@@ -108,7 +108,7 @@ func compose(c *core) *Node {
 	r := newRole(c)
 	rd, st, known := &reads{r}, &statuses{role: r}, &knownMembers{role: r}
 	w, mb := &writes{rd}, newMembership(st)
-	tr, lv, ops := newTransfers(mb), &levels{mb}, &operators{writes: w}
+	tr, lv, ops := newTransfers(mb), &featureLevels{mb}, &operators{writes: w}
 	ag := &agreement{statuses: st}
 	return &Node{
 		writes: w, statuses: st, membership: mb, known: known, standing: newStanding(known, mb, rd),

@@ -24,12 +24,12 @@ const (
 	firstLevelTimeout = 200 * time.Millisecond
 )
 
-// levels raises the cluster's feature level, and says which one all members know.
-type levels struct{ *membership }
+// featureLevels raises the cluster's feature level, and says which one all members know.
+type featureLevels struct{ *membership }
 
 // startLevel sets the feature level and the server's defaults of a new cluster before
 // anything is proposed: the highest level if every voter knows it, else firstLevel.
-func (lv *levels) startLevel(l *leadership) error {
+func (lv *featureLevels) startLevel(l *leadership) error {
 	if lv.fsm.Level() > 0 {
 		return nil
 	}
@@ -50,7 +50,7 @@ func (lv *levels) startLevel(l *leadership) error {
 }
 
 // upgrade proposes the highest level that every member knows. See Node.Upgrade.
-func (lv *levels) upgrade(ctx context.Context, by string) (level uint32, err error) {
+func (lv *featureLevels) upgrade(ctx context.Context, by string) (level uint32, err error) {
 	if _, err := lv.serving(); err != nil {
 		return 0, err
 	}
@@ -86,7 +86,7 @@ func (lv *levels) upgrade(ctx context.Context, by string) (level uint32, err err
 // levelKnown returns the highest feature level that all members know, and the members that
 // know less than this node. Voters are asked; for other members that do not answer, their
 // record counts.
-func (lv *levels) levelKnown(ctx context.Context) (level uint32, older []string, err error) {
+func (lv *featureLevels) levelKnown(ctx context.Context) (level uint32, older []string, err error) {
 	level = fsm.FeatureLevel()
 	servers := lv.servers()
 	statuses, errs := lv.askStatuses(ctx, servers, statusQuestion{})
@@ -128,7 +128,7 @@ const levelNoteInterval = time.Second
 // noteLevels keeps the data folder's format in step with the feature level, also once at
 // the end. A binary that knows less then refuses the folder at once, instead of stopping
 // later at an entry that it cannot apply.
-func (lv *levels) noteLevels(ctx context.Context) {
+func (lv *featureLevels) noteLevels(ctx context.Context) {
 	for ok := true; ok; {
 		ok = pause.For(ctx, pause.Beat(levelNoteInterval))
 		if err := lv.dir.SetLevel(lv.fsm.Level()); err != nil {
