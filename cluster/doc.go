@@ -25,7 +25,7 @@
 //	join.go          joins: how a node becomes a member
 //	transfer.go      transfers: handing the leadership over
 //	operators.go     operators: recording in the trail what operators do
-//	change.go        memberActs: removing, promoting and demoting members
+//	memberchange.go  memberChanges: removing, promoting and demoting members
 //	featurelevel.go  featureLevels: the feature level
 //	agreement.go     agreement and checkpoints: whether the nodes have applied the same
 //	clock.go         leaseClocks: the clocks of a leadership

@@ -42,7 +42,7 @@ func TestNode_promotesNobodyAnew(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var refused *nodes.MembershipRefused
-	if err := n.acts.promoteMember(ctx, n.leader.Load(), removed); !errors.As(err, &refused) {
+	if err := n.changes.promoteMember(ctx, n.leader.Load(), removed); !errors.As(err, &refused) {
 		t.Errorf("promote: %v, want it to be refused", err)
 	}
 	if got := n.servers(); len(got) != 1 {
@@ -120,8 +120,8 @@ func TestNode_refusesWhatRaftRefuses(t *testing.T) {
 		change func() error
 		want   string
 	}{
-		"remove the last voter": {func() error { return n.acts.removeMember(t.Context(), self) }, "need at least one voter"},
-		"demote the last voter": {func() error { return n.acts.demoteMember(t.Context(), n.leader.Load(), self) }, "need at least one voter"},
+		"remove the last voter": {func() error { return n.changes.removeMember(t.Context(), self) }, "need at least one voter"},
+		"demote the last voter": {func() error { return n.changes.demoteMember(t.Context(), n.leader.Load(), self) }, "need at least one voter"},
 		"add a node where another is": {func() error {
 			return n.membership.change(t.Context(), func() raft.IndexFuture {
 				return n.raft.AddNonvoter("uuid-2", raft.ServerAddress(n.record.PeerAddr), 0, changeQueueMax)

@@ -34,7 +34,7 @@ type Node struct {
 	known       *knownMembers
 	standing    *standing
 	joins       *joins
-	acts        *memberActs
+	changes     *memberChanges
 	transfers   *transfers
 	operators   *operators
 	levels      *featureLevels
@@ -112,7 +112,7 @@ func compose(c *core) *Node {
 	ag := &agreement{statuses: st}
 	return &Node{
 		writes: w, statuses: st, membership: mb, known: known, standing: newStanding(known, mb, rd),
-		joins: &joins{mb, known}, acts: &memberActs{tr, ops}, transfers: tr, operators: ops, levels: lv,
+		joins: &joins{mb, known}, changes: &memberChanges{tr, ops}, transfers: tr, operators: ops, levels: lv,
 		agreement: ag, checkpoints: &checkpoints{ag}, clocks: &leaseClocks{st},
 		snapshots: &snapshots{role: r, logBytes: c.cfg.SnapshotLogBytes, logCommands: c.cfg.SnapshotLogCommands, trailing: trailingLogs},
 		backups:   newBackups(lv, rd),
@@ -336,7 +336,7 @@ func (n *Node) registerCalls() {
 		callDiffer: n.agreement.answerDiffer,
 
 		peer.CallWho:      n.known.answerWho,
-		callMember:        n.acts.answerMember,
+		callMember:        n.changes.answerMember,
 		peer.CallStanding: n.standing.answerStanding,
 		callNudge:         n.standing.answerNudge,
 		callTell:          n.operators.answerTell,
@@ -383,18 +383,18 @@ func (n *Node) JoinNode(ctx context.Context, nodeID, peerAddr string, voter bool
 // changed: *nodes.MembershipRefused, nodes.ErrNotLeader, nodes.ErrNoLeader,
 // nodes.ErrOverloaded, nodes.ErrShuttingDown. nodes.ErrOutcomeUnknown if that is unknown.
 func (n *Node) RemoveNode(ctx context.Context, nodeID string, by nodes.Operator) error {
-	return n.acts.changeMember(ctx, memberQuestion{Act: actRemove, NodeID: nodeID, Key: by.Key}, by)
+	return n.changes.changeMember(ctx, memberQuestion{Act: actRemove, NodeID: nodeID, Key: by.Key}, by)
 }
 
 // PromoteNode makes a nonvoter that has caught up a voter. Errors: those of RemoveNode.
 func (n *Node) PromoteNode(ctx context.Context, nodeID string, by nodes.Operator) error {
-	return n.acts.changeMember(ctx, memberQuestion{Act: actPromote, NodeID: nodeID, Key: by.Key}, by)
+	return n.changes.changeMember(ctx, memberQuestion{Act: actPromote, NodeID: nodeID, Key: by.Key}, by)
 }
 
 // DemoteNode makes a voter a nonvoter until it is promoted again. A leader first transfers
 // leadership. Errors: those of RemoveNode.
 func (n *Node) DemoteNode(ctx context.Context, nodeID string, by nodes.Operator) error {
-	return n.acts.changeMember(ctx, memberQuestion{Act: actDemote, NodeID: nodeID, Key: by.Key}, by)
+	return n.changes.changeMember(ctx, memberQuestion{Act: actDemote, NodeID: nodeID, Key: by.Key}, by)
 }
 
 // Transfer transfers the leadership to the voter named nodeID, or to the most up-to-date one if

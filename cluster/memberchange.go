@@ -29,8 +29,8 @@ const (
 // memberAnswer.
 const callMember = "member"
 
-// memberActs makes the changes of members that operators ask for: remove, promote, demote.
-type memberActs struct {
+// memberChanges makes the changes of members that operators ask for: remove, promote, demote.
+type memberChanges struct {
 	*transfers
 	operators *operators
 }
@@ -74,16 +74,16 @@ type memberAnswer struct {
 
 // changeMember makes the change here or, if it concerns this node, has the next leader make
 // it.
-func (ma *memberActs) changeMember(ctx context.Context, q memberQuestion, by nodes.Operator) error {
+func (mc *memberChanges) changeMember(ctx context.Context, q memberQuestion, by nodes.Operator) error {
 	for range changeTriesMax {
-		moved, err := ma.changeHere(ctx, q, true)
+		moved, err := mc.changeHere(ctx, q, true)
 		if !moved || err != nil {
 			if err == nil {
-				ma.tellChange(q, by.Name)
+				mc.tellChange(q, by.Name)
 			}
 			return err
 		}
-		leads, err := ma.changeThere(ctx, q)
+		leads, err := mc.changeThere(ctx, q)
 		if !leads {
 			return err
 		}
@@ -93,34 +93,34 @@ func (ma *memberActs) changeMember(ctx context.Context, q memberQuestion, by nod
 
 // changeHere makes the change on the leader. If it concerns this node and mayMove is true,
 // it transfers leadership instead and returns moved true.
-func (ma *memberActs) changeHere(ctx context.Context, q memberQuestion, mayMove bool) (moved bool, err error) {
-	l, unlock, err := ma.lockLeading(ctx)
+func (mc *memberChanges) changeHere(ctx context.Context, q memberQuestion, mayMove bool) (moved bool, err error) {
+	l, unlock, err := mc.lockLeading(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer unlock()
-	view := ma.view(ctx)
+	view := mc.view(ctx)
 	member, err := changeable(view, q)
 	if err != nil {
 		return false, err
 	}
-	if member.UUID == ma.uuid && q.Act != actPromote {
+	if member.UUID == mc.uuid && q.Act != actPromote {
 		if !mayMove {
 			return false, fmt.Errorf("%w: this node leads again", nodes.ErrNotLeader)
 		}
 		targets, err := transferTargets(view, "")
 		if err == nil {
-			err = ma.moveLeadership(ctx, l, targets)
+			err = mc.moveLeadership(ctx, l, targets)
 		}
 		return err == nil, err
 	}
 	switch q.Act {
 	case actRemove:
-		err = ma.removeMember(ctx, member)
+		err = mc.removeMember(ctx, member)
 	case actPromote:
-		err = ma.promoteMember(ctx, l, member)
+		err = mc.promoteMember(ctx, l, member)
 	case actDemote:
-		err = ma.demoteMember(ctx, l, member)
+		err = mc.demoteMember(ctx, l, member)
 	default:
 		err = &nodes.MembershipRefused{Reason: fmt.Sprintf("The change %q is not known here", q.Act), Advice: "Run the same version on all nodes"}
 	}
@@ -129,15 +129,15 @@ func (ma *memberActs) changeHere(ctx context.Context, q memberQuestion, mayMove 
 
 // changeThere has the next leader make the change. It returns leads true if that is this
 // node again.
-func (ma *memberActs) changeThere(ctx context.Context, q memberQuestion) (leads bool, err error) {
+func (mc *memberChanges) changeThere(ctx context.Context, q memberQuestion) (leads bool, err error) {
 	asked := false
 	for {
-		if ma.IsLeader() {
+		if mc.IsLeader() {
 			return true, nil
 		}
-		addr, id := ma.raft.LeaderWithID()
-		if id != "" && string(id) != ma.uuid {
-			answer, err := ask[memberAnswer](ctx, ma.core, string(addr), callMember, q)
+		addr, id := mc.raft.LeaderWithID()
+		if id != "" && string(id) != mc.uuid {
+			answer, err := ask[memberAnswer](ctx, mc.core, string(addr), callMember, q)
 			switch {
 			case err != nil:
 				asked = true // it may have been done
@@ -160,24 +160,24 @@ func (ma *memberActs) changeThere(ctx context.Context, q memberQuestion) (leads 
 
 // tellChange records a change made by this node in the trail. The node that asked for it
 // may not be a member any more. The change stands even if this fails.
-func (ma *memberActs) tellChange(q memberQuestion, by string) {
+func (mc *memberChanges) tellChange(q memberQuestion, by string) {
 	ctx, cancel := context.WithTimeout(context.Background(), tellTimeout)
 	defer cancel()
-	if err := ma.operators.tell(ctx, command.Tell{Kind: q.Act.event(), By: by, What: q.NodeID}, q.Key); err != nil {
-		ma.logger.Warn("a change of the membership is not in the trail", "act", string(q.Act), "node_id", q.NodeID, "by", by, "error", err)
+	if err := mc.operators.tell(ctx, command.Tell{Kind: q.Act.event(), By: by, What: q.NodeID}, q.Key); err != nil {
+		mc.logger.Warn("a change of the membership is not in the trail", "act", string(q.Act), "node_id", q.NodeID, "by", by, "error", err)
 	}
 }
 
 // actsFor returns the name of the operator for whom another node asks for a change. If
 // answer is not nil, it is the reply instead.
-func (ma *memberActs) actsFor(q memberQuestion) (by string, answer *memberAnswer) {
-	if ma.operators.find.Load() == nil {
+func (mc *memberChanges) actsFor(q memberQuestion) (by string, answer *memberAnswer) {
+	if mc.operators.find.Load() == nil {
 		return "", &memberAnswer{Retry: "this node is starting"}
 	}
-	by, ok := ma.operators.operator(q.Key)
+	by, ok := mc.operators.operator(q.Key)
 	if !ok {
 		return "", &memberAnswer{Refused: &nodes.MembershipRefused{
-			Reason: "The next leader, " + ma.cfg.NodeID + ", does not know the API key for an operator's",
+			Reason: "The next leader, " + mc.cfg.NodeID + ", does not know the API key for an operator's",
 			Advice: "Give all nodes the same keys, and ask again: only the leadership has changed",
 		}}
 	}
@@ -185,20 +185,20 @@ func (ma *memberActs) actsFor(q memberQuestion) (by string, answer *memberAnswer
 }
 
 // answerMember makes a change for a former leader.
-func (ma *memberActs) answerMember(ctx context.Context, body []byte) ([]byte, error) {
+func (mc *memberChanges) answerMember(ctx context.Context, body []byte) ([]byte, error) {
 	q, err := peer.ReadQuestion[memberQuestion](body)
 	if err != nil {
 		return nil, err
 	}
-	by, refused := ma.actsFor(q)
+	by, refused := mc.actsFor(q)
 	if refused != nil {
 		return json.Marshal(refused)
 	}
 	ctx, cancel := context.WithTimeout(ctx, membershipTimeout)
 	defer cancel()
-	_, err = ma.changeHere(ctx, q, false)
+	_, err = mc.changeHere(ctx, q, false)
 	if err == nil {
-		ma.tellChange(q, by)
+		mc.tellChange(q, by)
 	}
 	var answer memberAnswer
 	var stranger errNoMember
@@ -215,51 +215,51 @@ func (ma *memberActs) answerMember(ctx context.Context, body []byte) ([]byte, er
 
 // removeMember removes a member from the configuration. This and the functions below expect
 // the membership to be locked.
-func (ma *memberActs) removeMember(ctx context.Context, member nodes.NodeView) error {
-	err := ma.change(ctx, func() raft.IndexFuture {
-		return ma.raft.RemoveServer(raft.ServerID(member.UUID), 0, changeQueueMax)
+func (mc *memberChanges) removeMember(ctx context.Context, member nodes.NodeView) error {
+	err := mc.change(ctx, func() raft.IndexFuture {
+		return mc.raft.RemoveServer(raft.ServerID(member.UUID), 0, changeQueueMax)
 	})
 	if err != nil {
 		return fmt.Errorf("remove node %s: %w", member.NodeID, err)
 	}
-	ma.logger.Info("member removed", "node_id", member.NodeID, "uuid", member.UUID)
-	ma.tellRemoved(member)
+	mc.logger.Info("member removed", "node_id", member.NodeID, "uuid", member.UUID)
+	mc.tellRemoved(member)
 	return nil
 }
 
 // demoteMember records that the member should have no vote, so that no leader promotes it
 // again, and then demotes it.
-func (ma *memberActs) demoteMember(ctx context.Context, l *leadership, member nodes.NodeView) error {
-	wished, err := ma.wishNonvoter(ctx, member.NodeRecord, true)
+func (mc *memberChanges) demoteMember(ctx context.Context, l *leadership, member nodes.NodeView) error {
+	wished, err := mc.wishNonvoter(ctx, member.NodeRecord, true)
 	if err != nil || member.Suffrage != suffrageVoter {
 		return err
 	}
-	err = ma.change(ctx, func() raft.IndexFuture {
-		return ma.raft.DemoteVoter(raft.ServerID(member.UUID), 0, changeQueueMax)
+	err = mc.change(ctx, func() raft.IndexFuture {
+		return mc.raft.DemoteVoter(raft.ServerID(member.UUID), 0, changeQueueMax)
 	})
 	if err == nil {
-		ma.logger.Info("voter demoted to nonvoter", "node_id", member.NodeID, "uuid", member.UUID)
+		mc.logger.Info("voter demoted to nonvoter", "node_id", member.NodeID, "uuid", member.UUID)
 		return nil
 	}
 	if wished && !errors.Is(err, nodes.ErrOutcomeUnknown) {
-		_, undo := ma.wishNonvoter(l.ctx, member.NodeRecord, false)
+		_, undo := mc.wishNonvoter(l.ctx, member.NodeRecord, false)
 		err = errors.Join(err, undo)
 	}
 	return fmt.Errorf("demote node %s: %w", member.NodeID, err)
 }
 
 // promoteMember gives a vote to a member that has caught up.
-func (ma *memberActs) promoteMember(ctx context.Context, l *leadership, member nodes.NodeView) error {
+func (mc *memberChanges) promoteMember(ctx context.Context, l *leadership, member nodes.NodeView) error {
 	if member.Suffrage != suffrageVoter {
-		if err := ma.awaitNear(ctx, member); err != nil {
+		if err := mc.awaitNear(ctx, member); err != nil {
 			return err
 		}
 	}
-	if _, err := ma.wishNonvoter(ctx, member.NodeRecord, false); err != nil || member.Suffrage == suffrageVoter {
+	if _, err := mc.wishNonvoter(ctx, member.NodeRecord, false); err != nil || member.Suffrage == suffrageVoter {
 		return err
 	}
 	// Raft would add a node again that another leader has removed in the meantime.
-	servers := ma.servers()
+	servers := mc.servers()
 	at := slices.IndexFunc(servers, func(s raft.Server) bool { return string(s.ID) == member.UUID })
 	if at < 0 {
 		return errNoMember{&nodes.MembershipRefused{
@@ -268,24 +268,24 @@ func (ma *memberActs) promoteMember(ctx context.Context, l *leadership, member n
 		}}
 	}
 	s := servers[at]
-	err := ma.change(ctx, func() raft.IndexFuture { return ma.raft.AddVoter(s.ID, s.Address, 0, changeQueueMax) })
+	err := mc.change(ctx, func() raft.IndexFuture { return mc.raft.AddVoter(s.ID, s.Address, 0, changeQueueMax) })
 	if err != nil {
 		return fmt.Errorf("promote node %s: %w", member.NodeID, err)
 	}
-	ma.logger.Info("nonvoter promoted to voter", "node_id", member.NodeID, "uuid", s.ID, "peer_addr", s.Address)
+	mc.logger.Info("nonvoter promoted to voter", "node_id", member.NodeID, "uuid", s.ID, "peer_addr", s.Address)
 	return nil
 }
 
 // awaitNear waits, for a limited time, until a nonvoter is close to the end of the log and
 // has applied the same as this node.
-func (ma *memberActs) awaitNear(ctx context.Context, member nodes.NodeView) error {
+func (mc *memberChanges) awaitNear(ctx context.Context, member nodes.NodeView) error {
 	ctx, cancel := context.WithTimeout(ctx, promoteWait)
 	defer cancel()
-	at := ma.fsm.NewestChain()
+	at := mc.fsm.NewestChain()
 	for {
-		newest := ma.fsm.NewestChain()
-		status, err := ask[peerStatus](ctx, ma.core, member.PeerAddr, callStatus, statusQuestion{ChainAt: at.Index})
-		commit := ma.raft.CommitIndex()
+		newest := mc.fsm.NewestChain()
+		status, err := ask[peerStatus](ctx, mc.core, member.PeerAddr, callStatus, statusQuestion{ChainAt: at.Index})
+		commit := mc.raft.CommitIndex()
 		near := err == nil && status.AppliedIndex+promoteLagMax >= commit
 		switch {
 		case near && status.Chain == at.String():
@@ -358,11 +358,11 @@ func withoutVote(view nodes.ClusterView, member nodes.NodeView) error {
 
 // tellRemoved makes a removed node check at once whether it was removed. If it cannot be
 // reached it finds out by itself.
-func (ma *memberActs) tellRemoved(member nodes.NodeView) {
-	if member.UUID == ma.uuid {
+func (mc *memberChanges) tellRemoved(member nodes.NodeView) {
+	if member.UUID == mc.uuid {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ma.ctx, statusTimeout)
+	ctx, cancel := context.WithTimeout(mc.ctx, statusTimeout)
 	defer cancel()
-	_, _ = ask[struct{}](ctx, ma.core, member.PeerAddr, callNudge, struct{}{})
+	_, _ = ask[struct{}](ctx, mc.core, member.PeerAddr, callNudge, struct{}{})
 }
