@@ -29,7 +29,7 @@
 //	featurelevel.go  featureLevels: the feature level
 //	agreement.go     agreement and checkpoints: whether the nodes have applied the same
 //	clock.go         leaseClocks: the clocks of a leadership
-//	care.go          memberCare: a leader's regular checks of the members
+//	membercheck.go   memberChecks: a leader's regular checks of the members
 //	snapshots.go     snapshots: when they are taken
 //	backup.go        backups: saving and restoring the state
 //	ticks.go         duties: what a leader proposes when it is due; the largest are in leases.go and schedules.go

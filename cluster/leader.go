@@ -25,7 +25,7 @@ type leaders struct {
 	checkpoints *checkpoints
 	clocks      *leaseClocks
 	levels      *featureLevels
-	care        *memberCare
+	checks      *memberChecks
 	transfers   *transfers
 }
 
@@ -133,7 +133,7 @@ func (ld *leaders) run(l *leadership) {
 	ld.batcher.Open(batch.GateOpen, l.clock.Now)
 	close(l.established)
 	ld.logger.Info("serving as leader", "term", l.term)
-	l.start(func() { ld.care.run(l) })
+	l.start(func() { ld.checks.run(l) })
 	l.start(func() { ld.checkpoints.run(l) })
 	if ld.raft != nil {
 		l.start(func() { ld.runDisks(l) })

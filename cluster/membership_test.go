@@ -24,7 +24,7 @@ func TestLeadership_promotesNobodyAnew(t *testing.T) {
 	cfg.Bootstrap = true
 	n := openNode(t, cfg)
 	eventually(t, "n1 to lead", n.IsLeader)
-	n.leaders().care.promote(n.leader.Load(), raft.Server{ID: "removed", Address: "127.0.0.1:1", Suffrage: raft.Nonvoter})
+	n.leaders().checks.promote(n.leader.Load(), raft.Server{ID: "removed", Address: "127.0.0.1:1", Suffrage: raft.Nonvoter})
 	if got := n.servers(); len(got) != 1 {
 		t.Errorf("the members are %v, want n1 alone", got)
 	}

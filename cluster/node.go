@@ -123,7 +123,7 @@ func compose(c *core) *Node {
 func (n *Node) leaders() *leaders {
 	return &leaders{
 		role: n.role, agreement: n.agreement, checkpoints: n.checkpoints, clocks: n.clocks, levels: n.levels, transfers: n.transfers,
-		care: &memberCare{n.agreement, n.membership, n.joins, n.standing, n.clocks},
+		checks: &memberChecks{n.agreement, n.membership, n.joins, n.standing, n.clocks},
 	}
 }
 

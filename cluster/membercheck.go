@@ -18,15 +18,15 @@ const (
 	// memberAskInterval is the interval at which it asks them for their status.
 	memberAskInterval = 5 * time.Second
 	// promoteLagMax bounds the entries that a nonvoter may be behind to become a voter, and
-	// promoteLooks is the number of checks in a row for which that must hold, because a
+	// promoteChecks is the number of checks in a row for which that must hold, because a
 	// voter that lags would delay commits when another fails.
 	promoteLagMax = 64
-	promoteLooks  = 3
+	promoteChecks = 3
 )
 
-// memberCare looks after the members for a leader: it keeps their records and addresses right,
+// memberChecks checks the members for a leader: it keeps their records and addresses right,
 // compares what they have applied, and promotes nonvoters that have caught up.
-type memberCare struct {
+type memberChecks struct {
 	*agreement
 	membership *membership
 	joins      *joins
@@ -34,9 +34,9 @@ type memberCare struct {
 	clocks     *leaseClocks
 }
 
-// memberLooks keeps what a leader has to remember between two checks of the members. Only the
-// goroutine of memberCare.run uses it.
-type memberLooks struct {
+// lastCheck keeps what a leader has to remember between two checks of the members. Only the
+// goroutine of memberChecks.run uses it.
+type lastCheck struct {
 	near map[raft.ServerID]int // checks in a row at which a nonvoter could have been promoted
 	// at is where chains are compared: the point that was applied here at the last check,
 	// so that live members have applied it, too.
@@ -45,8 +45,8 @@ type memberLooks struct {
 
 // run keeps the node records correct, compares what the members have applied, and
 // promotes nonvoters, until the scope ends.
-func (mc *memberCare) run(l *leadership) {
-	looks := &memberLooks{near: make(map[raft.ServerID]int), at: mc.fsm.NewestChain()}
+func (mc *memberChecks) run(l *leadership) {
+	last := &lastCheck{near: make(map[raft.ServerID]int), at: mc.fsm.NewestChain()}
 	asked := time.Duration(-1)
 	for {
 		now := mc.clock.Mono()
@@ -55,17 +55,17 @@ func (mc *memberCare) run(l *leadership) {
 			asked = now
 		}
 		newest := mc.fsm.NewestChain()
-		mc.lookAfterMembers(l, looks, ask)
-		looks.at = newest
+		mc.checkMembers(l, last, ask)
+		last.at = newest
 		if !pause.For(l.ctx, pause.Beat(mc.cfg.interval(memberInterval))) {
 			return
 		}
 	}
 }
 
-// lookAfterMembers asks all other members for their status, or only those without a vote,
+// checkMembers asks all other members for their status, or only those without a vote,
 // and acts on the answers.
-func (mc *memberCare) lookAfterMembers(l *leadership, looks *memberLooks, askAll bool) {
+func (mc *memberChecks) checkMembers(l *leadership, last *lastCheck, askAll bool) {
 	mc.membership.record(l, mc.record)
 	var asked []raft.Server
 	for _, s := range mc.servers() {
@@ -76,12 +76,12 @@ func (mc *memberCare) lookAfterMembers(l *leadership, looks *memberLooks, askAll
 			asked = append(asked, s)
 		}
 	}
-	statuses, errs := mc.askStatuses(l.ctx, asked, statusQuestion{ChainAt: looks.at.Index})
+	statuses, errs := mc.askStatuses(l.ctx, asked, statusQuestion{ChainAt: last.at.Index})
 	if l.ctx.Err() != nil {
 		return
 	}
 	if askAll {
-		chains := mc.compareAt(looks.at)
+		chains := mc.compareAt(last.at)
 		for i, s := range asked {
 			chains.note(string(s.ID), statuses[i].Chain)
 		}
@@ -89,22 +89,22 @@ func (mc *memberCare) lookAfterMembers(l *leadership, looks *memberLooks, askAll
 	}
 	for i, s := range asked {
 		if errs[i] != nil {
-			looks.near[s.ID] = 0
+			last.near[s.ID] = 0
 			if s.Suffrage != raft.Voter {
 				mc.joins.tellAdmitted(l.ctx, string(s.ID), string(s.Address))
 			}
 			continue
 		}
-		mc.lookAfter(l, s, &statuses[i], looks)
+		mc.checkMember(l, s, &statuses[i], last)
 	}
 	mc.clocks.followWalls(l)
 	mc.forgetStrangers(l)
 }
 
-// lookAfter acts on a member's status. A nonvoter that should get a vote gets it after
-// promoteLooks checks in a row at which it was near the end of the log and had applied the
+// checkMember acts on a member's status. A nonvoter that should get a vote gets it after
+// promoteChecks checks in a row at which it was near the end of the log and had applied the
 // same as this node.
-func (mc *memberCare) lookAfter(l *leadership, s raft.Server, status *peerStatus, looks *memberLooks) {
+func (mc *memberChecks) checkMember(l *leadership, s raft.Server, status *peerStatus, last *lastCheck) {
 	l.noteWall(s.ID, status)
 	mc.membership.record(l, status.Record)
 	mc.standing.move(l, s, status.Record.PeerAddr)
@@ -113,16 +113,16 @@ func (mc *memberCare) lookAfter(l *leadership, s raft.Server, status *peerStatus
 	}
 	behind := status.AppliedIndex+promoteLagMax < mc.raft.CommitIndex()
 	l.laggards.note(s.ID, behind, mc.clock.Mono())
-	if behind || status.Chain != looks.at.String() {
-		looks.near[s.ID] = 0
+	if behind || status.Chain != last.at.String() {
+		last.near[s.ID] = 0
 		return
 	}
-	if looks.near[s.ID]++; looks.near[s.ID] >= promoteLooks {
+	if last.near[s.ID]++; last.near[s.ID] >= promoteChecks {
 		mc.promote(l, s)
 	}
 }
 
-func (mc *memberCare) promote(l *leadership, s raft.Server) {
+func (mc *memberChecks) promote(l *leadership, s raft.Server) {
 	unlock, err := mc.membership.lockMembers(l.ctx)
 	if err != nil {
 		return // the next check follows
@@ -144,7 +144,7 @@ func (mc *memberCare) promote(l *leadership, s raft.Server) {
 
 // keptNonvoter reports whether an operator wants the node to have no vote, or this is
 // unknown because its record is missing.
-func (mc *memberCare) keptNonvoter(l *leadership, s raft.Server) bool {
+func (mc *memberChecks) keptNonvoter(l *leadership, s raft.Server) bool {
 	record, ok := fsm.NodeRecord{}, false
 	mc.fsm.Read(func(m *fsm.Machine) { record, ok = m.Node(string(s.ID)) })
 	return !ok || record.Nonvoter
@@ -153,7 +153,7 @@ func (mc *memberCare) keptNonvoter(l *leadership, s raft.Server) bool {
 // forgetStrangers removes the records of nodes that are no longer members. It reads the
 // records before the members, because a node becomes a member before it has a record, or
 // else under the lock.
-func (mc *memberCare) forgetStrangers(l *leadership) {
+func (mc *memberChecks) forgetStrangers(l *leadership) {
 	var records []fsm.NodeRecord
 	mc.fsm.Read(func(m *fsm.Machine) { records = m.Nodes() })
 	if !mc.strangerAmong(l, records) {
@@ -172,12 +172,12 @@ func (mc *memberCare) forgetStrangers(l *leadership) {
 	}
 }
 
-func (mc *memberCare) strangerAmong(l *leadership, records []fsm.NodeRecord) bool {
+func (mc *memberChecks) strangerAmong(l *leadership, records []fsm.NodeRecord) bool {
 	members := mc.memberUUIDs(l)
 	return slices.ContainsFunc(records, func(r fsm.NodeRecord) bool { return !members[r.UUID] })
 }
 
-func (mc *memberCare) memberUUIDs(l *leadership) map[string]bool {
+func (mc *memberChecks) memberUUIDs(l *leadership) map[string]bool {
 	members := map[string]bool{mc.uuid: true}
 	for _, s := range mc.servers() {
 		members[string(s.ID)] = true
