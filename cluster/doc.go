@@ -33,7 +33,7 @@
 //	snapshots.go     snapshots: when they are taken
 //	backup.go        backups: saving and restoring the state
 //	ticks.go         duties: what a leader proposes when it is due; the largest are in leases.go and schedules.go
-//	disk.go          diskWatch: the disks of the voters
+//	voterdisk.go     voterDisks: the disks of the voters
 //	leader.go        leaders: begins and ends leaderships
 //	startproof.go    startProof: whether this data folder is an old copy
 //	metrics.go       nodeStats: counters and histograms; gauges.go has the current values

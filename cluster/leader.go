@@ -177,7 +177,7 @@ func (ld *leaders) startDuties(l *leadership) *duties {
 
 // runDisks watches the voters' disks until the scope ends.
 func (ld *leaders) runDisks(l *leadership) {
-	d := &diskWatch{
+	d := &voterDisks{
 		uuid: ld.uuid, voters: ld.votersNow, full: ld.space.Disk.Low, applied: ld.fsm.AppliedIndex, leave: ld.transfers.leaveLowDisk,
 		ask: func(ctx context.Context, voters []raft.Server) ([]peerStatus, []error) {
 			return ld.agreement.askStatuses(ctx, voters, statusQuestion{})

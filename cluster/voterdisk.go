@@ -17,16 +17,16 @@ const (
 	// voterMissesMax is the number of unanswered questions in a row after which the leader
 	// no longer counts on a voter.
 	voterMissesMax = 3
-	// diskLooksMin is the number of checks in a row for which a leader's disk must be low
+	// diskChecksMin is the number of checks in a row for which a leader's disk must be low
 	// before it hands over its leadership. diskHandoverInterval is the least time between
 	// two such attempts of a node, so that two nodes whose disks fill up in turns do not
 	// pass it back and forth.
-	diskLooksMin         = 2
+	diskChecksMin        = 2
 	diskHandoverInterval = time.Minute
 )
 
-// diskWatch checks the voters' disks for a leader. Only run uses it.
-type diskWatch struct {
+// voterDisks checks the voters' disks for a leader. Only run uses it.
+type voterDisks struct {
 	uuid   string // of the leader
 	voters func() []raft.Server
 	ask    func(ctx context.Context, voters []raft.Server) ([]peerStatus, []error)
@@ -38,13 +38,13 @@ type diskWatch struct {
 
 	low    map[raft.ServerID]bool // by its last answer
 	misses map[raft.ServerID]int  // unanswered questions in a row
-	looks  int                    // checks in a row for which the leader's own disk was low
+	checks int                    // checks in a row for which the leader's own disk was low
 }
 
 // run watches the voters' disks until ctx ends. It reports when those that are not low are
 // no majority; submits are then refused. When the leader's disk is low, the leadership goes
 // to a node whose disk is not.
-func (d *diskWatch) run(ctx context.Context, majorityLow func(bool)) {
+func (d *voterDisks) run(ctx context.Context, majorityLow func(bool)) {
 	d.low, d.misses = make(map[raft.ServerID]bool), make(map[raft.ServerID]int)
 	for ok := true; ok; ok = pause.For(ctx, pause.Beat(voterDiskInterval)) {
 		voters := d.voters()
@@ -54,7 +54,7 @@ func (d *diskWatch) run(ctx context.Context, majorityLow func(bool)) {
 		}
 		heir := d.judge(voters, statuses, errs)
 		majorityLow(d.majorityLow(voters))
-		if heir != nil && d.looks >= diskLooksMin {
+		if heir != nil && d.checks >= diskChecksMin {
 			d.leave(heir.NodeID)
 		}
 	}
@@ -62,7 +62,7 @@ func (d *diskWatch) run(ctx context.Context, majorityLow func(bool)) {
 
 // judge evaluates the answers and returns the node to lead instead of this one, or nil if
 // its own disk is not low or no node is better.
-func (d *diskWatch) judge(voters []raft.Server, statuses []peerStatus, errs []error) (heir *fsm.NodeRecord) {
+func (d *voterDisks) judge(voters []raft.Server, statuses []peerStatus, errs []error) (heir *fsm.NodeRecord) {
 	best := uint64(0)
 	for i, s := range voters {
 		if errs[i] != nil {
@@ -76,16 +76,16 @@ func (d *diskWatch) judge(voters []raft.Server, statuses []peerStatus, errs []er
 		}
 	}
 	if !d.full() {
-		d.looks = 0
+		d.checks = 0
 		return nil
 	}
-	d.looks++
+	d.checks++
 	return heir
 }
 
 // majorityLow reports whether low disks are the reason that the voters with room are no
 // majority.
-func (d *diskWatch) majorityLow(voters []raft.Server) bool {
+func (d *voterDisks) majorityLow(voters []raft.Server) bool {
 	roomy, low := 0, false
 	for _, s := range voters {
 		switch {
