@@ -28,11 +28,11 @@
 //	memberchange.go  memberChanges: removing, promoting and demoting members
 //	featurelevel.go  featureLevels: the feature level
 //	agreement.go     agreement and checkpoints: whether the nodes have applied the same
-//	clock.go         leaseClocks: the clocks of a leadership
+//	leaseclock.go    leaseClocks: the clocks of a leadership
 //	membercheck.go   memberChecks: a leader's regular checks of the members
 //	snapshots.go     snapshots: when they are taken
 //	backup.go        backups: saving and restoring the state
-//	ticks.go         duties: what a leader proposes when it is due; the largest are in leases.go and schedules.go
+//	duties.go        duties: what a leader proposes when it is due; the largest are in leases.go and schedules.go
 //	voterdisk.go     voterDisks: the disks of the voters
 //	leader.go        leaders: begins and ends leaderships
 //	startproof.go    startProof: whether this data folder is an old copy
