@@ -13,7 +13,7 @@
 // for reading:
 //
 //	config.go        Config: the settings
-//	rafthandle.go    raftHandle: Raft, which may be restarted; raftlog.go has its log lines
+//	rafthandle.go    raftHandle: Raft, which may be restarted; raftlogger.go filters its log lines
 //	core.go          core: who the node is, its Raft, its copy of the state, its calls to other nodes
 //	role.go          role: whether this node leads; leadership, the scope of everything that a leader does
 //	read.go          reads: linearizable and stale reads

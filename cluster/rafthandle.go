@@ -254,7 +254,7 @@ func (m *raftMaker) newRaft(conf *raft.Config, parts Parts, transport raft.Trans
 		}
 	}()
 	r, err = raft.NewRaft(conf, m.fsm, parts.Logs, parts.Stable, parts.Snapshots, transport)
-	if log, ok := conf.Logger.(*raftLog); ok && err == nil {
+	if log, ok := conf.Logger.(*raftLogger); ok && err == nil {
 		r.RegisterObserver(raft.NewObserver(nil, false, func(o *raft.Observation) bool { return log.observe(r, o.Data) }))
 	}
 	return r, err
@@ -275,7 +275,7 @@ func raftConfig(uuid string, logger hclog.Logger) *raft.Config {
 	c.SnapshotThreshold = 1 << 62
 	c.ShutdownOnRemove = false
 	c.NoLegacyTelemetry = true
-	c.Logger = newRaftLog(logger.Named("raft"))
+	c.Logger = newRaftLogger(logger.Named("raft"))
 	return c
 }
 

@@ -7,17 +7,17 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// raftLog is Raft's logger. Raft reports a member that does not answer with every call that fails. raftLog passes on the
+// raftLogger is Raft's logger. Raft reports a member that does not answer with every call that fails. raftLogger passes on the
 // first report about each address, and one line when the member answers again; the rest is logged as Debug.
-type raftLog struct {
+type raftLogger struct {
 	hclog.Logger
 
 	mu     sync.Mutex
 	silent map[raft.ServerAddress]bool // members whose silence was reported
 }
 
-func newRaftLog(logger hclog.Logger) *raftLog {
-	return &raftLog{Logger: logger, silent: map[raft.ServerAddress]bool{}}
+func newRaftLogger(logger hclog.Logger) *raftLogger {
+	return &raftLogger{Logger: logger, silent: map[raft.ServerAddress]bool{}}
 }
 
 // silenceMessages are Raft's messages about a member that does not answer, with the argument that names it.
@@ -30,7 +30,7 @@ var silenceMessages = map[string]string{
 	"failed to contact":                       "", // a heartbeat has failed before
 }
 
-func (l *raftLog) Error(msg string, args ...any) {
+func (l *raftLogger) Error(msg string, args ...any) {
 	if l.isNews(msg, args) {
 		l.Logger.Error(msg, args...)
 		return
@@ -38,7 +38,7 @@ func (l *raftLog) Error(msg string, args ...any) {
 	l.Debug(msg, args...)
 }
 
-func (l *raftLog) Warn(msg string, args ...any) {
+func (l *raftLogger) Warn(msg string, args ...any) {
 	if l.isNews(msg, args) {
 		l.Logger.Warn(msg, args...)
 		return
@@ -47,7 +47,7 @@ func (l *raftLog) Warn(msg string, args ...any) {
 }
 
 // isNews reports whether a message is not a repeated one about a member that does not answer.
-func (l *raftLog) isNews(msg string, args []any) bool {
+func (l *raftLogger) isNews(msg string, args []any) bool {
 	name, ok := silenceMessages[msg]
 	if !ok {
 		return true
@@ -74,7 +74,7 @@ func (l *raftLog) isNews(msg string, args []any) bool {
 
 // observe is the filter of an observer of r. It logs members that answer again, and forgets all reports when r's role has
 // changed, so that they are passed on again. It returns false, because the observer has no channel.
-func (l *raftLog) observe(r *raft.Raft, o any) bool {
+func (l *raftLogger) observe(r *raft.Raft, o any) bool {
 	switch o := o.(type) {
 	case raft.ResumedHeartbeatObservation:
 		for _, s := range r.GetConfiguration().Configuration().Servers {
@@ -93,7 +93,7 @@ func (l *raftLog) observe(r *raft.Raft, o any) bool {
 }
 
 // answers notes that the member at addr answers, and reports whether its silence was reported.
-func (l *raftLog) answers(addr raft.ServerAddress) bool {
+func (l *raftLogger) answers(addr raft.ServerAddress) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	was := l.silent[addr]
