@@ -17,7 +17,7 @@
 //	core.go          core: who the node is, its Raft, its copy of the state, its calls to other nodes
 //	role.go          role: whether this node leads; leadership, the scope of everything that a leader does
 //	read.go          reads: linearizable and stale reads
-//	propose.go       writes: commands, and claims that wait
+//	propose.go       proposals: commands, and claims that wait
 //	status.go        statuses: what each node reports about itself, and the view of the cluster
 //	knownmembers.go  knownMembers: which nodes this one takes for members
 //	membership.go    membership: changes of the members, one at a time

@@ -28,7 +28,7 @@ import (
 // methods are safe for concurrent use. It embeds reading and proposing; its other methods call
 // the part that owns their concern.
 type Node struct {
-	*writes
+	*proposals
 	statuses    *statuses
 	membership  *membership
 	known       *knownMembers
@@ -107,11 +107,11 @@ func newNode(cfg Config, parts Parts) (*Node, error) {
 func compose(c *core) *Node {
 	r := newRole(c)
 	rd, st, known := &reads{r}, &statuses{role: r}, &knownMembers{role: r}
-	w, mb := &writes{rd}, newMembership(st)
-	tr, lv, ops := newTransfers(mb), &featureLevels{mb}, &operators{writes: w}
+	pr, mb := &proposals{rd}, newMembership(st)
+	tr, lv, ops := newTransfers(mb), &featureLevels{mb}, &operators{proposals: pr}
 	ag := &agreement{statuses: st}
 	return &Node{
-		writes: w, statuses: st, membership: mb, known: known, standing: newStanding(known, mb, rd),
+		proposals: pr, statuses: st, membership: mb, known: known, standing: newStanding(known, mb, rd),
 		joins: &joins{mb, known}, changes: &memberChanges{tr, ops}, transfers: tr, operators: ops, levels: lv,
 		agreement: ag, checkpoints: &checkpoints{ag}, clocks: &leaseClocks{st},
 		snapshots: &snapshots{role: r, logBytes: c.cfg.SnapshotLogBytes, logCommands: c.cfg.SnapshotLogCommands, trailing: trailingLogs},

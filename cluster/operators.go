@@ -31,7 +31,7 @@ const callTell = "tell"
 
 // operators records in the trail what operators do, and knows who they are by their API keys.
 type operators struct {
-	*writes
+	*proposals
 	find atomic.Pointer[func(key string) (name string, ok bool)] // nil: no operator is known yet
 }
 

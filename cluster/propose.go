@@ -13,39 +13,39 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// writes proposes commands, and answers those that would change nothing without writing.
-type writes struct{ *reads }
+// proposals proposes commands, and answers those that would change nothing without writing.
+type proposals struct{ *reads }
 
 // Propose replicates cmd and returns the outcome once it is on a quorum's disks and applied here.
 // A command that would change nothing is answered by a linearizable read instead. ctx ends the
 // caller's wait, not the command. Errors: nodes.ErrNotLeader, nodes.ErrNoLeader,
 // nodes.ErrOverloaded, nodes.ErrShuttingDown, nodes.ErrTooLarge, nodes.ErrLevel (nothing was
 // written); nodes.ErrOutcomeUnknown (it may be applied, now or later).
-func (w *writes) Propose(ctx context.Context, cmd command.Command) (nodes.Proposed, error) {
-	if w.closing.Load() {
+func (pr *proposals) Propose(ctx context.Context, cmd command.Command) (nodes.Proposed, error) {
+	if pr.closing.Load() {
 		return nodes.Proposed{}, nodes.ErrShuttingDown
 	}
-	if err := w.checkLevel(cmd); err != nil {
+	if err := pr.checkLevel(cmd); err != nil {
 		return nodes.Proposed{}, err
 	}
-	if err := w.space.Admit(cmd); err != nil {
+	if err := pr.space.Admit(cmd); err != nil {
 		return nodes.Proposed{}, err
 	}
 	if c, ok := cmd.(command.ClaimNext); ok {
-		if p, done, err := w.answerEmpty(ctx, c); done {
-			w.endWaits(c, p, err)
+		if p, done, err := pr.answerEmpty(ctx, c); done {
+			pr.endWaits(c, p, err)
 			return p, err
 		}
-		p, err := w.batcher.Propose(ctx, cmd)
-		w.wakeRepeats(c, err)
+		p, err := pr.batcher.Propose(ctx, cmd)
+		pr.wakeRepeats(c, err)
 		return p, err
 	}
 	if fsm.IsJudged(cmd) {
-		if p, done, err := w.answerJudged(ctx, cmd); done {
+		if p, done, err := pr.answerJudged(ctx, cmd); done {
 			return p, err
 		}
 	}
-	return w.batcher.Propose(ctx, w.space.Shorten(cmd))
+	return pr.batcher.Propose(ctx, pr.space.Shorten(cmd))
 }
 
 // Claim is Propose for a claim that waits up to wait until there is something to claim, in order
@@ -56,34 +56,34 @@ func (w *writes) Propose(ctx context.Context, cmd command.Command) (nodes.Propos
 // before the claim is proposed; free is called if the claim waits again. Errors: those of Propose
 // and of reserve; nodes.ErrNotLeader and nodes.ErrNoLeader if the leadership ended meanwhile;
 // caller's cause if the claim was given up.
-func (w *writes) Claim(caller context.Context, cmd command.ClaimNext, wait time.Duration, reserve func(context.Context) (free func(), err error)) (nodes.Proposed, error) {
-	if w.closing.Load() {
+func (pr *proposals) Claim(caller context.Context, cmd command.ClaimNext, wait time.Duration, reserve func(context.Context) (free func(), err error)) (nodes.Proposed, error) {
+	if pr.closing.Load() {
 		return nodes.Proposed{}, nodes.ErrShuttingDown
 	}
-	if err := w.checkLevel(cmd); err != nil {
+	if err := pr.checkLevel(cmd); err != nil {
 		return nodes.Proposed{}, err
 	}
 	if wait <= 0 {
-		p, err := w.claimNow(caller, cmd, reserve)
-		w.endWaits(cmd, p, err)
+		p, err := pr.claimNow(caller, cmd, reserve)
+		pr.endWaits(cmd, p, err)
 		return p, err
 	}
-	l := w.leader.Load()
+	l := pr.leader.Load()
 	if l == nil || !l.serves() {
-		return nodes.Proposed{}, w.notServing()
+		return nodes.Proposed{}, pr.notServing()
 	}
 	p, timedOut, err := l.waiters.Wait(caller, cmd, wait, reserve)
 	if timedOut {
-		return w.claimNow(caller, cmd, reserve)
+		return pr.claimNow(caller, cmd, reserve)
 	}
 	return p, err
 }
 
 // claimNow claims without waiting: at once, or at the end of a wait.
-func (w *writes) claimNow(caller context.Context, cmd command.ClaimNext, reserve func(context.Context) (free func(), err error)) (nodes.Proposed, error) {
+func (pr *proposals) claimNow(caller context.Context, cmd command.ClaimNext, reserve func(context.Context) (free func(), err error)) (nodes.Proposed, error) {
 	ctx, cancel := context.WithTimeout(caller, batch.OutcomeTimeout)
 	defer cancel()
-	p, done, err := w.answerEmpty(ctx, cmd)
+	p, done, err := pr.answerEmpty(ctx, cmd)
 	switch {
 	case caller.Err() != nil && err != nil:
 		return nodes.Proposed{}, context.Cause(caller)
@@ -95,36 +95,36 @@ func (w *writes) claimNow(caller context.Context, cmd command.ClaimNext, reserve
 			return nodes.Proposed{}, err
 		}
 	}
-	p, err = w.batcher.ProposeToEnd(caller, cmd)
-	w.wakeRepeats(cmd, err)
+	p, err = pr.batcher.ProposeToEnd(caller, cmd)
+	pr.wakeRepeats(cmd, err)
 	return p, err
 }
 
 // endWaits ends the waiting claims of the same request as one that did not wait and found
 // nothing.
-func (w *writes) endWaits(cmd command.ClaimNext, p nodes.Proposed, err error) {
-	if l := w.leader.Load(); l != nil && err == nil && cmd.RequestID != "" && len(p.Result.Claims) == 0 {
+func (pr *proposals) endWaits(cmd command.ClaimNext, p nodes.Proposed, err error) {
+	if l := pr.leader.Load(); l != nil && err == nil && cmd.RequestID != "" && len(p.Result.Claims) == 0 {
 		l.waiters.EndWaits(cmd.RequestID)
 	}
 }
 
 // wakeRepeats proposes the waiting claims of the same request as one that was answered without
 // waiting, because their answer is known now.
-func (w *writes) wakeRepeats(cmd command.ClaimNext, err error) {
-	if l := w.leader.Load(); l != nil && err == nil && cmd.RequestID != "" {
+func (pr *proposals) wakeRepeats(cmd command.ClaimNext, err error) {
+	if l := pr.leader.Load(); l != nil && err == nil && cmd.RequestID != "" {
 		l.waiters.Answered(cmd.RequestID)
 	}
 }
 
 // answerEmpty answers a claim that finds nothing by a linearizable read. done is false if this
 // node's state has something to claim; the log then decides whether the claim gets it.
-func (w *writes) answerEmpty(ctx context.Context, c command.ClaimNext) (p nodes.Proposed, done bool, err error) {
+func (pr *proposals) answerEmpty(ctx context.Context, c command.ClaimNext) (p nodes.Proposed, done bool, err error) {
 	claimable := false
-	w.fsm.Read(func(m *fsm.Machine) { claimable = m.Claimable(c, w.fsm.Estimate(m)) })
+	pr.fsm.Read(func(m *fsm.Machine) { claimable = m.Claimable(c, pr.fsm.Estimate(m)) })
 	if claimable {
 		return p, false, nil
 	}
-	p.Index, err = w.ReadLinearizable(ctx, 0, func(m *fsm.Machine, now fsm.Stamp) {
+	p.Index, err = pr.ReadLinearizable(ctx, 0, func(m *fsm.Machine, now fsm.Stamp) {
 		claimable = m.Claimable(c, now)
 		p.Stamp = now
 	})
@@ -139,12 +139,12 @@ func (w *writes) answerEmpty(ctx context.Context, c command.ClaimNext) (p nodes.
 //
 // The read also waits for the entries in this leader's log that are not applied yet: one of them
 // may hold the claim that makes the command valid.
-func (w *writes) answerJudged(ctx context.Context, cmd command.Command) (p nodes.Proposed, done bool, err error) {
-	w.fsm.Read(func(m *fsm.Machine) { _, done = m.Judge(cmd, m.Stamp()) })
+func (pr *proposals) answerJudged(ctx context.Context, cmd command.Command) (p nodes.Proposed, done bool, err error) {
+	pr.fsm.Read(func(m *fsm.Machine) { _, done = m.Judge(cmd, m.Stamp()) })
 	if !done {
 		return p, false, nil
 	}
-	p.Index, err = w.ReadLinearizable(ctx, w.lastApplicable(w.lastIndex()), func(m *fsm.Machine, now fsm.Stamp) {
+	p.Index, err = pr.ReadLinearizable(ctx, pr.lastApplicable(pr.lastIndex()), func(m *fsm.Machine, now fsm.Stamp) {
 		p.Result, done = m.Judge(cmd, now)
 		p.Stamp = now
 	})
@@ -172,13 +172,13 @@ const releasesMax = 1_000
 // Release releases claims whose first answer could not be delivered, here or through the leader. A
 // claim whose worker has learned of it by another answer is kept. Errors: those of Propose, or of a
 // call.
-func (w *writes) Release(ctx context.Context, holds []command.Hold) error {
+func (pr *proposals) Release(ctx context.Context, holds []command.Hold) error {
 	for len(holds) > 0 {
 		some := holds[:min(len(holds), releasesMax)]
 		holds = holds[len(some):]
-		_, err := w.Propose(ctx, releaseOf(some))
+		_, err := pr.Propose(ctx, releaseOf(some))
 		if errors.Is(err, nodes.ErrNotLeader) {
-			err = w.releaseThere(ctx, some)
+			err = pr.releaseThere(ctx, some)
 		}
 		if err != nil {
 			return err
@@ -188,15 +188,15 @@ func (w *writes) Release(ctx context.Context, holds []command.Hold) error {
 }
 
 // releaseThere makes the leader release claims.
-func (w *writes) releaseThere(ctx context.Context, holds []command.Hold) error {
-	if w.raft == nil {
+func (pr *proposals) releaseThere(ctx context.Context, holds []command.Hold) error {
+	if pr.raft == nil {
 		return nodes.ErrNoLeader
 	}
-	addr, id := w.raft.LeaderWithID()
-	if id == "" || string(id) == w.uuid {
+	addr, id := pr.raft.LeaderWithID()
+	if id == "" || string(id) == pr.uuid {
 		return nodes.ErrNoLeader
 	}
-	if _, err := ask[struct{}](ctx, w.core, string(addr), callRelease, holds); err != nil {
+	if _, err := ask[struct{}](ctx, pr.core, string(addr), callRelease, holds); err != nil {
 		return fmt.Errorf("ask the leader for a release: %w", err)
 	}
 	return nil
@@ -204,7 +204,7 @@ func (w *writes) releaseThere(ctx context.Context, holds []command.Hold) error {
 
 // answerRelease releases claims for another node, if this one leads. Each is named by its token,
 // which only the node that answered its claim knows.
-func (w *writes) answerRelease(ctx context.Context, body []byte) ([]byte, error) {
+func (pr *proposals) answerRelease(ctx context.Context, body []byte) ([]byte, error) {
 	holds, err := peer.ReadQuestion[[]command.Hold](body)
 	switch {
 	case err != nil:
@@ -212,7 +212,7 @@ func (w *writes) answerRelease(ctx context.Context, body []byte) ([]byte, error)
 	case len(holds) == 0 || len(holds) > releasesMax:
 		return nil, peer.QuestionError(fmt.Sprintf("%d claims, want 1 to %d", len(holds), releasesMax))
 	}
-	if _, err := w.Propose(ctx, releaseOf(holds)); err != nil {
+	if _, err := pr.Propose(ctx, releaseOf(holds)); err != nil {
 		return nil, err
 	}
 	return []byte("{}"), nil
