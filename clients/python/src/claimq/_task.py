@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import Any, Literal, Union
+from typing import Any, Literal, TypeVar, Union
 
 from . import _options, types
 from ._json import NotJSON, encode
@@ -59,10 +59,11 @@ def milliseconds(length: Seconds) -> int:
 
 
 def _length(field: str, length: Seconds) -> int:
-    """Return a length of time as the API takes it. Raises Invalid for NaN and infinity."""
+    """Return a length of time as the API takes it. Raises Invalid for NaN, infinity and what
+    is no number."""
     try:
         return milliseconds(length)
-    except (ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError):
         raise _options.refused(field, f"is {length} s: it must be a number of seconds") from None
 
 
@@ -75,6 +76,44 @@ def timestamp(time: datetime) -> str:
         raise ValueError(f"{time!r} has no time zone: use datetime.now(timezone.utc), say")
     # In UTC, as the API takes no offset with seconds, which local times of long ago have.
     return time.astimezone(timezone.utc).isoformat()
+
+
+_Value = TypeVar("_Value")
+_Made = TypeVar("_Made")
+
+
+def _typed(field: str, kind: str, convert: Callable[[_Value], _Made], value: _Value) -> _Made:
+    """Return what convert makes of the value. Raises Invalid if that is of a type that it does
+    not take; kind says which it takes."""
+    try:
+        return convert(value)
+    except (TypeError, ValueError):
+        raise _options.refused(field, f"is of a wrong type: it must be {kind}") from None
+
+
+def _base64(payload: bytes) -> str:
+    return base64.b64encode(payload).decode("ascii")
+
+
+def _mapping(value: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(value)
+
+
+def _list(value: Sequence[Any]) -> list[Any]:
+    return list(value)
+
+
+def _wait(backoff: object) -> types.Backoff:
+    if not isinstance(backoff, Backoff):
+        raise TypeError
+    return backoff.to_api()
+
+
+def _time(field: str, time: object) -> str:
+    """Return a time as the API takes it. Raises Invalid for what is no datetime."""
+    if not isinstance(time, datetime):
+        raise _options.refused(field, "is of a wrong type: it must be a datetime")
+    return timestamp(time)
 
 
 def new_task(
@@ -154,11 +193,11 @@ def new_task(
     if payload is not None:
         if not payload:
             raise _options.refused("payload", "is empty: it must have a byte, or be left out")
-        fields["payload"] = base64.b64encode(payload).decode("ascii")
+        fields["payload"] = _typed("payload", "bytes", _base64, payload)
     elif params is not None or not steps:
         fields["params"] = {} if params is None else params
     if attributes is not None:
-        fields["attributes"] = dict(attributes)
+        fields["attributes"] = _typed("attributes", "a mapping", _mapping, attributes)
     for name in ("params", "attributes"):
         try:
             encode(fields.get(name), name)  # None is JSON, too
@@ -169,24 +208,30 @@ def new_task(
         "unique": unique,
         "unique_ms": None if unique_for is None else _length("unique_ms", unique_for),
         "delay_ms": None if delay is None else _length("delay_ms", delay),
-        "run_at": None if run_at is None else timestamp(run_at),
-        "expires_at": None if expires_at is None else timestamp(expires_at),
+        "run_at": None if run_at is None else _time("run_at", run_at),
+        "expires_at": None if expires_at is None else _time("expires_at", expires_at),
         "expires_again": expires_again,
         "priority": priority,
         "max_attempts": max_attempts,
         "lease_ms": None if lease is None else _length("lease_ms", lease),
-        "backoff": None if backoff is None else backoff.to_api(),
+        "backoff": (
+            None if backoff is None else _typed("backoff", "a Backoff", _wait, backoff)
+        ),
         "retention_ms": (
             None if retention is None else max(_length("retention_ms", retention), -1)
         ),
-        "labels": None if labels is None else dict(labels),
+        "labels": (
+            None if labels is None else _typed("labels", "a mapping", _mapping, labels)
+        ),
         "group": group,
         "share_key": share_key,
         "wait_for_signal_ms": (
             None if wait_for_signal is None else _length("wait_for_signal_ms", wait_for_signal)
         ),
         "traceparent": traceparent,
-        "steps": None if steps is None else list(steps),
+        "steps": (
+            None if steps is None else _typed("steps", "a list of steps", _list, steps)
+        ),
         "finalize": finalize,
         "on_step_failure": on_step_failure,
     }
