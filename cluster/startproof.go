@@ -147,7 +147,11 @@ func (p *startProof) askAll(ctx context.Context, s storage.Start, noted map[stri
 	for _, addr := range p.members.knownAddrs() {
 		wg.Go(func() {
 			answer, err := p.ask(ctx, addr, s)
-			if err != nil || answer.UUID == p.uuid || !p.members.isServer(answer.UUID) {
+			if err != nil {
+				p.logger.Debug("a member was not told of this start", "peer_addr", addr, "error", err)
+				return
+			}
+			if answer.UUID == p.uuid || !p.members.isServer(answer.UUID) {
 				return
 			}
 			for uuid, at := range answer.Whereabouts {

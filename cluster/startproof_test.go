@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/cluster/joining"
@@ -193,6 +194,7 @@ func TestOpen_oldCopyIsFoundOutLater(t *testing.T) {
 	again, _ = over(t, c.cfgs[knowsNot], c.cfgs[knowsNot].DataDir)
 	openNode(t, again)
 	again, ended := over(t, c.cfgs[at], old)
+	again.Logger.SetLevel(hclog.Debug) // says whom it asked in vain
 	passed := openNode(t, again)
 	eventually(t, "the old copy to pass", passed.gate.IsOpen)
 	again, _ = over(t, c.cfgs[knows], c.cfgs[knows].DataDir)
