@@ -72,13 +72,8 @@ func sizeOfSchedule(v *fsm.ScheduleView) int {
 	return n
 }
 
-func sizeOfNew(t *fsm.NewTask) int {
-	n := len(t.Params) + len(t.Payload)/3*4 + len(t.Group) + len(t.ShareKey)
-	for _, l := range t.Labels {
-		n += len(l.Name) + len(l.Value)
-	}
-	return n
-}
+// sizeOfNew returns the approximate size of a task in an answer, which has the payload in base64.
+func sizeOfNew(t *fsm.NewTask) int { return t.DataBytes() + len(t.Payload)/3 }
 
 // getSchedule answers GET /api/schedules/{name}.
 func getSchedule(r *request) {

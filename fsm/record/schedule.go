@@ -46,19 +46,19 @@ type ScheduleView struct {
 
 // BytesOfSchedule estimates the memory of a schedule. Its tasks share their data with it.
 func BytesOfSchedule(v *ScheduleView) int64 {
-	n := scheduleBytes + len(v.Name) + len(v.Cron) + len(v.Timezone) + bytesOfNew(&v.Task)
+	n := scheduleBytes + len(v.Name) + len(v.Cron) + len(v.Timezone) + v.Task.DataBytes()
 	if p := v.Task.Parent; p != nil {
 		n += newParentBytes
 		for i := range p.Steps {
 			s := &p.Steps[i]
-			n += newStepBytes + len(s.Name) + placeBytes*len(s.DependsOn) + bytesOfNew(&s.Task)
+			n += newStepBytes + len(s.Name) + placeBytes*len(s.DependsOn) + s.Task.DataBytes()
 		}
 	}
 	return int64(n)
 }
 
-// bytesOfNew estimates the memory of what a task to submit refers to, without its steps.
-func bytesOfNew(t *NewTask) int {
+// DataBytes estimates the memory of what the task of a schedule refers to, without its steps.
+func (t *NewTask) DataBytes() int {
 	o := t.Options()
 	n := len(t.Type) + len(t.Params) + len(t.Payload) + o.textBytes()
 	if t.Backoff != nil {
