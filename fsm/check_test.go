@@ -156,7 +156,7 @@ func (m *Machine) problemOf(t *record.Task) string {
 		return "waits without attempts left"
 	case len(t.Log) > record.AttemptsLogMax:
 		return "remembers too many attempts"
-	case t.Options != nil && o.ExpiresAt == 0 && !o.ExpiresAgain && o.Backoff == nil && o.RetentionMS == 0 && len(o.Labels) == 0 && o.Group == "" && !o.UniqueActive && o.UniqueMS == 0 && !o.KeyOfType && o.Traceparent == "" && o.ShareKey == "" && o.Attributes == nil && o.SignalMS == 0 && o.Progress == nil && o.Origin == nil && !parent && o.Step == nil:
+	case t.Options != nil && reflect.ValueOf(*o).IsZero():
 		return "has empty options"
 	}
 	return ""

@@ -403,10 +403,7 @@ func bury(m *Machine, t *record.Task) {
 // copy in the task that ended. message, with the task's id, goes with the copy's event.
 func copyTo(m *Machine, t *record.Task, to string, origin *record.Source, message string) {
 	o := t.Opts()
-	n := record.NewTask{
-		Type: to, Params: t.Params, Payload: t.Payload, Priority: t.Priority, MaxAttempts: record.DefaultAttempts,
-		Labels: o.Labels, Group: o.Group, Traceparent: o.Traceparent, ShareKey: o.ShareKey, Attributes: o.Attributes,
-	}
+	n := t.Copy(to)
 	if o.ExpiresAgain && o.ExpiresAt != 0 { // its time begins again
 		n.ExpiresAt, n.ExpiresAgain = fromNow(m, o.ExpiresAt-t.CreatedAt), true
 	}

@@ -248,6 +248,16 @@ func (t *NewTask) Options() Options {
 	}
 }
 
+// Copy returns what a dead letter or a moved task of type to takes from the task. The caller
+// decides about its expiry and its signal.
+func (t *Task) Copy(to string) NewTask {
+	o := t.Opts()
+	return NewTask{
+		Type: to, Params: t.Params, Payload: t.Payload, Priority: t.Priority, MaxAttempts: DefaultAttempts,
+		Labels: o.Labels, Group: o.Group, Traceparent: o.Traceparent, ShareKey: o.ShareKey, Attributes: o.Attributes,
+	}
+}
+
 // SetOptions sets the task's options, to nil if all have their defaults.
 func (t *Task) SetOptions(o Options) {
 	if o.ExpiresAt == 0 && !o.ExpiresAgain && o.Backoff == nil && o.RetentionMS == 0 && len(o.Labels) == 0 && o.Group == "" && !o.UniqueActive && o.UniqueMS == 0 &&
