@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strconv"
 	"time"
 
@@ -198,15 +199,16 @@ func submittedOf(n *wire.NewTask) Task {
 	return t
 }
 
-// newTaskOf converts a task to submit into the form in which it would be read, without its steps.
+// newTaskOf converts a task to submit into the form in which it would be read: the fields that both have.
 func newTaskOf(n *wire.NewTask) *wire.Task {
-	t := &wire.Task{
-		TaskType: n.TaskType, Params: n.Params, Payload: n.Payload, Priority: n.Priority,
-		LeaseMS: n.LeaseMS, Backoff: n.Backoff, RetentionMS: n.RetentionMS, Labels: n.Labels, Group: n.Group, Unique: n.Unique, UniqueMS: n.UniqueMS,
-		ShareKey: n.ShareKey, SignalMS: n.SignalMS, Finalize: n.Finalize, OnStepFailure: n.OnStepFailure,
+	var t wire.Task
+	for field, value := range reflect.ValueOf(n).Elem().Fields() {
+		if to := reflect.ValueOf(&t).Elem().FieldByName(field.Name); to.IsValid() && to.Type() == field.Type {
+			to.Set(value)
+		}
 	}
 	if n.MaxAttempts != nil {
 		t.MaxAttempts = *n.MaxAttempts
 	}
-	return t
+	return &t
 }

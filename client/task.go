@@ -1,6 +1,7 @@
 package client
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -184,33 +185,52 @@ func (t *Task) encode(key string) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %w", ErrInvalidTask, err)
 	}
 	body, err := t.encodeFields(key)
-	if err != nil || len(t.Steps) == 0 {
-		return body, err
+	if err == nil && len(t.Steps) > 0 {
+		var steps []byte
+		steps, err = encodeSteps(t.Steps)
+		body = hotjson.WithField("steps", steps, body)
 	}
-	steps, err := encodeSteps(t.Steps)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalidTask, err)
 	}
-	return hotjson.WithField("steps", steps, body), nil
+	return body, nil
 }
+
+// taskBytes is the initial capacity for a task with short values, without its payload.
+const taskBytes = 128
 
 // encodeFields encodes a checked task without its steps.
 func (t *Task) encodeFields(key string) ([]byte, error) {
 	if t.IdempotencyKey != "" {
 		key = t.IdempotencyKey
 	}
-	n := wire.NewTask{
-		TaskType: t.TaskType, Priority: int32(t.Priority), MaxAttempts: wireAttempts(t.MaxAttempts), IdempotencyKey: key, Unique: t.Unique, UniqueMS: milliseconds(t.UniqueFor),
-		RunAt: wireTime(t.RunAt), DelayMS: wireDelay(t.Delay), ExpiresAt: wireTime(t.ExpiresAt), ExpiresAgain: t.ExpiresAgain, LeaseMS: milliseconds(t.Lease),
-		Backoff: t.Backoff.wire(), RetentionMS: wireRetention(t.Retention), Labels: t.Labels, Group: t.Group, ShareKey: t.ShareKey, SignalMS: milliseconds(t.WaitForSignal),
-		Finalize: t.Finalize, OnStepFailure: t.OnStepFailure, Attributes: t.Attributes,
-	}
+	o := hotjson.Open(taskBytes + base64.StdEncoding.EncodedLen(len(t.Payload)))
 	if !t.Binary && hotjson.RoundTrips(t.Payload) {
-		n.Params = t.Payload
+		o.Raw("params", t.Payload)
 	} else {
-		n.Payload = t.Payload
+		o.Bytes("payload", t.Payload)
 	}
-	return hotjson.Task(&n)
+	o.Text("task_type", t.TaskType)
+	o.Number("priority", int64(t.Priority))
+	o.Pointer("max_attempts", wireAttempts(t.MaxAttempts))
+	o.Text("idempotency_key", key)
+	o.Text("unique", t.Unique)
+	o.Number("unique_ms", milliseconds(t.UniqueFor))
+	o.Value("run_at", !t.RunAt.IsZero(), wireTime(t.RunAt))
+	o.Pointer("delay_ms", wireDelay(t.Delay))
+	o.Value("expires_at", !t.ExpiresAt.IsZero(), wireTime(t.ExpiresAt))
+	o.True("expires_again", t.ExpiresAgain)
+	o.Number("lease_ms", milliseconds(t.Lease))
+	o.Value("backoff", t.Backoff != nil, t.Backoff.wire())
+	o.Pointer("retention_ms", wireRetention(t.Retention))
+	o.Value("labels", len(t.Labels) > 0, t.Labels)
+	o.Value("attributes", len(t.Attributes) > 0, json.RawMessage(t.Attributes))
+	o.Text("group", t.Group)
+	o.Text("share_key", t.ShareKey)
+	o.Number("wait_for_signal_ms", milliseconds(t.WaitForSignal))
+	o.Text("finalize", t.Finalize)
+	o.Text("on_step_failure", t.OnStepFailure)
+	return o.Close()
 }
 
 // check refuses values that the encoding would change. The server checks the rest.
@@ -228,9 +248,6 @@ func (t *Task) check() error {
 		return fmt.Errorf("delay %v is negative", t.Delay)
 	case t.Retention < KeepNone:
 		return fmt.Errorf("retention %v is negative", t.Retention)
-	// The encoder would replace invalid UTF-8, and two keys could become one.
-	case !utf8.ValidString(t.IdempotencyKey) || !utf8.ValidString(t.TaskType) || !utf8.ValidString(t.Group) || !utf8.ValidString(t.ShareKey):
-		return errors.New("key, type, group or share key is not UTF-8")
 	}
 	return errors.Join(checkAttempts(t.MaxAttempts), checkLabels(t.Labels), t.Backoff.check())
 }
@@ -442,14 +459,14 @@ func checkAttempts(n int) error {
 }
 
 // wireAttempts returns a limit of attempts for a request: nil is the default, 0 no limit.
-func wireAttempts(n int) *int32 {
+func wireAttempts(n int) *int64 {
 	switch n {
 	case 0:
 		return nil
 	case UnlimitedAttempts:
-		return new(int32(0))
+		return new(int64)
 	}
-	return new(int32(n))
+	return new(int64(n))
 }
 
 // attemptsFromWire converts the limit of a task or type that is read.

@@ -51,20 +51,18 @@ func TestTask_encode_refusals(t *testing.T) {
 	t.Parallel()
 	ok := []byte("1")
 	for name, task := range map[string]Task{
-		"empty payload":    {},
-		"priority":         {Payload: ok, Priority: math.MaxInt32 + 1},
-		"attempts":         {Payload: ok, MaxAttempts: -2},
-		"many attempts":    {Payload: ok, MaxAttempts: math.MaxInt32 + 1},
-		"negative delay":   {Payload: ok, Delay: -2},
-		"negative lease":   {Payload: ok, Lease: -1},
-		"retention":        {Payload: ok, Retention: -3},
-		"group":            {Payload: ok, Group: "\xff"},
-		"label":            {Payload: ok, Labels: map[string]string{"a": "\xff"}},
-		"no backoff":       {Payload: ok, Backoff: &Backoff{}},
-		"backoff factor":   {Payload: ok, Backoff: &Backoff{Initial: 1, Factor: math.NaN()}},
-		"backoff jitter":   {Payload: ok, Backoff: &Backoff{Initial: 1, Jitter: math.Inf(1)}},
-		"less than none":   {Payload: ok, Backoff: &Backoff{Initial: 1, Jitter: -0.5}},
-		"key is not UTF-8": {Payload: ok, IdempotencyKey: "\xff"},
+		"empty payload":  {},
+		"priority":       {Payload: ok, Priority: math.MaxInt32 + 1},
+		"attempts":       {Payload: ok, MaxAttempts: -2},
+		"many attempts":  {Payload: ok, MaxAttempts: math.MaxInt32 + 1},
+		"negative delay": {Payload: ok, Delay: -2},
+		"negative lease": {Payload: ok, Lease: -1},
+		"retention":      {Payload: ok, Retention: -3},
+		"label":          {Payload: ok, Labels: map[string]string{"a": "\xff"}},
+		"no backoff":     {Payload: ok, Backoff: &Backoff{}},
+		"backoff factor": {Payload: ok, Backoff: &Backoff{Initial: 1, Factor: math.NaN()}},
+		"backoff jitter": {Payload: ok, Backoff: &Backoff{Initial: 1, Jitter: math.Inf(1)}},
+		"less than none": {Payload: ok, Backoff: &Backoff{Initial: 1, Jitter: -0.5}},
 	} {
 		if _, err := task.encode("k"); !errors.Is(err, ErrInvalidTask) {
 			t.Errorf("%s: got %v", name, err)

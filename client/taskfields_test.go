@@ -2,38 +2,73 @@ package client
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/claimq/claimq/api/wire"
 )
 
-// Every field of a Task is sent: each field of the API's body comes from one.
+// Each field of the API's body comes from a field of a Task, and a Task comes from each, as the task of a schedule does.
 func TestTask_sendsEachField(t *testing.T) {
 	t.Parallel()
-	at := time.UnixMilli(1_772_366_400_000)
+	at := time.UnixMilli(1_772_366_400_000).UTC()
 	full := Task{
 		IdempotencyKey: "k", TaskType: "mail", Payload: []byte(`{"a":1}`), Priority: 1, MaxAttempts: 2, RunAt: at, Delay: time.Second, ExpiresAt: at.Add(time.Hour), ExpiresAgain: true,
 		Lease: time.Second, Retention: time.Minute, Backoff: &Backoff{Initial: time.Second}, Labels: map[string]string{"a": "b"},
-		Group: "g", ShareKey: "k", WaitForSignal: time.Minute, Unique: UniqueWindow, UniqueFor: time.Minute, Attributes: []byte(`{"a":1}`), Steps: []Step{{Name: "s", Task: Task{Payload: []byte("1")}}}, Finalize: FinalizeClaim, OnStepFailure: ContinueOnStepFailure,
+		Group: "g", ShareKey: "s", WaitForSignal: time.Hour, Unique: UniqueWindow, UniqueFor: 2 * time.Minute, Attributes: []byte(`{"a":1}`), Steps: []Step{{Name: "s", Task: Task{TaskType: "mail", Payload: []byte("1")}}}, Finalize: FinalizeClaim, OnStepFailure: ContinueOnStepFailure,
 	}
 	text, err := full.encode("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var sent map[string]json.RawMessage
+	var sent wire.NewTask
 	if err := json.Unmarshal(text, &sent); err != nil {
 		t.Fatal(err)
 	}
-	otherwise := []string{"payload", "traceparent"} // in place of params; the context
-	for field := range reflect.TypeFor[wire.NewTask]().Fields() {
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if _, has := sent[name]; !has && !slices.Contains(otherwise, name) {
-			t.Errorf("no field of Task is sent as %s", name)
+	for field, value := range reflect.ValueOf(sent).Fields() {
+		if value.IsZero() && field.Name != "Payload" && field.Name != "Traceparent" { // in place of params; the context's
+			t.Errorf("no field of Task is sent as %s", field.Tag.Get("json"))
 		}
+	}
+	if diff := cmp.Diff(full, submittedOf(&sent)); diff != "" {
+		t.Errorf("what is sent is another task (-task +sent):\n%s", diff)
+	}
+}
+
+// A text that is not UTF-8 is refused: the server would get another one.
+func TestTask_refusesTextsNotUTF8(t *testing.T) {
+	t.Parallel()
+	plain := Task{Payload: []byte("1")}
+	without, err := plain.encode("k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := 0
+	for field := range reflect.TypeFor[Task]().Fields() {
+		if field.Type.Kind() != reflect.String {
+			continue
+		}
+		bad := plain
+		reflect.ValueOf(&bad).Elem().FieldByIndex(field.Index).SetString("\xff")
+		body, err := bad.encode("k")
+		if string(body) == string(without) {
+			continue // it is not sent
+		}
+		texts++
+		words := strings.ToLower(strings.ReplaceAll(fmt.Sprint(err), "_", ""))
+		if !errors.Is(err, ErrInvalidTask) || !strings.Contains(words, strings.ToLower(field.Name)+" is not utf-8") {
+			t.Errorf("%s: sent as %s, %v", field.Name, body, err)
+		}
+	}
+	if texts == 0 {
+		t.Error("no text is sent")
 	}
 }
 
@@ -48,21 +83,6 @@ func TestTask_hasEachFieldOfAnswers(t *testing.T) {
 		var w wire.Task
 		fillWith(t, reflect.ValueOf(&w).Elem().FieldByIndex(field.Index))
 		if reaches := !reflect.DeepEqual(fromWire(&w), zero); reaches == slices.Contains(otherwise, name) {
-			t.Errorf("%s reaches a Task: %v", name, reaches)
-		}
-	}
-}
-
-// Each field that the task of a schedule can have reaches the program.
-func TestTask_hasEachFieldOfSchedules(t *testing.T) {
-	t.Parallel()
-	otherwise := []string{"idempotency_key", "run_at", "expires_at", "expires_again", "attributes", "traceparent"} // only one task can have them
-	zero := submittedOf(&wire.NewTask{})
-	for field := range reflect.TypeFor[wire.NewTask]().Fields() {
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		var w wire.NewTask
-		fillWith(t, reflect.ValueOf(&w).Elem().FieldByIndex(field.Index))
-		if reaches := !reflect.DeepEqual(submittedOf(&w), zero); reaches == slices.Contains(otherwise, name) {
 			t.Errorf("%s reaches a Task: %v", name, reaches)
 		}
 	}
