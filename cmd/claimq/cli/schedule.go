@@ -92,7 +92,7 @@ is submitted with all of them, and has ended when they have.`,
 	f.BoolVar(&o.paused, "paused", false, "do not run it until it is set without this")
 	o.addTaskFlags(f)
 	o.addStepsFlags(f)
-	for _, name := range []string{"key", "run-at", "expires-at", "expires-again", "delay", "unique", "unique-for"} { // these make no sense for repeated submits
+	for _, name := range []string{"key", "run-at", "expires-at", "expires-again", "unique", "unique-for", "attributes"} { // these make no sense for repeated submits
 		_ = f.MarkHidden(name)
 	}
 	term.OnlyExplicit(cmd)

@@ -117,7 +117,7 @@ func submitOne(a *term.App, cmd *cobra.Command, o *submitOptions, args []string)
 		params = []byte("{}")
 	}
 	task.TaskType = args[0]
-	if o.key == "" {
+	if o.sent.IdempotencyKey == "" {
 		task.IdempotencyKey = rand.Text()
 	}
 	body, err := withRaw("steps", steps, task)
@@ -137,7 +137,7 @@ func submitOne(a *term.App, cmd *cobra.Command, o *submitOptions, args []string)
 			if answer.Task == nil {
 				return nil
 			}
-			return a.Sayf("%s", submittedText(a, answer, o.key))
+			return a.Sayf("%s", submittedText(a, answer, o.sent.IdempotencyKey))
 		})
 	})
 }
@@ -151,7 +151,7 @@ func submitAndWait(ctx context.Context, s session.Talk, r session.Request, o *su
 		return err
 	}
 	if s.Flags.Output != "json" {
-		fmt.Fprintln(s.App.Stdout, submittedText(s.App, &answer, o.key))
+		fmt.Fprintln(s.App.Stdout, submittedText(s.App, &answer, o.sent.IdempotencyKey))
 	}
 	return showEnded(ctx, s, session.TaskPath(answer.Task.ID, ""), o.wait)
 }

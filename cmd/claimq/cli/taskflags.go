@@ -17,16 +17,11 @@ import (
 
 // taskFlags holds the flags that describe a task.
 type taskFlags struct {
-	key         string
-	priority    int32
+	sent        newTask // has what flags give as it is sent
 	delay       time.Duration
 	runAt       string
 	expiresAt   string
-	expireAgain bool
 	labels      []string
-	group       string
-	shareKey    string
-	unique      string
 	backoff     string
 	retention   string
 	maxAttempts int32
@@ -39,17 +34,17 @@ type taskFlags struct {
 // addTaskFlags adds the flags to f and returns their names.
 func (t *taskFlags) addTaskFlags(f *pflag.FlagSet) (names []string) {
 	own := pflag.NewFlagSet("task", pflag.ContinueOnError)
-	own.StringVar(&t.key, "key", "", "idempotency key; none: a random one, so that the command can repeat itself")
-	own.Int32Var(&t.priority, "priority", 0, "higher is claimed first")
+	own.StringVar(&t.sent.IdempotencyKey, "key", "", "idempotency key; none: a random one, so that the command can repeat itself")
+	own.Int32Var(&t.sent.Priority, "priority", 0, "higher is claimed first")
 	term.DurationVar(own, &t.delay, "delay", 0, "time before it can be claimed, in place of its type's")
 	own.StringVar(&t.runAt, "run-at", "", "time from which it can be claimed, as 2026-01-02T15:04:05Z or with an offset")
 	own.StringVar(&t.expiresAt, "expires-at", "", "it fails if it has not been claimed by then")
-	own.BoolVar(&t.expireAgain, "expires-again", false, "with --expires-at: it fails also if it waits then, or later, after a claim")
+	own.BoolVar(&t.sent.ExpiresAgain, "expires-again", false, "with --expires-at: it fails also if it waits then, or later, after a claim")
 	own.StringArrayVar(&t.labels, "label", nil, "label, as name=value; repeatable")
-	own.StringVar(&t.group, "group", "", "tasks of a type with the same group run one at a time, in order")
-	own.StringVar(&t.shareKey, "share-key", "", "the share of its type's tasks that it belongs to, as a tenant; a type can limit each and let them take turns")
+	own.StringVar(&t.sent.Group, "group", "", "tasks of a type with the same group run one at a time, in order")
+	own.StringVar(&t.sent.ShareKey, "share-key", "", "the share of its type's tasks that it belongs to, as a tenant; a type can limit each and let them take turns")
 	own.StringVar(&t.attributes, "attributes", "", "a JSON object that describes the payload; workers get it unchanged")
-	own.StringVar(&t.unique, "unique", "", "for how long the key is taken: exists (while the task exists, the default), active (until it ends), replace (active, and a task that waits with the key gets the new params and time) or window (for --unique-for)")
+	own.StringVar(&t.sent.Unique, "unique", "", "for how long the key is taken: exists (while the task exists, the default), active (until it ends), replace (active, and a task that waits with the key gets the new params and time) or window (for --unique-for)")
 	term.DurationVar(own, &t.signalFor, "wait-for-signal", 0, "the task waits for 'claimq signal', and fails if none comes for so long, up to 365d")
 	term.DurationVar(own, &t.uniqueFor, "unique-for", 0, "with --unique window: the key is taken this long after the submit, up to 24h")
 	own.StringVar(&t.backoff, "backoff", "", "wait after a failed attempt: "+backoffForm)
@@ -65,11 +60,11 @@ func (t *taskFlags) addTaskFlags(f *pflag.FlagSet) (names []string) {
 
 // task builds the task from the flags, without its params.
 func (t *taskFlags) task(flags *pflag.FlagSet) (*newTask, error) {
-	n := &newTask{NewTask: wire.NewTask{Priority: t.priority, IdempotencyKey: t.key, Group: t.group, ShareKey: t.shareKey, Unique: t.unique, ExpiresAgain: t.expireAgain}}
+	n := t.sent
 	if flags.Changed("delay") && t.runAt != "" {
 		return nil, term.UsageErrorf("--delay and --run-at are both given: give one of them")
 	}
-	if t.expireAgain && t.expiresAt == "" {
+	if n.ExpiresAgain && t.expiresAt == "" {
 		return nil, term.UsageErrorf("--expires-again is given without --expires-at: give the time, too")
 	}
 	var err error
@@ -117,7 +112,7 @@ func (t *taskFlags) task(flags *pflag.FlagSet) (*newTask, error) {
 	if flags.Changed("max-attempts") {
 		n.MaxAttempts = &t.maxAttempts
 	}
-	return n, nil
+	return &n, nil
 }
 
 // newTask is a task to submit, with its backoff as the user wrote it.
