@@ -57,19 +57,22 @@ func (r *reference) fields(n *yaml.Node) iter.Seq2[string, *yaml.Node] {
 		for i := 0; i < len(n.Content); i += 2 {
 			own[n.Content[i].Value] = alias(n.Content[i+1])
 		}
-		for name, value := range r.fields(own["<<"]) {
-			merged[name] = true
-			if own[name] != nil {
-				value = own[name]
-			}
-			if !yield(name, value) {
-				return
-			}
-		}
 		for i := 0; i < len(n.Content); i += 2 {
 			name := n.Content[i].Value
 			if name != "<<" && !merged[name] && !yield(name, own[name]) {
 				return
+			}
+			if name != "<<" {
+				continue
+			}
+			for name, value := range r.fields(own["<<"]) {
+				merged[name] = true
+				if own[name] != nil {
+					value = own[name]
+				}
+				if !yield(name, value) {
+					return
+				}
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/claimq/claimq/api/wire"
@@ -20,8 +21,8 @@ func TestOptions_areTheFieldsOfATask(t *testing.T) {
 	}
 	submitted, shown := namesOf(reflect.TypeFor[wire.NewTask]()), namesOf(reflect.TypeFor[wire.Task]())
 	slices.Sort(read)
-	if want := slices.Sorted(slices.Values(submitted)); !slices.Equal(read, want) {
-		t.Errorf("the table reads %v, the fields of wire.NewTask are %v", read, want)
+	if diff := cmp.Diff(slices.Sorted(slices.Values(submitted)), read); diff != "" {
+		t.Errorf("the fields of a task (-wire.NewTask +read):\n%s", diff)
 	}
 	for _, o := range options {
 		if o.name != "delay_ms" && !slices.Contains(shown, o.name) { // a delay becomes run_at
@@ -30,8 +31,8 @@ func TestOptions_areTheFieldsOfATask(t *testing.T) {
 	}
 }
 
-// The description of the API has the fields of a task that Go programs send and read, and no
-// others.
+// The description of the API has the fields of a task that Go programs send and read, of each kind of task those that
+// the server takes, and no others.
 func TestDescription_hasTheFieldsOfATask(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../openapi.yaml")
@@ -48,16 +49,18 @@ func TestDescription_hasTheFieldsOfATask(t *testing.T) {
 	if err := yaml.Unmarshal(text, &described); err != nil {
 		t.Fatal(err)
 	}
-	for name, of := range map[string]reflect.Type{"NewTask": reflect.TypeFor[wire.NewTask](), "Task": reflect.TypeFor[wire.Task]()} {
+	for name, want := range map[string][]string{
+		"NewTask": namesOf(reflect.TypeFor[wire.NewTask]()), "Task": namesOf(reflect.TypeFor[wire.Task]()),
+		"NewStep": stepNames(), "ScheduledTask": scheduledNames(), "ScheduledStep": scheduledStepNames(),
+	} {
 		var is []string
 		for field := range described.Components.Schemas[name].Properties {
 			is = append(is, field)
 		}
-		want := namesOf(of)
 		slices.Sort(is)
 		slices.Sort(want)
-		if !slices.Equal(is, want) {
-			t.Errorf("openapi.yaml gives %s the fields %v, want those of package wire, %v", name, is, want)
+		if diff := cmp.Diff(want, is); diff != "" {
+			t.Errorf("the fields of %s (-want +openapi.yaml):\n%s", name, diff)
 		}
 	}
 }

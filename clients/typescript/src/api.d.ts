@@ -1737,10 +1737,6 @@ export interface components {
              * @description Opaque bytes in base64, at least one, up to 1 MiB
              */
             payload?: string;
-            /** @description An object that describes params or payload, up to 1 MiB; workers get it unchanged */
-            attributes?: {
-                [key: string]: unknown;
-            };
             /**
              * Format: int32
              * @description Higher is claimed first
@@ -1749,6 +1745,18 @@ export interface components {
             priority?: number;
             /** @description Default: the type's, else the server's: 10 in a new cluster. 0: no limit */
             max_attempts?: number;
+            delay_ms?: components["schemas"]["DelayMS"];
+            backoff?: components["schemas"]["Backoff"];
+            lease_ms?: components["schemas"]["LeaseMS"];
+            labels?: components["schemas"]["Labels"];
+            /** @description Tasks of one group and type are claimed one at a time, in order of submission */
+            group?: string;
+            share_key?: components["schemas"]["ShareKey"];
+            wait_for_signal_ms?: components["schemas"]["WaitForSignalMS"];
+            /** @description An object that describes params or payload, up to 1 MiB; workers get it unchanged */
+            attributes?: {
+                [key: string]: unknown;
+            };
             idempotency_key?: components["schemas"]["IdempotencyKey"];
             /**
              * @description `exists`: the key is taken while the task exists; `active`: only until it ends; `replace`: as `active`, and a task of the type that is pending or scheduled with the key gets this one's params or payload, attributes, run_at or delay_ms, and expires_at (not for tasks with steps); `window`: for unique_ms after the submit, whether the task is there or not. All but `exists` need an idempotency_key
@@ -1766,7 +1774,6 @@ export interface components {
              * @description Not claimable before
              */
             run_at?: string;
-            delay_ms?: components["schemas"]["DelayMS"];
             /**
              * Format: date-time
              * @description Not claimed by then, it fails with the error `expired before it was claimed`. It may have passed already, but must be after run_at, and after the end of delay_ms. Default: never
@@ -1777,14 +1784,7 @@ export interface components {
              * @default false
              */
             expires_again?: boolean;
-            lease_ms?: components["schemas"]["LeaseMS"];
-            backoff?: components["schemas"]["Backoff"];
             retention_ms?: components["schemas"]["RetentionMS"];
-            labels?: components["schemas"]["Labels"];
-            /** @description Tasks of one group and type are claimed one at a time, in order of submission */
-            group?: string;
-            share_key?: components["schemas"]["ShareKey"];
-            wait_for_signal_ms?: components["schemas"]["WaitForSignalMS"];
             /** @description Its W3C trace context, and its steps'; neither id is all zeros. Default: that of the request's header */
             traceparent?: string;
             /** @description They depend on each other without a cycle */
@@ -1831,12 +1831,19 @@ export interface components {
             priority?: number;
             /** @description Default: the type's, else the server's: 10 in a new cluster. 0: no limit */
             max_attempts?: number;
+            delay_ms?: components["schemas"]["DelayMS"];
+            backoff?: components["schemas"]["Backoff"];
+            lease_ms?: components["schemas"]["LeaseMS"];
+            labels?: components["schemas"]["Labels"];
+            /** @description Tasks of one group and type are claimed one at a time, in order of submission */
+            group?: string;
+            share_key?: components["schemas"]["ShareKey"];
+            wait_for_signal_ms?: components["schemas"]["WaitForSignalMS"];
             /**
              * Format: date-time
              * @description Not claimable before
              */
             run_at?: string;
-            delay_ms?: components["schemas"]["DelayMS"];
             /**
              * Format: date-time
              * @description Not claimed by then, it fails; it counts while the step is blocked, too. Must be after the end of delay_ms
@@ -1847,13 +1854,6 @@ export interface components {
              * @default false
              */
             expires_again?: boolean;
-            lease_ms?: components["schemas"]["LeaseMS"];
-            backoff?: components["schemas"]["Backoff"];
-            labels?: components["schemas"]["Labels"];
-            /** @description Tasks of one group and type are claimed one at a time, in order of submission */
-            group?: string;
-            share_key?: components["schemas"]["ShareKey"];
-            wait_for_signal_ms?: components["schemas"]["WaitForSignalMS"];
         };
         /** @description As a NewTask, without what can only be said of one task. Exactly one of `params` and `payload`; with `steps` it may have neither, and has no `delay_ms`, `group`, `share_key` and `wait_for_signal_ms` */
         ScheduledTask: {
@@ -1877,14 +1877,14 @@ export interface components {
             /** @description Default: the type's, else the server's: 10 in a new cluster. 0: no limit */
             max_attempts?: number;
             delay_ms?: components["schemas"]["DelayMS"];
-            lease_ms?: components["schemas"]["LeaseMS"];
             backoff?: components["schemas"]["Backoff"];
-            retention_ms?: components["schemas"]["RetentionMS"];
+            lease_ms?: components["schemas"]["LeaseMS"];
             labels?: components["schemas"]["Labels"];
             /** @description Tasks of one group and type are claimed one at a time, in order of submission */
             group?: string;
             share_key?: components["schemas"]["ShareKey"];
             wait_for_signal_ms?: components["schemas"]["WaitForSignalMS"];
+            retention_ms?: components["schemas"]["RetentionMS"];
             /** @description Each slot submits the task with these steps. They depend on each other without a cycle */
             steps?: components["schemas"]["ScheduledStep"][];
             /**
@@ -1925,8 +1925,8 @@ export interface components {
             /** @description Default: the type's, else the server's: 10 in a new cluster. 0: no limit */
             max_attempts?: number;
             delay_ms?: components["schemas"]["DelayMS"];
-            lease_ms?: components["schemas"]["LeaseMS"];
             backoff?: components["schemas"]["Backoff"];
+            lease_ms?: components["schemas"]["LeaseMS"];
             labels?: components["schemas"]["Labels"];
             /** @description Tasks of one group and type are claimed one at a time, in order of submission */
             group?: string;
@@ -1980,9 +1980,9 @@ export interface components {
             expires_at?: string;
             /** @description It fails also if it waits then, or later, after a claim. Absent: false */
             expires_again?: boolean;
-            lease_ms?: components["schemas"]["LeaseMS"];
             backoff?: components["schemas"]["WholeBackoff"];
             retention_ms?: components["schemas"]["RetentionMS"];
+            lease_ms?: components["schemas"]["LeaseMS"];
             labels?: components["schemas"]["Labels"];
             /** @description Tasks of one group and type are claimed one at a time, in order of submission */
             group?: string;
@@ -2413,10 +2413,6 @@ export interface components {
              * @description Opaque bytes in base64, at least one, up to 1 MiB
              */
             payload?: string;
-            /** @description An object that describes params or payload, up to 1 MiB; workers get it unchanged */
-            attributes?: {
-                [key: string]: unknown;
-            };
             /**
              * Format: int32
              * @description Higher is claimed first
@@ -2425,6 +2421,18 @@ export interface components {
             priority?: number;
             /** @description Default: the type's, else the server's: 10 in a new cluster. 0: no limit */
             max_attempts?: number;
+            delay_ms?: components["schemas"]["DelayMS"];
+            backoff?: components["schemas"]["Backoff"];
+            lease_ms?: components["schemas"]["LeaseMS"];
+            labels?: components["schemas"]["Labels"];
+            /** @description Tasks of one group and type are claimed one at a time, in order of submission */
+            group?: string;
+            share_key?: components["schemas"]["ShareKey"];
+            wait_for_signal_ms?: components["schemas"]["WaitForSignalMS"];
+            /** @description An object that describes params or payload, up to 1 MiB; workers get it unchanged */
+            attributes?: {
+                [key: string]: unknown;
+            };
             idempotency_key?: components["schemas"]["IdempotencyKey"];
             /**
              * @description `exists`: the key is taken while the task exists; `active`: only until it ends; `replace`: as `active`, and a task of the type that is pending or scheduled with the key gets this one's params or payload, attributes, run_at or delay_ms, and expires_at (not for tasks with steps); `window`: for unique_ms after the submit, whether the task is there or not. All but `exists` need an idempotency_key
@@ -2442,7 +2450,6 @@ export interface components {
              * @description Not claimable before
              */
             run_at?: string;
-            delay_ms?: components["schemas"]["DelayMS"];
             /**
              * Format: date-time
              * @description Not claimed by then, it fails with the error `expired before it was claimed`. It may have passed already, but must be after run_at, and after the end of delay_ms. Default: never
@@ -2453,14 +2460,7 @@ export interface components {
              * @default false
              */
             expires_again?: boolean;
-            lease_ms?: components["schemas"]["LeaseMS"];
-            backoff?: components["schemas"]["Backoff"];
             retention_ms?: components["schemas"]["RetentionMS"];
-            labels?: components["schemas"]["Labels"];
-            /** @description Tasks of one group and type are claimed one at a time, in order of submission */
-            group?: string;
-            share_key?: components["schemas"]["ShareKey"];
-            wait_for_signal_ms?: components["schemas"]["WaitForSignalMS"];
             /** @description Its W3C trace context, and its steps'; neither id is all zeros. Default: that of the request's header */
             traceparent?: string;
             /** @description They depend on each other without a cycle */
@@ -3016,14 +3016,14 @@ export interface components {
                 /** @description Default: the type's, else the server's: 10 in a new cluster. 0: no limit */
                 max_attempts?: number;
                 delay_ms?: components["schemas"]["DelayMS"];
-                lease_ms?: components["schemas"]["LeaseMS"];
                 backoff?: components["schemas"]["WholeBackoff"];
-                retention_ms?: components["schemas"]["RetentionMS"];
+                lease_ms?: components["schemas"]["LeaseMS"];
                 labels?: components["schemas"]["Labels"];
                 /** @description Tasks of one group and type are claimed one at a time, in order of submission */
                 group?: string;
                 share_key?: components["schemas"]["ShareKey"];
                 wait_for_signal_ms?: components["schemas"]["WaitForSignalMS"];
+                retention_ms?: components["schemas"]["RetentionMS"];
                 /** @description Each slot submits the task with these steps. They depend on each other without a cycle */
                 steps?: components["schemas"]["ScheduledStep"][];
                 /**

@@ -99,40 +99,16 @@ class NewTask(TypedDict):
     """Any JSON but null; the bytes are kept as given. Up to 1 MiB"""
     payload: NotRequired[str]
     """Opaque bytes in base64, at least one, up to 1 MiB"""
-    attributes: NotRequired[dict[str, JSON]]
-    """An object that describes params or payload, up to 1 MiB; workers get it unchanged"""
     priority: NotRequired[int]
     """Higher is claimed first"""
     max_attempts: NotRequired[int]
     """Default: the type's, else the server's: 10 in a new cluster. 0: no limit"""
-    idempotency_key: NotRequired[str]
-    """1 to 256 bytes without control characters"""
-    unique: NotRequired[Literal["exists", "active", "replace", "window"]]
-    """`exists`: the key is taken while the task exists; `active`: only until it ends;
-    `replace`: as `active`, and a task of the type that is pending or scheduled with the key
-    gets this one's params or payload, attributes, run_at or delay_ms, and expires_at (not
-    for tasks with steps); `window`: for unique_ms after the submit, whether the task is
-    there or not. All but `exists` need an idempotency_key"""
-    unique_ms: NotRequired[int]
-    """With `unique: window`, and only then: for how long the key is taken"""
-    run_at: NotRequired[str]
-    """Not claimable before"""
     delay_ms: NotRequired[int]
     """Not claimable for so long"""
-    expires_at: NotRequired[str]
-    """Not claimed by then, it fails with the error `expired before it was claimed`. It may
-    have passed already, but must be after run_at, and after the end of delay_ms. Default:
-    never"""
-    expires_again: NotRequired[bool]
-    """With `expires_at`, and only then: true lets it expire also while it waits after a
-    claim, with the error `expired before it was claimed again`"""
+    backoff: NotRequired[Backoff]
     lease_ms: NotRequired[int]
     """The lease of its claims, unless extended. Default: the type's, else the server's:
     30000"""
-    backoff: NotRequired[Backoff]
-    retention_ms: NotRequired[int]
-    """How long it is kept after its end. 0: removed at once; -1: until deleted. Default:
-    the type's, else the server's: 86400000, or 1209600000 if it failed"""
     labels: NotRequired[dict[str, str]]
     """Names of 1 to 64 bytes without a colon, values of up to 64 bytes, both without
     control characters"""
@@ -145,6 +121,30 @@ class NewTask(TypedDict):
     """It is `blocked` until POST /api/tasks/{id}/signal, and fails with the error `no
     signal came in time` if none comes for so long: from the submit, the retry, or the end
     of the last step that it depends on. Not of a task with steps"""
+    attributes: NotRequired[dict[str, JSON]]
+    """An object that describes params or payload, up to 1 MiB; workers get it unchanged"""
+    idempotency_key: NotRequired[str]
+    """1 to 256 bytes without control characters"""
+    unique: NotRequired[Literal["exists", "active", "replace", "window"]]
+    """`exists`: the key is taken while the task exists; `active`: only until it ends;
+    `replace`: as `active`, and a task of the type that is pending or scheduled with the key
+    gets this one's params or payload, attributes, run_at or delay_ms, and expires_at (not
+    for tasks with steps); `window`: for unique_ms after the submit, whether the task is
+    there or not. All but `exists` need an idempotency_key"""
+    unique_ms: NotRequired[int]
+    """With `unique: window`, and only then: for how long the key is taken"""
+    run_at: NotRequired[str]
+    """Not claimable before"""
+    expires_at: NotRequired[str]
+    """Not claimed by then, it fails with the error `expired before it was claimed`. It may
+    have passed already, but must be after run_at, and after the end of delay_ms. Default:
+    never"""
+    expires_again: NotRequired[bool]
+    """With `expires_at`, and only then: true lets it expire also while it waits after a
+    claim, with the error `expired before it was claimed again`"""
+    retention_ms: NotRequired[int]
+    """How long it is kept after its end. 0: removed at once; -1: until deleted. Default:
+    the type's, else the server's: 86400000, or 1209600000 if it failed"""
     traceparent: NotRequired[str]
     """Its W3C trace context, and its steps'; neither id is all zeros. Default: that of the
     request's header"""
@@ -186,20 +186,12 @@ class NewStep(TypedDict):
     """Higher is claimed first"""
     max_attempts: NotRequired[int]
     """Default: the type's, else the server's: 10 in a new cluster. 0: no limit"""
-    run_at: NotRequired[str]
-    """Not claimable before"""
     delay_ms: NotRequired[int]
     """Not claimable for so long"""
-    expires_at: NotRequired[str]
-    """Not claimed by then, it fails; it counts while the step is blocked, too. Must be
-    after the end of delay_ms"""
-    expires_again: NotRequired[bool]
-    """With `expires_at`, and only then: true lets it expire also while it waits after a
-    claim, with the error `expired before it was claimed again`"""
+    backoff: NotRequired[Backoff]
     lease_ms: NotRequired[int]
     """The lease of its claims, unless extended. Default: the type's, else the server's:
     30000"""
-    backoff: NotRequired[Backoff]
     labels: NotRequired[dict[str, str]]
     """Names of 1 to 64 bytes without a colon, values of up to 64 bytes, both without
     control characters"""
@@ -212,6 +204,14 @@ class NewStep(TypedDict):
     """It is `blocked` until POST /api/tasks/{id}/signal, and fails with the error `no
     signal came in time` if none comes for so long: from the submit, the retry, or the end
     of the last step that it depends on. Not of a task with steps"""
+    run_at: NotRequired[str]
+    """Not claimable before"""
+    expires_at: NotRequired[str]
+    """Not claimed by then, it fails; it counts while the step is blocked, too. Must be
+    after the end of delay_ms"""
+    expires_again: NotRequired[bool]
+    """With `expires_at`, and only then: true lets it expire also while it waits after a
+    claim, with the error `expired before it was claimed again`"""
 
 
 class TaskOrigin(TypedDict):
@@ -267,13 +267,13 @@ class Task(TypedDict):
     """Not claimed by then, it fails"""
     expires_again: NotRequired[bool]
     """It fails also if it waits then, or later, after a claim. Absent: false"""
-    lease_ms: NotRequired[int]
-    """The lease of its claims, unless extended. Default: the type's, else the server's:
-    30000"""
     backoff: NotRequired[WholeBackoff]
     retention_ms: NotRequired[int]
     """How long it is kept after its end. 0: removed at once; -1: until deleted. Default:
     the type's, else the server's: 86400000, or 1209600000 if it failed"""
+    lease_ms: NotRequired[int]
+    """The lease of its claims, unless extended. Default: the type's, else the server's:
+    30000"""
     labels: NotRequired[dict[str, str]]
     """Names of 1 to 64 bytes without a colon, values of up to 64 bytes, both without
     control characters"""
@@ -588,40 +588,16 @@ class SubmitOp(TypedDict):
     """Any JSON but null; the bytes are kept as given. Up to 1 MiB"""
     payload: NotRequired[str]
     """Opaque bytes in base64, at least one, up to 1 MiB"""
-    attributes: NotRequired[dict[str, JSON]]
-    """An object that describes params or payload, up to 1 MiB; workers get it unchanged"""
     priority: NotRequired[int]
     """Higher is claimed first"""
     max_attempts: NotRequired[int]
     """Default: the type's, else the server's: 10 in a new cluster. 0: no limit"""
-    idempotency_key: NotRequired[str]
-    """1 to 256 bytes without control characters"""
-    unique: NotRequired[Literal["exists", "active", "replace", "window"]]
-    """`exists`: the key is taken while the task exists; `active`: only until it ends;
-    `replace`: as `active`, and a task of the type that is pending or scheduled with the key
-    gets this one's params or payload, attributes, run_at or delay_ms, and expires_at (not
-    for tasks with steps); `window`: for unique_ms after the submit, whether the task is
-    there or not. All but `exists` need an idempotency_key"""
-    unique_ms: NotRequired[int]
-    """With `unique: window`, and only then: for how long the key is taken"""
-    run_at: NotRequired[str]
-    """Not claimable before"""
     delay_ms: NotRequired[int]
     """Not claimable for so long"""
-    expires_at: NotRequired[str]
-    """Not claimed by then, it fails with the error `expired before it was claimed`. It may
-    have passed already, but must be after run_at, and after the end of delay_ms. Default:
-    never"""
-    expires_again: NotRequired[bool]
-    """With `expires_at`, and only then: true lets it expire also while it waits after a
-    claim, with the error `expired before it was claimed again`"""
+    backoff: NotRequired[Backoff]
     lease_ms: NotRequired[int]
     """The lease of its claims, unless extended. Default: the type's, else the server's:
     30000"""
-    backoff: NotRequired[Backoff]
-    retention_ms: NotRequired[int]
-    """How long it is kept after its end. 0: removed at once; -1: until deleted. Default:
-    the type's, else the server's: 86400000, or 1209600000 if it failed"""
     labels: NotRequired[dict[str, str]]
     """Names of 1 to 64 bytes without a colon, values of up to 64 bytes, both without
     control characters"""
@@ -634,6 +610,30 @@ class SubmitOp(TypedDict):
     """It is `blocked` until POST /api/tasks/{id}/signal, and fails with the error `no
     signal came in time` if none comes for so long: from the submit, the retry, or the end
     of the last step that it depends on. Not of a task with steps"""
+    attributes: NotRequired[dict[str, JSON]]
+    """An object that describes params or payload, up to 1 MiB; workers get it unchanged"""
+    idempotency_key: NotRequired[str]
+    """1 to 256 bytes without control characters"""
+    unique: NotRequired[Literal["exists", "active", "replace", "window"]]
+    """`exists`: the key is taken while the task exists; `active`: only until it ends;
+    `replace`: as `active`, and a task of the type that is pending or scheduled with the key
+    gets this one's params or payload, attributes, run_at or delay_ms, and expires_at (not
+    for tasks with steps); `window`: for unique_ms after the submit, whether the task is
+    there or not. All but `exists` need an idempotency_key"""
+    unique_ms: NotRequired[int]
+    """With `unique: window`, and only then: for how long the key is taken"""
+    run_at: NotRequired[str]
+    """Not claimable before"""
+    expires_at: NotRequired[str]
+    """Not claimed by then, it fails with the error `expired before it was claimed`. It may
+    have passed already, but must be after run_at, and after the end of delay_ms. Default:
+    never"""
+    expires_again: NotRequired[bool]
+    """With `expires_at`, and only then: true lets it expire also while it waits after a
+    claim, with the error `expired before it was claimed again`"""
+    retention_ms: NotRequired[int]
+    """How long it is kept after its end. 0: removed at once; -1: until deleted. Default:
+    the type's, else the server's: 86400000, or 1209600000 if it failed"""
     traceparent: NotRequired[str]
     """Its W3C trace context, and its steps'; neither id is all zeros. Default: that of the
     request's header"""
@@ -1070,13 +1070,10 @@ class ScheduleTask(TypedDict):
     """Default: the type's, else the server's: 10 in a new cluster. 0: no limit"""
     delay_ms: NotRequired[int]
     """Not claimable for so long"""
+    backoff: NotRequired[WholeBackoff]
     lease_ms: NotRequired[int]
     """The lease of its claims, unless extended. Default: the type's, else the server's:
     30000"""
-    backoff: NotRequired[WholeBackoff]
-    retention_ms: NotRequired[int]
-    """How long it is kept after its end. 0: removed at once; -1: until deleted. Default:
-    the type's, else the server's: 86400000, or 1209600000 if it failed"""
     labels: NotRequired[dict[str, str]]
     """Names of 1 to 64 bytes without a colon, values of up to 64 bytes, both without
     control characters"""
@@ -1089,6 +1086,9 @@ class ScheduleTask(TypedDict):
     """It is `blocked` until POST /api/tasks/{id}/signal, and fails with the error `no
     signal came in time` if none comes for so long: from the submit, the retry, or the end
     of the last step that it depends on. Not of a task with steps"""
+    retention_ms: NotRequired[int]
+    """How long it is kept after its end. 0: removed at once; -1: until deleted. Default:
+    the type's, else the server's: 86400000, or 1209600000 if it failed"""
     steps: NotRequired[list[ScheduledStep]]
     """Each slot submits the task with these steps. They depend on each other without a
     cycle"""
@@ -1167,13 +1167,10 @@ class ScheduledTask(TypedDict):
     """Default: the type's, else the server's: 10 in a new cluster. 0: no limit"""
     delay_ms: NotRequired[int]
     """Not claimable for so long"""
+    backoff: NotRequired[Backoff]
     lease_ms: NotRequired[int]
     """The lease of its claims, unless extended. Default: the type's, else the server's:
     30000"""
-    backoff: NotRequired[Backoff]
-    retention_ms: NotRequired[int]
-    """How long it is kept after its end. 0: removed at once; -1: until deleted. Default:
-    the type's, else the server's: 86400000, or 1209600000 if it failed"""
     labels: NotRequired[dict[str, str]]
     """Names of 1 to 64 bytes without a colon, values of up to 64 bytes, both without
     control characters"""
@@ -1186,6 +1183,9 @@ class ScheduledTask(TypedDict):
     """It is `blocked` until POST /api/tasks/{id}/signal, and fails with the error `no
     signal came in time` if none comes for so long: from the submit, the retry, or the end
     of the last step that it depends on. Not of a task with steps"""
+    retention_ms: NotRequired[int]
+    """How long it is kept after its end. 0: removed at once; -1: until deleted. Default:
+    the type's, else the server's: 86400000, or 1209600000 if it failed"""
     steps: NotRequired[list[ScheduledStep]]
     """Each slot submits the task with these steps. They depend on each other without a
     cycle"""
@@ -1219,10 +1219,10 @@ class ScheduledStep(TypedDict):
     """Default: the type's, else the server's: 10 in a new cluster. 0: no limit"""
     delay_ms: NotRequired[int]
     """Not claimable for so long"""
+    backoff: NotRequired[Backoff]
     lease_ms: NotRequired[int]
     """The lease of its claims, unless extended. Default: the type's, else the server's:
     30000"""
-    backoff: NotRequired[Backoff]
     labels: NotRequired[dict[str, str]]
     """Names of 1 to 64 bytes without a colon, values of up to 64 bytes, both without
     control characters"""
