@@ -81,6 +81,8 @@ func TestMistakes(t *testing.T) {
 		"a label with a colon":          {[]string{"list", "--label", "a:b=c"}, nil, term.ExitUsage, "it must be name=value, without : in the name"},
 		"a finalization for too long":   {[]string{"finalization", "claim", "1", "--processor", "p", "--for", "2h"}, nil, term.ExitUsage, "Invalid --for: must be from 1s to 1h"},
 		"a token for too long":          {[]string{"cluster", "token", "create", "--expires", "99d"}, nil, term.ExitUsage, "Invalid --expires: must be from 1ms to 30d"},
+		"an id of no join token":        {[]string{"cluster", "token", "revoke", "none"}, nil, term.ExitUsage, "Invalid ID: must be the id of a join token, 12 hexadecimal digits"},
+		"a node of a bad name":          {[]string{"cluster", "remove", "n 1"}, nil, term.ExitUsage, "Invalid NODE_ID: must be the name of a node, 1 to 64 of"},
 		"a peer without a port":         {[]string{"cluster", "join", "n4", "box"}, nil, term.ExitUsage, "Invalid PEER_ADDR: must be HOST:PORT"},
 		"a share key that is too long":  {[]string{"share", "set", "mail", strings.Repeat("x", 129), "--weight", "1"}, nil, term.ExitUsage, "Invalid KEY: must be 1 to 128 bytes"},
 		"a schedule of a bad type":      {[]string{"schedule", "set", "s", "a b", "--every", "1h"}, nil, term.ExitUsage, "Invalid TYPE: must be a string of 1 to 128"},

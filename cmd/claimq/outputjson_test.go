@@ -98,7 +98,7 @@ func TestOutputJSON(t *testing.T) {
 		{path: "cluster join", args: "n1 127.0.0.1:1", want: term.ExitRefused},
 		{path: "cluster token create", args: "--expires 1h"},
 		{path: "cluster token list"},
-		{path: "cluster token revoke", args: "NOSUCH", want: term.ExitRefused},
+		{path: "cluster token revoke", args: "0123456789ab", want: term.ExitRefused},
 		{path: "cluster remove", args: "n9", want: term.ExitRefused},
 		{path: "cluster promote", args: "n9", want: term.ExitRefused},
 		{path: "cluster demote", args: "n1", want: term.ExitRefused},

@@ -220,7 +220,7 @@ func nativeRows() []row {
 		get("get_hashes", "", "/api/cluster/hash"),
 		get("list_join_tokens", "", "/api/cluster/tokens"),
 		post("set_join_token", "", "/api/cluster/tokens", 0, text(fmt.Sprintf(`{"token_sha256":"%064x","expires_in_ms":3600000}`, 99))),
-		post("revoke_join_token", "", "/api/cluster/tokens/revoke", 0, text(`{"id":"other"}`)),
+		post("revoke_join_token", "", "/api/cluster/tokens/revoke", 0, text(`{"id":"0123456789ab"}`)),
 		post("take_snapshot", "", "/api/snapshots", 200, nil),
 		get("save_snapshot", "all of the state", "/api/snapshots/latest"),
 		post("restore_snapshot", "8 MiB that are none", "/api/restore", 0, func(*state) string { return strings.Repeat("x", 8<<20) }),

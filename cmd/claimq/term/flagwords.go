@@ -52,6 +52,15 @@ func flagOf(cmd *cobra.Command, name string) string {
 	return ""
 }
 
+// replaceField replaces the first word of text that is the field, which may be a part of a word before, as id is of
+// Invalid.
+func replaceField(text, field, word string) string {
+	if rest, ok := strings.CutPrefix(text, field); ok {
+		return word + rest
+	}
+	return strings.Replace(text, " "+field, " "+word, 1)
+}
+
 // integerBounds matches the bounds of a field that is a number.
 var integerBounds = regexp.MustCompile(`must be an integer from (-?[0-9]+) to ([0-9]+)$`)
 
@@ -103,7 +112,7 @@ func inWords(cmd *cobra.Command, refusal *client.Error, field string) (text, adv
 		if inPart {
 			word += " (" + part + ")"
 		}
-		text = strings.Replace(text, field, word, 1)
+		text = replaceField(text, field, word)
 		if !inPart && strings.HasPrefix(word, "--") {
 			text = boundsInTime(text, name)
 		}
