@@ -34,7 +34,13 @@ func TestNode_joinsAfterTheFirstMembersHaveGone(t *testing.T) {
 		_, _ = first.Transfer(context.Background(), "n2")
 		return second.IsLeader()
 	})
-	eventually(t, "n1 is removed", func() bool { return second.RemoveNode(context.Background(), "n1", nodes.Operator{}) == nil })
+	eventually(t, "n1 is removed", func() bool {
+		err := second.RemoveNode(context.Background(), "n1", nodes.Operator{})
+		if err != nil {
+			t.Log(err)
+		}
+		return err == nil
+	})
 	closeNode(t, first)
 	cfgs[2].Join, cfgs[2].JoinToken = addrs[1:2], token
 	third := openNode(t, cfgs[2])
