@@ -19,7 +19,7 @@
 //
 //	w, err := client.NewWorker(c, client.WorkerConfig{Concurrency: 20})
 //	client.Handle(w, "mail", func(ctx context.Context, job *client.Job[Mail]) error {
-//	return send(ctx, job.Params)
+//		return send(ctx, job.Params)
 //	})
 //	err = w.Run(ctx) // until ctx ends
 //
@@ -58,8 +58,8 @@
 // settings:
 //
 //	c, err := client.New(client.Config{
-//	Endpoints: []string{"https://10.0.0.1:7400", "https://10.0.0.2:7400"},
-//	CAFile:    "ca.crt", CertFile: "worker.crt", KeyFile: "worker.key",
+//		Endpoints: []string{"https://10.0.0.1:7400", "https://10.0.0.2:7400"},
+//		CAFile:    "ca.crt", CertFile: "worker.crt", KeyFile: "worker.key",
 //	})
 //
 // A node's certificate must be valid for the host of its endpoint and for the host of the URL that the node advertises,

@@ -25,7 +25,7 @@ const stopGrace = 10 * time.Second
 //
 //	w, err := client.NewWorker(c, client.WorkerConfig{Concurrency: 20})
 //	client.Handle(w, "mail", func(ctx context.Context, job *client.Job[Mail]) error {
-//	return send(ctx, job.Params, job.Token)
+//		return send(ctx, job.Params, job.Token)
 //	})
 //	err = w.Run(ctx) // until ctx ends
 //

@@ -93,8 +93,8 @@ type Server struct {
 // Key is an API key, stored as the SHA-256 of the whole key.
 type Key struct {
 	Name      string   // 1 to 64 of A-Z a-z 0-9 _ . -, unique
-	Role      string   // reader, producer, worker or operator; or
-	Roles     []string // several of them: the key may do what any of them may
+	Role      string   // reader, producer, worker or operator; not together with Roles
+	Roles     []string // several of these: the key may do what any of them may
 	KeySHA256 string   // 64 hex digits, lower-case, unique
 	// RateLimitPerMinute bounds its requests; nil: 100 a minute, 0: no bound.
 	RateLimitPerMinute *int64

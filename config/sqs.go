@@ -27,7 +27,7 @@ type SQS struct {
 type Credential struct {
 	Key
 	AccessKeyID string
-	Secret      string // known to both, so the file must not be readable by others
+	Secret      string // the client signs with it, and the server checks with it, so it is kept as it is, not hashed
 }
 
 // credentialsName is the one setting of a credentials file.

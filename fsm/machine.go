@@ -11,8 +11,8 @@ import (
 // Machine is the state. It is not safe for concurrent use: package cluster holds the one
 // lock around it. Apply and Snapshot need exclusive access; every other method only reads.
 //
-// Each owner below keeps saved records and what is derived of them in step. Only edit and
-// edited (account.go) change a task that is in the state, because a task is in the indexes of
+// Of its fields, each owner keeps saved records and what is derived of them in step. Only edit
+// and edited (account.go) change a task that is in the state, because a task is in the indexes of
 // several owners.
 type Machine struct {
 	header record.Header       // saved

@@ -8,50 +8,71 @@ import (
 	"github.com/claimq/claimq/fsm/snapshot"
 )
 
-// Task and the other names below are the part of package record that other packages use, so
-// that they need not import it.
+// Other packages use these types of package record by the names below, so that they need not import it.
+
+// What a command submits. The times of tasks are in milliseconds; those with a name in At are since the Unix epoch,
+// by T.
 type (
-	Task                = record.Task
-	Options             = record.Options
-	Label               = record.Label
-	Backoff             = record.Backoff
-	Attempt             = record.Attempt
-	Outcome             = record.Outcome
-	FollowUp            = record.FollowUp
-	ClaimRef            = record.ClaimRef
+	NewTask   = record.NewTask   // a task, validated
+	NewParent = record.NewParent // its steps, if it is a parent
+	NewStep   = record.NewStep   // one of them
+	AddedStep = record.AddedStep // a step for a running parent
+	Label     = record.Label     // a label of a task
+	Backoff   = record.Backoff   // the wait after an attempt that failed or expired
+)
+
+// A task, and what belongs to it. All are read-only and shared with the state, except copies in a Result.
+type (
+	Task     = record.Task
+	Options  = record.Options // its less frequent fields
+	Status   = record.Status
+	Attempt  = record.Attempt  // one of its claims, under way or ended
+	Outcome  = record.Outcome  // how a claim ended
+	FollowUp = record.FollowUp // a task that its completion submitted
+	ClaimRef = record.ClaimRef // a claim, by task and token
+)
+
+// Steps, and the finalization of their parent.
+type (
 	Parent              = record.Parent
 	Step                = record.Step
-	Plan                = record.Plan
-	PlannedStep         = record.PlannedStep
+	Plan                = record.Plan        // the names and dependencies of all steps of a parent
+	PlannedStep         = record.PlannedStep // those of one
 	Finalization        = record.Finalization
-	FinalizationAttempt = record.FinalizationAttempt
-	FinalizationOutcome = record.FinalizationOutcome
-	NewTask             = record.NewTask
-	NewParent           = record.NewParent
-	NewStep             = record.NewStep
-	AddedStep           = record.AddedStep
-	Filter              = record.Filter
-	Schedule            = record.Schedule
-	ScheduleView        = record.ScheduleView
-	TypeFields          = record.TypeFields
-	TypeSettings        = record.TypeSettings
-	ShareSettings       = record.ShareSettings
-	ShareState          = index.ShareState
-	Defaults            = record.Defaults
-	Minute              = record.Minute
-	Quantiles           = record.Quantiles
-	NodeRecord          = record.NodeRecord
-	JoinToken           = record.JoinToken
-	Stamp               = record.Stamp
-	Status              = record.Status
-	Move                = record.Move
-	MoveStatus          = record.MoveStatus
-	MoveFailure         = record.MoveFailure
+	FinalizationAttempt = record.FinalizationAttempt // an attempt to claim it
+	FinalizationOutcome = record.FinalizationOutcome // how that ended
+)
 
-	Snapshot   = snapshot.Snapshot
-	Hasher     = snapshot.Hasher
-	Backup     = snapshot.Backup
-	BackupInfo = snapshot.BackupInfo
+// Task types, shares and schedules.
+type (
+	TypeSettings  = record.TypeSettings
+	TypeFields    = record.TypeFields // a set of fields of TypeSettings
+	Defaults      = record.Defaults   // the settings for all types
+	ShareSettings = record.ShareSettings
+	ShareState    = index.ShareState
+	Schedule      = record.Schedule     // as an operator sets it
+	ScheduleView  = record.ScheduleView // with its progress
+	Move          = record.Move         // of a type's waiting tasks to another type
+	MoveStatus    = record.MoveStatus
+	MoveFailure   = record.MoveFailure
+)
+
+// The rest of the state.
+type (
+	Stamp      = record.Stamp      // the two clocks, in milliseconds
+	Filter     = record.Filter     // selects tasks; zero fields do not filter
+	Minute     = record.Minute     // one minute of a history
+	Quantiles  = record.Quantiles  // of durations, as buckets of package latency
+	NodeRecord = record.NodeRecord // a node of the cluster
+	JoinToken  = record.JoinToken  // lets nodes join
+)
+
+// Encoded states.
+type (
+	Snapshot   = snapshot.Snapshot   // a captured state
+	Hasher     = snapshot.Hasher     // hashes states, and reuses the hashes of what did not change
+	Backup     = snapshot.Backup     // a snapshot as a backup is written
+	BackupInfo = snapshot.BackupInfo // the header of a backup
 )
 
 // The statuses of a task.

@@ -96,14 +96,14 @@ type Node struct {
 	UUID          string `json:"uuid"`
 	PeerAddr      string `json:"peer_addr"`
 	HTTPAddr      string `json:"http_addr"`
-	Suffrage      string `json:"suffrage"`
-	State         string `json:"state"`
+	Suffrage      string `json:"suffrage"`        // "voter" or "nonvoter"
+	State         string `json:"state"`           // "leader", "follower", "candidate" or "unknown"
 	LastContactMS int64  `json:"last_contact_ms"` // -1 = never
 	ClockAheadMS  *int64 `json:"clock_ahead_ms"`  // nil = not known
 	AppliedIndex  uint64 `json:"applied_index"`
 	Version       string `json:"version"`
 	Healthy       bool   `json:"healthy"`
-	Problem       string `json:"problem"`
+	Problem       string `json:"problem"`    // "" = none; a healthy node may have one, too
 	Room          *Room  `json:"room"`       // nil = not known
 	TimeZones     *Zones `json:"time_zones"` // nil = not known
 }

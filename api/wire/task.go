@@ -138,17 +138,17 @@ type SubmitMany struct {
 // Claim is the body of claim-next and, without the fields that select tasks, of a claim by id. Without WaitMS it is
 // part of a Settle.
 type Claim struct {
-	WorkerID             string   `json:"worker_id,omitempty"` // "" in a complete: the complete's
-	TaskTypes            []string `json:"task_types,omitempty"`
-	MaxAttemptsRemaining int      `json:"max_attempts_remaining,omitempty"`
-	SortBy               string   `json:"sort_by,omitempty"`
-	SortOrder            string   `json:"sort_order,omitempty"`
-	Limit                int      `json:"limit,omitempty"`
-	LeaseMS              int64    `json:"lease_ms,omitempty"`
-	WaitMS               int64    `json:"wait_ms,omitempty"`
-	ClaimRequestID       string   `json:"claim_request_id,omitempty"`
-	ClaimRequestPlace    int      `json:"claim_request_place,omitempty"` // among the claims that share the id
-	Include              []string `json:"include,omitempty"`             // IncludeDependencies
+	WorkerID             string   `json:"worker_id,omitempty"`              // "" in a complete: the complete's
+	TaskTypes            []string `json:"task_types,omitempty"`             // empty: any
+	MaxAttemptsRemaining int      `json:"max_attempts_remaining,omitempty"` // tasks must have more attempts left; 0: any
+	SortBy               string   `json:"sort_by,omitempty"`                // "priority" (default), "created_at" or "random"
+	SortOrder            string   `json:"sort_order,omitempty"`             // "asc" or "desc"; default: desc for priority, asc for created_at
+	Limit                int      `json:"limit,omitempty"`                  // 0: one task, in Answer.Task; otherwise Answer.Tasks
+	LeaseMS              int64    `json:"lease_ms,omitempty"`               // 0: the task's, else its type's, else the server's
+	WaitMS               int64    `json:"wait_ms,omitempty"`                // how long to wait for a task
+	ClaimRequestID       string   `json:"claim_request_id,omitempty"`       // by which a repeat gets the same tasks
+	ClaimRequestPlace    int      `json:"claim_request_place,omitempty"`    // among the claims that share the id
+	Include              []string `json:"include,omitempty"`                // IncludeDependencies
 }
 
 // IncludeDependencies in Claim.Include asks for the results of the steps that a claimed step depends on.
@@ -164,18 +164,18 @@ type StepResult struct {
 type Settle struct {
 	WorkerID      string          `json:"worker_id"`
 	ClaimToken    uint64          `json:"claim_token,omitempty"`
-	Result        json.RawMessage `json:"result,omitempty"`
-	ResultPayload []byte          `json:"result_payload,omitempty"`
-	Submit        []NewTask       `json:"submit,omitempty"` // follow-ups of a complete
-	Claim         *Claim          `json:"claim,omitempty"`  // the next claim, in a complete
-	Error         string          `json:"error,omitempty"`
-	RetryInMS     *int64          `json:"retry_in_ms,omitempty"`
-	Permanent     bool            `json:"permanent,omitempty"`
-	LeaseMS       int64           `json:"lease_ms,omitempty"`
-	Late          bool            `json:"late,omitempty"`  // of a complete: also if the task waits again
-	Exact         bool            `json:"exact,omitempty"` // of an extend: the lease may end earlier than before
-	Progress      json.RawMessage `json:"progress,omitempty"`
-	DelayMS       int64           `json:"delay_ms,omitempty"`
+	Result        json.RawMessage `json:"result,omitempty"`         // complete: not together with ResultPayload
+	ResultPayload []byte          `json:"result_payload,omitempty"` // complete
+	Submit        []NewTask       `json:"submit,omitempty"`         // complete: the follow-ups
+	Claim         *Claim          `json:"claim,omitempty"`          // complete: the next claim
+	Error         string          `json:"error,omitempty"`          // fail
+	RetryInMS     *int64          `json:"retry_in_ms,omitempty"`    // fail: in place of the backoff
+	Permanent     bool            `json:"permanent,omitempty"`      // fail: even if attempts are left
+	LeaseMS       int64           `json:"lease_ms,omitempty"`       // extend: from now; 0: the claim's own length
+	Late          bool            `json:"late,omitempty"`           // complete: also if the claim is over and the task waits for the next one
+	Exact         bool            `json:"exact,omitempty"`          // extend: the lease may end earlier than before
+	Progress      json.RawMessage `json:"progress,omitempty"`       // extend
+	DelayMS       int64           `json:"delay_ms,omitempty"`       // release: until the task can be claimed again
 }
 
 // Retry is the body of a retry.

@@ -3,16 +3,16 @@
 // program's time.
 //
 //	func TestMail(t *testing.T) {
-//	s := clienttest.New(t)
-//	w, err := client.NewWorker(s.Client(), client.WorkerConfig{})
-//	...
-//	client.Handle(w, "mail", sendMail)
-//	go w.Run(ctx)
+//		s := clienttest.New(t)
+//		w, err := client.NewWorker(s.Client(), client.WorkerConfig{})
+//		...
+//		client.Handle(w, "mail", sendMail)
+//		go w.Run(ctx)
 //
-//	id, err := s.Client().Submit(ctx, task) // with a backoff of a minute
-//	s.Await(id, client.StatusScheduled)     // sendMail has failed
-//	s.Advance(time.Minute)
-//	s.Await(id, client.StatusCompleted) // and was called again
+//		id, err := s.Client().Submit(ctx, task) // with a backoff of a minute
+//		s.Await(id, client.StatusScheduled)     // sendMail has failed
+//		s.Advance(time.Minute)
+//		s.Await(id, client.StatusCompleted) // and was called again
 //	}
 //
 // It runs the state machine and the HTTP API of a real node over connections within the process, so it accepts,
@@ -38,11 +38,11 @@
 // Leases, backoffs and timeouts then pass together, in no time, while the test sleeps:
 //
 //	synctest.Test(t, func(t *testing.T) {
-//	s := clienttest.New(t, clienttest.Ticking())
-//	... // a Worker of s.Client() runs
-//	id, err := s.Client().Submit(ctx, task) // with a backoff of an hour
-//	time.Sleep(61 * time.Minute)
-//	s.Await(id, client.StatusCompleted) // in the second attempt
+//		s := clienttest.New(t, clienttest.Ticking())
+//		... // a Worker of s.Client() runs
+//		id, err := s.Client().Submit(ctx, task) // with a backoff of an hour
+//		time.Sleep(61 * time.Minute)
+//		s.Await(id, client.StatusCompleted) // in the second attempt
 //	})
 //
 // Make the server, its clients and workers in the bubble. Do not call URL there: network connections do not count as

@@ -2,8 +2,8 @@
 // programs that wait for the result use the same ones:
 //
 //	type Invoice struct {
-//	Order string `json:"order" claimq:"unique"`
-//	Lang  string `json:"lang"`
+//		Order string `json:"order" claimq:"unique"`
+//		Lang  string `json:"lang"`
 //	}
 //
 //	var Invoices = kind.New[Invoice, Receipt]("invoice", func(t *client.Task) { t.MaxAttempts = 5 })
@@ -11,7 +11,7 @@
 //	s, err := Invoices.Submit(ctx, c, Invoice{Order: "17"})
 //
 //	Invoices.Handle(w, func(ctx context.Context, job *client.Job[Invoice]) (Receipt, error) {
-//	return write(ctx, job.Params)
+//		return write(ctx, job.Params)
 //	})
 //
 //	receipt, err := Invoices.Result(ctx, c, s.ID) // waits for it

@@ -4,8 +4,8 @@
 //	daily, err := periodic.Cron("30 2 * * *", "Europe/Prague")
 //	...
 //	p, err := periodic.New(c, periodic.Config{}, periodic.Schedule{
-//	Name: "nightly-report", Slots: daily,
-//	Task: func(slot time.Time) (client.Task, error) { return client.NewTask("report", Report{Day: slot}) },
+//		Name: "nightly-report", Slots: daily,
+//		Task: func(slot time.Time) (client.Task, error) { return client.NewTask("report", Report{Day: slot}) },
 //	})
 //	err = p.Run(ctx) // until ctx ends
 //

@@ -46,7 +46,7 @@ type Minute struct {
 	OldestAt         int64 // when the oldest pending task was submitted, by T; 0: none is pending
 }
 
-// Quantiles are buckets of a duration.
+// Quantiles are the median and the 99th percentile of durations, as buckets of package latency.
 type Quantiles struct{ P50, P99 uint8 }
 
 // OldestAge returns the age in milliseconds of the task that was the oldest pending one at the end
