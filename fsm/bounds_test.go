@@ -254,7 +254,7 @@ func TestClaimNext_OldestRequestsMakeRoom(t *testing.T) {
 		h.do(command.ClaimNext{WorkerID: "w1", Limit: 3, RequestID: fmt.Sprint(i)})
 		mustCheck(t, h.m)
 	}
-	second := call{id: "2"}
+	second := claimCall{id: "2"}
 	if h.m.requests.find(&second, h.stamp.U); second.seq != 0 || h.m.requests.claims != 9 {
 		t.Errorf("request 2 is number %d of %d claims, want it forgotten and 9", second.seq, h.m.requests.claims)
 	}

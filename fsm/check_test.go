@@ -344,7 +344,7 @@ func (m *Machine) checkRequests() error {
 			return fmt.Errorf("request %d has id %q and %d claims", seq, r.ID, len(r.Claims))
 		}
 		for _, c := range r.Claims {
-			q := call{id: r.ID, place: c.Place}
+			q := claimCall{id: r.ID, place: c.Place}
 			if m.requests.find(&q, math.MinInt64); q.seq != seq || len(q.got) == 0 {
 				return fmt.Errorf("request %d: place %d of its id %q leads to %d, with %d claims", seq, c.Place, r.ID, q.seq, len(q.got))
 			}

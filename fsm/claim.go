@@ -5,34 +5,35 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// claimNext claims the first pending tasks of the requested types.
+// claimNext claims the first pending tasks of the requested types, in the requested order, or
+// repeats the answer of the same call.
 func claimNext(m *Machine, c *command.ClaimNext) Result {
-	q := callOfNext(m, c)
-	return claimNextOf(m, c, &q)
+	call := callOfNext(m, c)
+	return claimNextOf(m, c, &call)
 }
 
-// claimNextOf is claimNext for the call q.
-func claimNextOf(m *Machine, c *command.ClaimNext, q *call) Result {
-	if result, repeated := repeatCall(m, q); repeated {
+// claimNextOf is claimNext for a call that was looked up before.
+func claimNextOf(m *Machine, c *command.ClaimNext, call *claimCall) Result {
+	if result, repeated := repeatCall(m, call); repeated {
 		return result
 	}
 	var (
-		next   = m.types.Choose(*c, m.answers.commands.ListOf(c.Types), &m.dice)
-		claims []Claim
-		size   = m.answered
-		known  bool
-		run    groupRun
-		owed   bool // next.Taken is still to be called for the last head, once its run is over
+		chooser = m.types.Choose(*c, m.answers.commands.ListOf(c.Types), &m.dice)
+		claims  []Claim
+		size    = m.answered
+		known   bool
+		run     groupRun // behind the last chosen task
+		taking  bool     // the last chosen task was claimed; chooser.Taken is due after its run
 	)
 	for len(claims) < int(c.Limit) {
 		id, ok := run.next(m)
-		first := !ok
-		if first {
-			if owed {
-				next.Taken(&m.turns)
-				owed = false
+		chosen := !ok
+		if chosen {
+			if taking {
+				chooser.Taken(&m.turns)
+				taking = false
 			}
-			if id, ok = next.First(); !ok {
+			if id, ok = chooser.First(); !ok {
 				break
 			}
 		}
@@ -45,25 +46,26 @@ func claimNextOf(m *Machine, c *command.ClaimNext, q *call) Result {
 		}
 		if claims == nil {
 			claims = m.answers.claims.take(int(min(int64(c.Limit), m.counts[record.StatusPending])))[:0]
-			known = q.begin(m)
+			known = call.begin(m)
 		}
-		beginClaim(m, t, c.WorkerID, c.LeaseMS, q.seq)
+		beginClaim(m, t, c.WorkerID, c.LeaseMS, call.seq)
 		claims = append(claims, Claim{Task: m.copyOf(t), Token: t.Token, Live: true})
-		owed = owed || first
-		if first && c.Runs && !m.types.settingsOf(t.Type).Fair { // there turns come first
+		taking = taking || chosen
+		if chosen && c.Runs && !m.types.settingsOf(t.Type).Fair { // there turns come first
 			run = groupRun{of: m.types.named(t.Type), group: t.Opts().Group}
 		}
 	}
-	if owed {
-		next.Taken(&m.turns)
+	if taking {
+		chooser.Taken(&m.turns)
 	}
-	if q.id != "" && len(claims) > 0 {
-		m.requests.add(q, known, claims, &m.claims)
+	if call.id != "" && len(claims) > 0 {
+		m.requests.add(call, known, claims, &m.claims)
 	}
 	return Result{Claims: claims}
 }
 
-// groupRun finds the tasks behind the head of a group that was claimed.
+// groupRun yields the tasks behind the head of a group that was claimed, up to the first that
+// cannot be claimed.
 type groupRun struct {
 	of    *typeState
 	group string // "": without a group
@@ -98,8 +100,8 @@ func oneClaim(m *Machine, t *record.Task) Result {
 // answer. It uses now instead of the state's clocks, because a rate limit that was reached
 // then may allow claims now.
 func (m *Machine) Claimable(c command.ClaimNext, now record.Stamp) bool {
-	q := call{id: c.RequestID, place: c.RequestPlace}
-	if m.requests.find(&q, max(now.U, m.Stamp().U)); len(q.got) > 0 {
+	call := claimCall{id: c.RequestID, place: c.RequestPlace}
+	if m.requests.find(&call, max(now.U, m.Stamp().U)); len(call.got) > 0 {
 		return true
 	}
 	return m.types.Claimable(c, max(now.T, m.Stamp().T))
@@ -107,8 +109,8 @@ func (m *Machine) Claimable(c command.ClaimNext, now record.Stamp) bool {
 
 // claimTask claims one task by its id.
 func claimTask(m *Machine, c command.ClaimTask) Result {
-	q := callOfTask(m, &c)
-	if result, repeated := repeatCall(m, &q); repeated {
+	call := callOfTask(m, &c)
+	if result, repeated := repeatCall(m, &call); repeated {
 		return result
 	}
 	t := m.Get(c.ID)
@@ -130,12 +132,12 @@ func claimTask(m *Machine, c command.ClaimTask) Result {
 		result.Reason = reason
 		return result
 	}
-	known := q.begin(m)
+	known := call.begin(m)
 	t = m.tasks.Edit(c.ID)
-	beginClaim(m, t, c.WorkerID, c.LeaseMS, q.seq)
+	beginClaim(m, t, c.WorkerID, c.LeaseMS, call.seq)
 	result := oneClaim(m, t)
-	if q.id != "" {
-		m.requests.add(&q, known, result.Claims, &m.claims)
+	if call.id != "" {
+		m.requests.add(&call, known, result.Claims, &m.claims)
 	}
 	return result
 }

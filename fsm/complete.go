@@ -19,9 +19,9 @@ func complete(m *Machine, c *command.Complete) Result {
 	case !ok:
 		return result
 	}
-	var next call
+	var next claimCall
 	if c.Claim != nil {
-		if next = callOfNext(m, c.Claim); next.isOther() {
+		if next = callOfNext(m, c.Claim); next.differs() {
 			return Result{Code: CodeInvalidRequest}
 		}
 	}

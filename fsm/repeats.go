@@ -9,47 +9,47 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// callOfNext looks the claim up as a call of its claim request. Without a request id of its own,
-// it is the current op of a batch that may have one.
-func callOfNext(m *Machine, c *command.ClaimNext) call {
-	q := call{id: c.RequestID, place: c.RequestPlace}
-	if q.id == "" {
-		q.id, q.place = m.request, m.place
+// callOfNext returns the claim as a call of its claim request, with what is remembered of it. A
+// claim without a request id has the one of its batch, if it is an op of one that has one.
+func callOfNext(m *Machine, c *command.ClaimNext) claimCall {
+	call := claimCall{id: c.RequestID, place: c.RequestPlace}
+	if call.id == "" {
+		call.id, call.place = m.request, m.place
 	}
-	if q.id != "" {
-		q.asked = askedOf(c.WorkerID, choiceOfNext(m, c))
-		m.requests.find(&q, m.Stamp().U)
+	if call.id != "" {
+		call.asked = askedOf(c.WorkerID, choiceOfNext(m, c))
+		m.requests.find(&call, m.Stamp().U)
 	}
-	return q
+	return call
 }
 
 // callOfTask is callOfNext for a claim by id, which is no op of a batch.
-func callOfTask(m *Machine, c *command.ClaimTask) call {
-	q := call{id: c.RequestID}
-	if q.id != "" {
-		q.asked = askedOf(c.WorkerID, choiceOfTask(m, c))
-		m.requests.find(&q, m.Stamp().U)
+func callOfTask(m *Machine, c *command.ClaimTask) claimCall {
+	call := claimCall{id: c.RequestID}
+	if call.id != "" {
+		call.asked = askedOf(c.WorkerID, choiceOfTask(m, c))
+		m.requests.find(&call, m.Stamp().U)
 	}
-	return q
+	return call
 }
 
-// repeatCall answers a call that was made before: with the first answer, or with a refusal if
-// the call differs. It claims nothing.
-func repeatCall(m *Machine, q *call) (result Result, known bool) {
-	for q.over != 0 {
-		m.requests.forget(q.over, &m.claims)
-		m.requests.find(q, m.Stamp().U)
+// repeatCall answers a call that was made before: with the first answer, or with a refusal if it
+// asks for something else now. It claims nothing. known is false for a call that is new.
+func repeatCall(m *Machine, call *claimCall) (result Result, known bool) {
+	for call.expired != 0 {
+		m.requests.forget(call.expired, &m.claims)
+		m.requests.find(call, m.Stamp().U)
 	}
 	switch {
-	case len(q.got) == 0:
+	case len(call.got) == 0:
 		return Result{}, false
-	case q.isOther():
+	case call.differs():
 		return Result{Code: CodeInvalidRequest}, true
 	}
-	result = Result{Repeated: true, Claims: m.answers.claims.take(len(q.got))}
+	result = Result{Repeated: true, Claims: m.answers.claims.take(len(call.got))}
 	size := m.answered
-	for i := range q.got {
-		result.Claims[i] = repeatClaim(m, q.got[i].ClaimRef, &size)
+	for i := range call.got {
+		result.Claims[i] = repeatClaim(m, call.got[i].ClaimRef, &size)
 	}
 	return result, true
 }
@@ -74,13 +74,13 @@ func repeatClaim(m *Machine, c record.ClaimRef, size *int) Claim {
 	return claim
 }
 
-// begin gives the call a request to be remembered in before its first claim. It returns whether
-// that has other calls; else it is new.
-func (q *call) begin(m *Machine) (known bool) {
-	if q.id == "" || q.seq != 0 {
-		return q.seq != 0
+// begin chooses the record that will remember the call, before its first claim. known says that the
+// record exists, with other calls; otherwise add creates it.
+func (c *claimCall) begin(m *Machine) (known bool) {
+	if c.id == "" || c.seq != 0 {
+		return c.seq != 0
 	}
-	q.seq = m.header.NextRequest
+	c.seq = m.header.NextRequest
 	m.header.NextRequest++
 	return false
 }

@@ -82,24 +82,25 @@ func (r *requests) reset() {
 	r.claims, r.bytes = 0, 0
 }
 
-// call is a claim command as one of the calls of a claim request.
-type call struct {
-	id    string // of the request, "" if it is not to be remembered
-	place uint32 // in the request
-	asked uint64 // record.RequestClaim.Asked
+// claimCall is a claim command as one of the calls that share a claim_request_id, the claim
+// request. A repeat of a call gets the claims of its first answer.
+type claimCall struct {
+	id    string // claim_request_id, "" if the call is not to be remembered
+	place uint32 // among the calls of the request
+	asked uint64 // hash of the worker and of what it asks for: record.RequestClaim.Asked
 
 	// What find found.
-	seq  uint64                // of the record that has the call, else of one that takes it; 0 without one
-	got  []record.RequestClaim // by the call, if it was made before
-	over uint64                // of a record with the id that counts as forgotten even before a tick drops it, or 0
+	seq     uint64                // of the record that has the call, else of one with room for it; 0 without one
+	got     []record.RequestClaim // the claims of the first answer, if the call was made before
+	expired uint64                // of a record with the id whose time is over, which a tick has yet to drop, or 0
 }
 
-// find looks the call up at time u by the lease clock. The index yields the records of an id
+// find looks up what is remembered of the call, at time u by the lease clock. The index yields the records of an id
 // in an order that differs between nodes. That has no effect: one of them has the call, at
 // most one that is not over has room, and all that are over are forgotten before anything
 // changes.
-func (r *requests) find(c *call, u int64) {
-	c.seq, c.got, c.over = 0, nil, 0
+func (r *requests) find(c *claimCall, u int64) {
+	c.seq, c.got, c.expired = 0, nil, 0
 	if c.id == "" {
 		return
 	}
@@ -108,7 +109,7 @@ func (r *requests) find(c *call, u int64) {
 		switch {
 		case q.ID != c.id:
 		case q.Live == 0 && q.ForgetU <= u:
-			c.over = seq
+			c.expired = seq
 		default:
 			if got, _ := q.Call(c.place); len(got) > 0 {
 				c.seq, c.got = seq, got
@@ -120,13 +121,13 @@ func (r *requests) find(c *call, u int64) {
 	})
 }
 
-// isOther reports whether the call was made before and asked for something else.
-func (c *call) isOther() bool { return len(c.got) > 0 && c.got[0].Asked != c.asked }
+// differs reports whether the call was made before, but by another worker or for other tasks.
+func (c *claimCall) differs() bool { return len(c.got) > 0 && c.got[0].Asked != c.asked }
 
 // add remembers what a call got. The index of live claims has its claims already, with the number
 // of the request. known says that other calls of the request are remembered. It drops the oldest
 // requests if there are too many.
-func (r *requests) add(c *call, known bool, got []Claim, claims *liveClaims) {
+func (r *requests) add(c *claimCall, known bool, got []Claim, claims *liveClaims) {
 	if known {
 		r.extend(c, got)
 	} else {
@@ -141,7 +142,7 @@ func (r *requests) add(c *call, known bool, got []Claim, claims *liveClaims) {
 }
 
 // extend adds what a call got to its request.
-func (r *requests) extend(c *call, got []Claim) {
+func (r *requests) extend(c *claimCall, got []Claim) {
 	q := r.table.Edit(c.seq)
 	r.bytes -= record.BytesOfRequest(q)
 	if q.Live == 0 {
@@ -161,7 +162,7 @@ func (r *requests) extend(c *call, got []Claim) {
 }
 
 // appendTo appends what the call got.
-func (c *call) appendTo(claims []record.RequestClaim, got []Claim) []record.RequestClaim {
+func (c *claimCall) appendTo(claims []record.RequestClaim, got []Claim) []record.RequestClaim {
 	claims = slices.Grow(claims, len(got))
 	for i := range got {
 		claims = append(claims, record.RequestClaim{ClaimRef: record.ClaimRef{TaskID: got[i].Task.ID, Token: got[i].Token}, Asked: c.asked, Place: c.place})
