@@ -64,7 +64,7 @@ func readBatch(r *request) (req codec.Batch, bad *refuse.Refusal) {
 		for _, op := range req.Ops {
 			r.narrowClaim(codec.ClaimOf(op))
 			switch c := op.(type) {
-			case *codec.One:
+			case *codec.SubmitOne:
 				c.KeyOfType = c.Key != ""
 			case *codec.Complete:
 				r.narrowKeys(c.Cmd.Submit)

@@ -17,10 +17,10 @@ func (s *Server) calls() []call {
 		{name: "list_tasks", pattern: "GET /api/tasks", roles: door.EveryRole, is: readsMuch, answer: listTasks},
 		{name: "list_failures", pattern: "GET /api/failures", roles: door.EveryRole, is: readsMuch, answer: listFailures},
 		{name: "explain_task", pattern: "GET /api/tasks/{id}/why", roles: door.EveryRole, is: noParams | readsMuch, answer: explainTask},
-		{name: "change_task", pattern: "PATCH /api/tasks/{id}", roles: door.Producers, is: mutation, answer: ofTask[codec.Patch]},
+		{name: "change_task", pattern: "PATCH /api/tasks/{id}", roles: door.Producers, is: mutation, answer: taskCall[codec.Patch]},
 		{name: "delete_task", pattern: "DELETE /api/tasks/{id}", roles: door.Producers, is: mutation, answer: deleteTask},
-		{name: "retry_task", pattern: "POST /api/tasks/{id}/retry", roles: door.Producers, is: mutation, answer: ofTask[codec.Retry]},
-		{name: "cancel_task", pattern: "POST /api/tasks/{id}/cancel", roles: door.Producers, is: mutation, answer: ofTask[codec.Cancel]},
+		{name: "retry_task", pattern: "POST /api/tasks/{id}/retry", roles: door.Producers, is: mutation, answer: taskCall[codec.Retry]},
+		{name: "cancel_task", pattern: "POST /api/tasks/{id}/cancel", roles: door.Producers, is: mutation, answer: taskCall[codec.Cancel]},
 		{name: "signal_task", pattern: "POST /api/tasks/{id}/signal", roles: door.Producers, is: mutation, answer: signalTask},
 		{name: "act_on_tasks", pattern: "POST /api/tasks/actions", roles: door.Producers, is: mutation | extraTime, answer: s.actions.answer},
 		{name: "run_batch", pattern: "POST /api/batch", roles: door.Producers | door.Workers, is: mutation | hasOps, answer: runBatch},
@@ -28,16 +28,16 @@ func (s *Server) calls() []call {
 		{name: "claim_tasks", pattern: "POST /api/tasks/claim", roles: door.Workers, is: mutation, answer: claimTasks},
 		{name: "claim_task", pattern: "POST /api/tasks/{id}/claim", roles: door.Workers, is: mutation, answer: claimTask},
 		{name: "complete_task", pattern: "POST /api/tasks/{id}/complete", roles: door.Workers, is: mutation | rateFree, answer: completeTask},
-		{name: "fail_task", pattern: "POST /api/tasks/{id}/fail", roles: door.Workers, is: mutation | rateFree, answer: ofTask[codec.Fail]},
-		{name: "extend_task", pattern: "POST /api/tasks/{id}/extend", roles: door.Workers, is: mutation | rateFree, answer: ofTask[codec.Extend]},
-		{name: "add_steps", pattern: "POST /api/tasks/{id}/steps", roles: door.Workers, is: mutation, answer: ofTask[codec.AddSteps]},
-		{name: "release_task", pattern: "POST /api/tasks/{id}/release", roles: door.Workers, is: mutation | rateFree, answer: ofTask[codec.Release]},
+		{name: "fail_task", pattern: "POST /api/tasks/{id}/fail", roles: door.Workers, is: mutation | rateFree, answer: taskCall[codec.Fail]},
+		{name: "extend_task", pattern: "POST /api/tasks/{id}/extend", roles: door.Workers, is: mutation | rateFree, answer: taskCall[codec.Extend]},
+		{name: "add_steps", pattern: "POST /api/tasks/{id}/steps", roles: door.Workers, is: mutation, answer: taskCall[codec.AddSteps]},
+		{name: "release_task", pattern: "POST /api/tasks/{id}/release", roles: door.Workers, is: mutation | rateFree, answer: taskCall[codec.Release]},
 
 		{name: "get_finalization", pattern: "GET /api/tasks/{id}/finalization", roles: door.EveryRole, is: noParams | rateFree, answer: getFinalization},
-		{name: "claim_finalization", pattern: "POST /api/tasks/{id}/finalization/claim", roles: door.Workers, is: mutation | rateFree, answer: finalizes[codec.ClaimFinalization]},
-		{name: "extend_finalization", pattern: "POST /api/tasks/{id}/finalization/extend", roles: door.Workers, is: mutation | rateFree, answer: finalizes[codec.ExtendFinalization]},
-		{name: "release_finalization", pattern: "POST /api/tasks/{id}/finalization/release", roles: door.Workers, is: mutation | rateFree, answer: finalizes[codec.ReleaseFinalization]},
-		{name: "finalize_task", pattern: "POST /api/tasks/{id}/finalize", roles: door.Workers, is: mutation | rateFree, answer: finalizes[codec.Finalize]},
+		{name: "claim_finalization", pattern: "POST /api/tasks/{id}/finalization/claim", roles: door.Workers, is: mutation | rateFree, answer: finalizationCall[codec.ClaimFinalization]},
+		{name: "extend_finalization", pattern: "POST /api/tasks/{id}/finalization/extend", roles: door.Workers, is: mutation | rateFree, answer: finalizationCall[codec.ExtendFinalization]},
+		{name: "release_finalization", pattern: "POST /api/tasks/{id}/finalization/release", roles: door.Workers, is: mutation | rateFree, answer: finalizationCall[codec.ReleaseFinalization]},
+		{name: "finalize_task", pattern: "POST /api/tasks/{id}/finalize", roles: door.Workers, is: mutation | rateFree, answer: finalizationCall[codec.Finalize]},
 
 		{name: "list_types", pattern: "GET /api/types", roles: door.EveryRole, is: readsMuch, answer: listTypes},
 		{name: "get_type", pattern: "GET /api/types/{type}", roles: door.EveryRole, answer: getType},
@@ -201,7 +201,7 @@ func newTable(calls []call, metrics *meter.Metrics) *table {
 // ofOp returns the call that an op of a batch stands for.
 func (t *table) ofOp(op codec.Body) *call {
 	switch op.(type) {
-	case *codec.One:
+	case *codec.SubmitOne:
 		return t.ops.submit
 	case *codec.Claim:
 		return t.ops.claim

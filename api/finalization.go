@@ -29,9 +29,9 @@ func getFinalization(r *request) {
 	}
 }
 
-// finalizes is ofTask for calls about the finalization of a task.
-func finalizes[B any, P taskBody[B]](r *request) {
-	if cmd, p, ok := act(r, codec.About(P(new(B)), r.taskID())); ok {
+// finalizationCall is taskCall for calls about the finalization of a task.
+func finalizationCall[B any, P taskBody[B]](r *request) {
+	if cmd, p, ok := act(r, codec.OfTask(P(new(B)), r.taskID())); ok {
 		r.core.metrics.Finalizations.Observe(r.timing.start, cmd, p.Result.Parent)
 	}
 }

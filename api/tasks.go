@@ -148,7 +148,7 @@ func parseGet(r *request, byKey bool) (q getQuery, bad *refuse.Refusal) {
 func signalTask(r *request) {
 	c := new(codec.Signal)
 	c.Cmd.By = r.by()
-	act(r, codec.About(c, r.taskID()))
+	act(r, codec.OfTask(c, r.taskID()))
 }
 
 // deleteTask answers DELETE /api/tasks/{id}.
@@ -223,12 +223,12 @@ func claimTask(r *request) {
 // taskBody is the constraint of *B for a B that is the body of a call about one task.
 type taskBody[B any] interface {
 	*B
-	codec.OfTask
+	codec.TaskBody
 }
 
-// ofTask answers a call about the task in the path, with a body of type B.
-func ofTask[B any, P taskBody[B]](r *request) {
-	act(r, codec.About(P(new(B)), r.taskID()))
+// taskCall answers a call about the task in the path, with a body of type B.
+func taskCall[B any, P taskBody[B]](r *request) {
+	act(r, codec.OfTask(P(new(B)), r.taskID()))
 }
 
 // act answers a call with status 200: it decodes the body, proposes the command and answers with its result. ok is
@@ -307,7 +307,7 @@ func (r *request) traceOps(req *codec.Batch) {
 	traceparent := r.traceparent()
 	for _, body := range req.Ops {
 		switch c := body.(type) {
-		case *codec.One:
+		case *codec.SubmitOne:
 			traceOne(&c.NewTask, traceparent)
 		case *codec.Complete:
 			setTrace(c.Cmd.Submit, traceparent)

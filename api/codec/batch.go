@@ -88,7 +88,7 @@ func DecodeBatch(body []byte, limits *Limits) (Batch, *refuse.Refusal) {
 func changesOf(op Body) int {
 	n := 1
 	switch op := op.(type) {
-	case *One:
+	case *SubmitOne:
 		n = fsm.CountTasks([]fsm.NewTask{op.NewTask})
 	case *Complete:
 		n += fsm.CountTasks(op.Cmd.Submit)
@@ -106,13 +106,13 @@ func changesOf(op Body) int {
 func newOp(name string) (body Body, setID func(id uint64)) {
 	switch name {
 	case "submit":
-		return &One{draft: newDraft()}, nil
+		return &SubmitOne{draft: newDraft()}, nil
 	case "claim":
 		claim := newClaimRequest()
 		claim.noWait = true
 		return &claim, nil
 	}
-	var op OfTask
+	var op TaskBody
 	switch name {
 	case "complete":
 		op = &Complete{}
@@ -150,7 +150,7 @@ func (d *Decoder) op() (Body, *refuse.Refusal) {
 	if body == nil {
 		return nil, d.Invalid("op", opsAllowed)
 	}
-	if _, ok := body.(*One); ok {
+	if _, ok := body.(*SubmitOne); ok {
 		if bad := d.countTask(); bad != nil {
 			return nil, bad
 		}

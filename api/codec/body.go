@@ -21,28 +21,28 @@ type Body interface {
 	Answer(b []byte, p *nodes.Proposed) []byte
 }
 
-// about is embedded in most bodies: it holds the command of the call, which is answered with its task.
-type about[C command.Command] struct{ Cmd C }
+// body is embedded in most bodies. It holds the command that the body is decoded into; the answer is the command's task.
+type body[C command.Command] struct{ Cmd C }
 
-func (c *about[C]) check(*Decoder) *refuse.Refusal { return nil }
+func (c *body[C]) check(*Decoder) *refuse.Refusal { return nil }
 
 // Command implements Body.
-func (c *about[C]) Command() command.Command { return c.Cmd }
+func (c *body[C]) Command() command.Command { return c.Cmd }
 
 // Answer implements Body.
-func (c *about[C]) Answer(b []byte, p *nodes.Proposed) []byte {
+func (c *body[C]) Answer(b []byte, p *nodes.Proposed) []byte {
 	return appendRepeated(appendTaskAnswer(b, p), p.Result.Repeated)
 }
 
-// OfTask is the body of a call about one task.
-type OfTask interface {
+// TaskBody is the body of a call about one task.
+type TaskBody interface {
 	Body
 	// setID sets the task.
 	setID(id uint64)
 }
 
-// About sets the task of c, an empty body, for Decode.
-func About(c OfTask, id uint64) Body {
+// OfTask returns c, an empty body, as the body of a call about the task, for Decode.
+func OfTask(c TaskBody, id uint64) Body {
 	c.setID(id)
 	return c
 }
@@ -83,13 +83,13 @@ func AppendMinimal(b []byte, body Body, p *nodes.Proposed) []byte {
 	switch c := body.(type) {
 	case *Claim, *Delete:
 		return c.Answer(b, p)
-	case *One:
+	case *SubmitOne:
 		done := &p.Result.Submitted[0]
 		return append(appendCreated(appendMinimalTask(b, done.Task), done, false), '}')
 	case interface {
-		rest(b []byte, p *nodes.Proposed) []byte
+		appendRest(b []byte, p *nodes.Proposed) []byte
 	}:
-		return c.rest(appendMinimalTask(b, p.Result.Task), p)
+		return c.appendRest(appendMinimalTask(b, p.Result.Task), p)
 	}
 	return appendRepeated(appendMinimalTask(b, p.Result.Task), p.Result.Repeated)
 }

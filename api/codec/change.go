@@ -11,13 +11,13 @@ import (
 )
 
 // Cancel is the body of POST /api/tasks/{id}/cancel, which has no fields and may be blank.
-type Cancel struct{ about[command.Cancel] }
+type Cancel struct{ body[command.Cancel] }
 
 func (c *Cancel) setID(id uint64)                               { c.Cmd.ID = id }
 func (c *Cancel) field(d *Decoder, name []byte) *refuse.Refusal { return d.Unknown(name) }
 
 // Delete is the op of a batch that deletes a task; the call by itself has no body.
-type Delete struct{ about[command.Delete] }
+type Delete struct{ body[command.Delete] }
 
 func (c *Delete) setID(id uint64)                               { c.Cmd.ID = id }
 func (c *Delete) field(d *Decoder, name []byte) *refuse.Refusal { return d.Unknown(name) }
@@ -28,7 +28,7 @@ func (c *Delete) Answer(b []byte, _ *nodes.Proposed) []byte {
 }
 
 // Retry is the body of POST /api/tasks/{id}/retry, which may be blank.
-type Retry struct{ about[command.Retry] }
+type Retry struct{ body[command.Retry] }
 
 func (c *Retry) setID(id uint64) { c.Cmd.ID = id }
 
@@ -47,7 +47,7 @@ func (c *Retry) field(d *Decoder, name []byte) (bad *refuse.Refusal) {
 }
 
 // Signal is the body of POST /api/tasks/{id}/signal, which may be blank.
-type Signal struct{ about[command.Signal] }
+type Signal struct{ body[command.Signal] }
 
 func (c *Signal) setID(id uint64) { c.Cmd.ID = id }
 
@@ -71,7 +71,7 @@ func (c *Signal) Answer(b []byte, p *nodes.Proposed) []byte {
 }
 
 // Patch is the body of PATCH /api/tasks/{id}. null clears a field.
-type Patch struct{ about[command.Patch] }
+type Patch struct{ body[command.Patch] }
 
 func (c *Patch) setID(id uint64) { c.Cmd.ID = id }
 

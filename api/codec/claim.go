@@ -15,7 +15,7 @@ import (
 
 // Claim is the body of POST /api/tasks/claim.
 type Claim struct {
-	about[command.ClaimNext]
+	body[command.ClaimNext]
 	Many bool // limit was given
 	// The filters as sent, pointing into the body; nil if not sent. The 404 repeats them.
 	rawTypes, rawMoreAttempts, rawSortBy, rawSortOrder []byte

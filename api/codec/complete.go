@@ -13,7 +13,7 @@ import (
 
 // Complete is the body of POST /api/tasks/{id}/complete.
 type Complete struct {
-	about[command.Complete]
+	body[command.Complete]
 	Claim *Claim // nil: none
 }
 
@@ -100,11 +100,11 @@ func (c *Complete) Command() command.Command {
 
 // Answer implements Body.
 func (c *Complete) Answer(b []byte, p *nodes.Proposed) []byte {
-	return c.rest(appendTaskAnswer(b, p), p)
+	return c.appendRest(appendTaskAnswer(b, p), p)
 }
 
-// rest appends the answer's fields after the task.
-func (c *Complete) rest(b []byte, p *nodes.Proposed) []byte {
+// appendRest appends the answer's fields after the task.
+func (c *Complete) appendRest(b []byte, p *nodes.Proposed) []byte {
 	if len(c.Cmd.Submit) > 0 {
 		b = appendSubmitted(b, p.Result.Submitted, p.Result.Repeated)
 	}

@@ -24,7 +24,7 @@ func (d *Decoder) timeout() (ms int64, bad *refuse.Refusal) {
 
 // ClaimFinalization is the body of POST /api/tasks/{id}/finalization/claim.
 type ClaimFinalization struct {
-	about[command.ClaimFinalization]
+	body[command.ClaimFinalization]
 }
 
 func (c *ClaimFinalization) setID(id uint64) { c.Cmd.ID = id }
@@ -76,7 +76,7 @@ func FinalizationReason(o fsm.FinalizationOutcome) string {
 // ExtendFinalization is the body of POST .../finalization/extend. Without timeout_seconds the claim's own timeout
 // applies.
 type ExtendFinalization struct {
-	about[command.ExtendFinalization]
+	body[command.ExtendFinalization]
 }
 
 func (c *ExtendFinalization) setID(id uint64) { c.Cmd.ID = id }
@@ -104,7 +104,7 @@ func (c *ExtendFinalization) Answer(b []byte, p *nodes.Proposed) []byte {
 
 // ReleaseFinalization is the body of POST .../finalization/release.
 type ReleaseFinalization struct {
-	about[command.ReleaseFinalization]
+	body[command.ReleaseFinalization]
 }
 
 func (c *ReleaseFinalization) setID(id uint64) { c.Cmd.ID = id }
@@ -128,7 +128,7 @@ func (c *ReleaseFinalization) Answer(b []byte, p *nodes.Proposed) []byte {
 
 // Finalize is the body of POST /api/tasks/{id}/finalize.
 type Finalize struct {
-	about[command.Finalize]
+	body[command.Finalize]
 	outcome string // "" = not given
 	failed  bool   // error was given
 }

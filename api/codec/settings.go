@@ -13,7 +13,7 @@ import (
 )
 
 // Type is the body of PATCH /api/types/{type}. null clears a setting.
-type Type struct{ about[command.SetType] }
+type Type struct{ body[command.SetType] }
 
 // NewType returns an empty body that changes the settings of the type name, for the operator by.
 func NewType(name, by string) *Type {
@@ -157,7 +157,7 @@ const (
 
 // Share is the body of PUT /api/types/{type}/shares/{share_key}. Settings that it leaves out, or that are null, are the
 // type's.
-type Share struct{ about[command.SetShare] }
+type Share struct{ body[command.SetShare] }
 
 // NewShare returns an empty body that replaces the settings of a share, for the operator by.
 func NewShare(taskType, key, by string) *Share {
@@ -219,8 +219,8 @@ func AppendShare(b []byte, v *fsm.ShareView) []byte {
 
 // Defaults is the body of PATCH /api/defaults. null clears a default.
 type Defaults struct {
-	about[command.SetDefaults] // without Defaults
-	settings                   fsm.TypeSettings
+	body[command.SetDefaults] // without Defaults
+	settings                  fsm.TypeSettings
 }
 
 // NewDefaults returns an empty body, for the operator by.

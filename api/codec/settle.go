@@ -30,7 +30,7 @@ func (d *Decoder) token() (uint64, *refuse.Refusal) {
 }
 
 // Release is the body of POST /api/tasks/{id}/release.
-type Release struct{ about[command.Release] }
+type Release struct{ body[command.Release] }
 
 func (c *Release) setID(id uint64) { c.Cmd.ID = id }
 
@@ -49,7 +49,7 @@ func (c *Release) field(d *Decoder, name []byte) *refuse.Refusal {
 func (c *Release) check(d *Decoder) *refuse.Refusal { return d.needs("worker_id", c.Cmd.WorkerID) }
 
 // Extend is the body of POST /api/tasks/{id}/extend.
-type Extend struct{ about[command.Extend] }
+type Extend struct{ body[command.Extend] }
 
 func (c *Extend) setID(id uint64) { c.Cmd.ID = id }
 
@@ -74,10 +74,12 @@ func (c *Extend) field(d *Decoder, name []byte) *refuse.Refusal {
 func (c *Extend) check(d *Decoder) *refuse.Refusal { return d.needs("worker_id", c.Cmd.WorkerID) }
 
 // Answer implements Body.
-func (c *Extend) Answer(b []byte, p *nodes.Proposed) []byte { return c.rest(appendTaskAnswer(b, p), p) }
+func (c *Extend) Answer(b []byte, p *nodes.Proposed) []byte {
+	return c.appendRest(appendTaskAnswer(b, p), p)
+}
 
-// rest appends the answer's fields after the task.
-func (c *Extend) rest(b []byte, p *nodes.Proposed) []byte {
+// appendRest appends the answer's fields after the task.
+func (c *Extend) appendRest(b []byte, p *nodes.Proposed) []byte {
 	b = jsonout.IntField(b, `,"lease_remaining_ms":`, leaseLeft(p.Result.Task, p.Stamp))
 	b = jsonout.BoolField(b, `,"cancel_requested":`, p.Result.Task.CancelRequested)
 	return appendRepeated(b, p.Result.Repeated)
@@ -85,7 +87,7 @@ func (c *Extend) rest(b []byte, p *nodes.Proposed) []byte {
 
 // Fail is the body of POST /api/tasks/{id}/fail.
 type Fail struct {
-	about[command.Fail]
+	body[command.Fail]
 	given bool // error was given
 }
 

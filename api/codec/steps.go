@@ -70,7 +70,7 @@ func (d *Decoder) steps(t *draft) *refuse.Refusal {
 }
 
 // AddSteps is the body of POST /api/tasks/{id}/steps.
-type AddSteps struct{ about[command.AddSteps] }
+type AddSteps struct{ body[command.AddSteps] }
 
 func (c *AddSteps) setID(id uint64) { c.Cmd.ID = id }
 

@@ -226,20 +226,20 @@ func (d *Decoder) checkTask(t *draft) *refuse.Refusal {
 	return nil
 }
 
-// One is the op of a batch that submits a task.
-type One struct{ draft }
+// SubmitOne is the op of a batch that submits a task.
+type SubmitOne struct{ draft }
 
-func (c *One) field(d *Decoder, name []byte) *refuse.Refusal {
+func (c *SubmitOne) field(d *Decoder, name []byte) *refuse.Refusal {
 	return d.taskField(name, &c.draft)
 }
 
-func (c *One) check(d *Decoder) *refuse.Refusal { return d.checkTask(&c.draft) }
+func (c *SubmitOne) check(d *Decoder) *refuse.Refusal { return d.checkTask(&c.draft) }
 
 // Command implements Body.
-func (c *One) Command() command.Command { return command.Submit{Tasks: []fsm.NewTask{c.NewTask}} }
+func (c *SubmitOne) Command() command.Command { return command.Submit{Tasks: []fsm.NewTask{c.NewTask}} }
 
 // Answer implements Body.
-func (c *One) Answer(b []byte, p *nodes.Proposed) []byte {
+func (c *SubmitOne) Answer(b []byte, p *nodes.Proposed) []byte {
 	return AppendSubmitOne(b, p)
 }
 
