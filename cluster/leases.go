@@ -57,7 +57,7 @@ func (d *duties) endLeases() {
 		}
 		begun := d.node.clock.Mono()
 		p, err := d.node.batcher.ProposeOwn(d.ctx, command.Expire{Items: expired})
-		d.timers.Proposed(expired, p.Result.Expired)
+		d.timers.NoteExpired(expired, p.Result.Expired)
 		if err == nil {
 			if lease.Late(d.node.clock.Mono()-begun, 0) && !pause.For(d.ctx, lease.LatePause) {
 				return

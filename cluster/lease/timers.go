@@ -16,8 +16,8 @@ const (
 	TasksMax = 10_000
 	// Idle bounds the timers' sleep when nothing is claimed.
 	Idle = time.Minute
-	// LatePause bounds the lateness of the timers. Beyond it they first wait that long for
-	// extends that have piled up.
+	// LatePause is the lateness above which the timers wait, and how long they wait, so that
+	// extends that have piled up are applied before leases expire.
 	LatePause = time.Second
 
 	// marginPart is the part of a lease by which it lasts longer, so that a worker's clock
@@ -101,9 +101,9 @@ func (t *Timers) Wait(u int64) time.Duration {
 	return time.Duration(max(t.heap[0].due-u, 0)) * time.Millisecond
 }
 
-// Late reports whether a sleep or a proposal took much longer than expected, because the
-// process or the machine stood still. Then workers' extends are still unread, and the
-// caller should wait LatePause for them.
+// Late reports whether a sleep or a proposal took much longer than expected, because the process
+// or the machine was paused. Then workers' extends may still be unread, and the caller should wait
+// LatePause for them.
 func Late(took, wanted time.Duration) bool { return took-wanted > LatePause }
 
 // Due takes up to ItemsMax timers that are due at u by the lease clock, and returns the
@@ -158,10 +158,10 @@ func (r *reach) add(t *fsm.Task) {
 	r.tasks += steps
 }
 
-// Proposed reports how many of these leases' claims the proposed expiry has ended: 0 if it
-// was not written or the outcome is unknown. If it is fewer than all, an extend has crossed
-// it, and the timers are added again because nothing else would check those claims.
-func (t *Timers) Proposed(leases []command.Lease, ended int) {
+// NoteExpired tells the timers how many of the leases that Due returned were then expired: 0 if
+// the Expire was not written or its outcome is unknown. If some were not, for example because an
+// extend came first, the timers are added again, because Due has removed them.
+func (t *Timers) NoteExpired(leases []command.Lease, ended int) {
 	if ended < len(leases) {
 		t.Add(leases)
 	}

@@ -122,7 +122,7 @@ func TestTimers_neverEarly(t *testing.T) {
 
 // After an extend in the log before an expiry the claim has a new end; an expiry that was
 // not written is tried again.
-func TestTimers_Proposed(t *testing.T) {
+func TestTimers_NoteExpired(t *testing.T) {
 	t.Parallel()
 	proof.Check(t, func(t *rapid.T) {
 		m, lease := claimedAt(t, 0, 1000)
@@ -140,7 +140,7 @@ func TestTimers_Proposed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		timers.Proposed(expired, 0)
+		timers.NoteExpired(expired, 0)
 		again, _ := timers.Due(read, 2000)
 		if (len(again) == 0) != extended {
 			t.Fatalf("extended %v: %d leases are over", extended, len(again))
