@@ -9,6 +9,7 @@
 //	comeback.go     failed calls, held back until the peer is heard again
 //	heartbeats.go   heartbeats answered outside the main loop, only by reading
 //	votegate.go     no vote before a majority has confirmed that the data folder is no old copy
+//	candidate.go    a vote is for a node, not for its address
 //	seam.go         where the log meets the newest snapshot
 //
 // It stores nothing on disk and knows the node only through [Config], [NewScope] and
@@ -192,6 +193,16 @@ func (c *Confirmer) committed(term uint64) (index uint64, leads bool) {
 	}
 	index = r.CommitIndex()
 	return index, r.CurrentTerm() == term
+}
+
+// AppendEntriesPipeline wraps the pipeline so that its messages are numbered, its answers are
+// recorded, and the peer soon learns of commits.
+func (c *Confirmer) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {
+	inner, err := c.Transport.AppendEntriesPipeline(id, target)
+	if err != nil {
+		return nil, err
+	}
+	return newPipeline(c, id, inner), nil
 }
 
 // InstallSnapshot forwards the call and holds an error back until the peer is back.
@@ -395,14 +406,4 @@ func (c *Confirmer) majorityLocked(term uint64, others []raft.ServerID, self boo
 	slices.Sort(numbers)
 	// Of n voters, n/2+1 are at or above the one at index (n-1)/2.
 	return numbers[(len(numbers)-1)/2]
-}
-
-// AppendEntriesPipeline wraps the pipeline so that its messages are numbered, its answers are
-// recorded, and the peer soon learns of commits.
-func (c *Confirmer) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {
-	inner, err := c.Transport.AppendEntriesPipeline(id, target)
-	if err != nil {
-		return nil, err
-	}
-	return newPipeline(c, id, inner), nil
 }
