@@ -91,11 +91,11 @@ func TestStream_KeyExpires(t *testing.T) {
 func TestServer_WaitKeyExpires(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ first, then time.Duration }{
-		"as it was":    {300 * time.Millisecond, 0},
-		"from now on":  {time.Hour, -time.Second},
-		"sooner":       {time.Hour, 300 * time.Millisecond},
-		"a bit later":  {300 * time.Millisecond, 600 * time.Millisecond},
-		"after a look": {2 * door.KeyLookInterval, 300 * time.Millisecond},
+		"as it was":       {300 * time.Millisecond, 0},
+		"from now on":     {time.Hour, -time.Second},
+		"sooner":          {time.Hour, 300 * time.Millisecond},
+		"a bit later":     {300 * time.Millisecond, 600 * time.Millisecond},
+		"after a recheck": {2 * door.KeyRecheckInterval, 300 * time.Millisecond},
 	} {
 		var keys changingKeys
 		start := time.Now()

@@ -127,7 +127,7 @@ func (s *Server) readKeys() (count int, changed bool, err error) {
 	}
 	s.core.keys.Store(table)
 	before.Tokens.Close(table.Tokens)
-	s.core.shares.Look()
+	s.core.shares.EndInvalid()
 	return len(list), !table.Same(before), nil
 }
 

@@ -146,10 +146,10 @@ func TestKeyShares_TakenOutBefore(t *testing.T) {
 }
 
 // Waiting requests are checked now and then, and continue until their key expires.
-func TestKeyShares_LookedAt(t *testing.T) {
+func TestKeyShares_Rechecked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const life = 2*door.KeyLookInterval + door.KeyLookInterval/2
+		const life = 2*door.KeyRecheckInterval + door.KeyRecheckInterval/2
 		table, err := door.NewRing([]door.Key{expiring(testKey("worker"), time.Now().Add(life))}, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -133,17 +133,17 @@ type KeyEnded struct {
 
 func (e *KeyEnded) Error() string { return e.Refusal.Text }
 
-// KeyLookInterval is the interval at which waits and streams of keys that expire are checked at least, because the clock
+// KeyRecheckInterval is the longest time between two checks of a wait or a stream whose key expires, because the clock
 // may be set.
-const KeyLookInterval = time.Minute
+const KeyRecheckInterval = time.Minute
 
 // held is a wait or a stream.
 type held struct {
-	who  *Caller
-	from netip.Addr
-	end  context.CancelCauseFunc
-	look *time.Timer // until the next check; nil: its key does not expire
-	over bool
+	who     *Caller
+	from    netip.Addr
+	end     context.CancelCauseFunc
+	recheck *time.Timer // the next check; nil: its key does not expire
+	over    bool
 }
 
 // Hold counts a wait or a stream from the given address, and ends it with a *KeyEnded once its key becomes invalid. The
@@ -160,7 +160,7 @@ func (s *Shares) Hold(what ShareKind, who *Caller, from netip.Addr, end context.
 	}
 	h := &held{who: who, from: from, end: end}
 	share.held[h] = struct{}{}
-	s.lookLocked(h) // the keys may have been reloaded since the request was admitted
+	s.recheckLocked(h) // the keys may have been reloaded since the request was admitted
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -171,8 +171,8 @@ func (s *Shares) Hold(what ShareKind, who *Caller, from netip.Addr, end context.
 	}, nil
 }
 
-// lookLocked ends a request whose key has become invalid, and schedules the next check for when the key expires.
-func (s *Shares) lookLocked(h *held) {
+// recheckLocked ends a request whose key has become invalid, and schedules the next check for when the key expires.
+func (s *Shares) recheckLocked(h *held) {
 	h.stopTimer()
 	now := time.Now()
 	ended, expires := s.ends(h, now)
@@ -180,30 +180,30 @@ func (s *Shares) lookLocked(h *held) {
 	case ended != nil:
 		h.end(ended)
 	case !expires.IsZero():
-		h.look = time.AfterFunc(min(expires.Sub(now), KeyLookInterval), func() {
+		h.recheck = time.AfterFunc(min(expires.Sub(now), KeyRecheckInterval), func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			if !h.over {
-				s.lookLocked(h)
+				s.recheckLocked(h)
 			}
 		})
 	}
 }
 
 func (h *held) stopTimer() {
-	if h.look != nil {
-		h.look.Stop()
-		h.look = nil
+	if h.recheck != nil {
+		h.recheck.Stop()
+		h.recheck = nil
 	}
 }
 
-// Look ends the waits and streams of keys that have become invalid. Call it when the keys have changed.
-func (s *Shares) Look() {
+// EndInvalid ends the waits and streams of keys that have become invalid. Call it when the keys have changed.
+func (s *Shares) EndInvalid() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, share := range s.shares {
 		for h := range share.held {
-			s.lookLocked(h)
+			s.recheckLocked(h)
 		}
 	}
 }
