@@ -124,7 +124,7 @@ func (c *climber) next() (id uint64, ok bool) {
 	if c.dice == nil {
 		id, rung := c.types.ladder.first(c.more, c.order)
 		if rung != nil {
-			c.types.recent = rung.of.(*Type)
+			c.types.recent = rung.of
 		}
 		return id, rung != nil
 	}
@@ -133,7 +133,7 @@ func (c *climber) next() (id uint64, ok bool) {
 		return 0, false
 	}
 	rung, k := c.types.ladder.at(c.more, c.dice.pick(total))
-	ts := rung.of.(*Type)
+	ts := rung.of
 	c.types.recent = ts
 	of := ts.stockOf(rung.key)
 	at, _ := of.findQueue(rung.left)

@@ -13,7 +13,7 @@ type ladder struct{ root *fork }
 
 // rung holds the claimable tasks of one type with the same number of attempts left.
 type rung struct {
-	of   any    // the *Type
+	of   *Type
 	key  string // the share key, or ""
 	left int32  // attempts left, not negative
 	name string // identifies the rung together with left
