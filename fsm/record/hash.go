@@ -6,7 +6,7 @@ import "encoding/binary"
 // data depends on it, so it must never change.
 type Hash uint64
 
-// The initial value, and the factor for each byte.
+// The initial value, and the factor for each byte: the 64-bit FNV prime.
 const (
 	HashStart Hash = 14695981039346656037
 	hashPrime Hash = 1099511628211

@@ -40,14 +40,11 @@ func (n *NameCache) Of(b []byte) string {
 	return *slot
 }
 
-// prime is the 64-bit FNV prime.
-const prime = uint64(1099511628211)
-
 // HashEnd hashes the last 8 bytes of a name, because names of one kind mostly differ there.
 func HashEnd(b []byte) uint8 {
 	var end [8]byte
 	copy(end[:], b[max(0, len(b)-len(end)):])
-	return uint8(prime * (binary.LittleEndian.Uint64(end[:]) + uint64(len(b))) >> 56)
+	return uint8(uint64(hashPrime) * (binary.LittleEndian.Uint64(end[:]) + uint64(len(b))) >> 56)
 }
 
 // interned is Text for a name that many records share.
