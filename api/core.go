@@ -28,7 +28,7 @@ type core struct {
 	hosts   map[string]bool // advertised names and addresses, in lower case
 	origins map[string]bool // whose pages may call the API
 	// keys are the API keys; nil makes the server open.
-	keys     atomic.Pointer[door.Ring]
+	keys     atomic.Pointer[door.Keyring]
 	shares   door.Shares // of the keys
 	presence *presence
 	begun    time.Time

@@ -108,7 +108,7 @@ func (r *request) mayAsk(k *door.Caller, in *door.Login) *refuse.Refusal {
 
 // sentWith returns the key that a request of the public port was sent with, nil if it is unknown. A missing or
 // invalid key is refused.
-func (s *core) sentWith(t *door.Ring, h *fasthttp.RequestHeader, now time.Time, from netip.Addr) (k *door.Caller, why door.Failure, bad *refuse.Refusal) {
+func (s *core) sentWith(t *door.Keyring, h *fasthttp.RequestHeader, now time.Time, from netip.Addr) (k *door.Caller, why door.Failure, bad *refuse.Refusal) {
 	if !s.sqs.off {
 		if k = s.sqs.signer(h, t); k != nil {
 			why, bad = k.Bars(now, from)

@@ -113,22 +113,22 @@ func (s *Server) readKeys() (count int, changed bool, err error) {
 		}
 		return 0, false, nil
 	}
-	table, err := door.NewRing(list, before)
+	keyring, err := door.NewKeyring(list, before)
 	if err != nil {
 		return 0, false, err
 	}
 	if before == nil {
-		before = new(door.Ring)
+		before = new(door.Keyring)
 	}
 	if tokens != nil {
-		if table.Tokens, err = door.NewTokens(tokens, before.Tokens); err != nil {
+		if keyring.Tokens, err = door.NewTokens(tokens, before.Tokens); err != nil {
 			return 0, false, err
 		}
 	}
-	s.core.keys.Store(table)
-	before.Tokens.Close(table.Tokens)
+	s.core.keys.Store(keyring)
+	before.Tokens.Close(keyring.Tokens)
 	s.core.shares.EndInvalid()
-	return len(list), !table.Same(before), nil
+	return len(list), !keyring.Same(before), nil
 }
 
 // reading is one readKeys for all who asked for it before it began.

@@ -132,11 +132,11 @@ func TestKeyShares_TakenOutBefore(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t, withKeys(allRoles()...))
 	who := s.core.keys.Load().FindText([]byte(keyText("worker")))
-	table, err := door.NewRing([]door.Key{testKey("operator")}, nil)
+	keyring, err := door.NewKeyring([]door.Key{testKey("operator")}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.core.keys.Store(table)
+	s.core.keys.Store(keyring)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	leave, bad := s.core.shares.Hold(door.ShareWait, who, netip.Addr{}, cancel)
 	if ended := (*door.KeyEnded)(nil); bad != nil || !errors.As(context.Cause(ctx), &ended) {
@@ -150,15 +150,15 @@ func TestKeyShares_Rechecked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const life = 2*door.KeyRecheckInterval + door.KeyRecheckInterval/2
-		table, err := door.NewRing([]door.Key{expiring(testKey("worker"), time.Now().Add(life))}, nil)
+		keyring, err := door.NewKeyring([]door.Key{expiring(testKey("worker"), time.Now().Add(life))}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s := &Server{core: &core{}}
-		s.core.keys.Store(table)
+		s.core.keys.Store(keyring)
 		s.core.shares.Keys, s.core.shares.Limits[door.ShareWait] = &s.core.keys, 1
 		ctx, cancel := context.WithCancelCause(t.Context())
-		leave, bad := s.core.shares.Hold(door.ShareWait, table.FindText([]byte(keyText("worker"))), netip.Addr{}, cancel)
+		leave, bad := s.core.shares.Hold(door.ShareWait, keyring.FindText([]byte(keyText("worker"))), netip.Addr{}, cancel)
 		if bad != nil {
 			t.Fatal(bad)
 		}

@@ -105,7 +105,7 @@ func decodeLogin(r *request) (key []byte, bad *refuse.Refusal) {
 
 // keyOfLogin returns the API key that the user logs in with. Tokens are not accepted, because they could not be
 // renewed here before they end.
-func keyOfLogin(keys *door.Ring, text []byte, r *request) (k *door.Caller, why door.Failure, bad *refuse.Refusal) {
+func keyOfLogin(keys *door.Keyring, text []byte, r *request) (k *door.Caller, why door.Failure, bad *refuse.Refusal) {
 	if k = keys.FindText(text); k == nil {
 		bad = door.Unauthorized("Unknown API key")
 		bad.Advice = "Log in with an API key that this server knows; the page takes no tokens"
@@ -216,7 +216,7 @@ func (s *Server) session(r *request) {
 }
 
 // visitor returns the key that is logged in, or nil. The request is refused while this node cannot know yet.
-func (s *Server) visitor(r *request, keys *door.Ring) (*door.Caller, *door.Login, *refuse.Refusal) {
+func (s *Server) visitor(r *request, keys *door.Keyring) (*door.Caller, *door.Login, *refuse.Refusal) {
 	text := s.core.pageKey(&r.http.Request.Header, false)
 	if len(text) == 0 {
 		return nil, nil, nil
@@ -312,7 +312,7 @@ func foreign(h *fasthttp.RequestHeader) bool {
 }
 
 // who returns the key for text, which is a key or a login; for a login it returns that, too.
-func (s *core) who(keys *door.Ring, text []byte, now time.Time) (k *door.Caller, in *door.Login, why door.Failure, bad *refuse.Refusal) {
+func (s *core) who(keys *door.Keyring, text []byte, now time.Time) (k *door.Caller, in *door.Login, why door.Failure, bad *refuse.Refusal) {
 	if !door.IsLogin(text) {
 		k, why, bad = keys.Who(text, now)
 		return k, nil, why, bad

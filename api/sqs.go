@@ -150,14 +150,14 @@ func (q *queues) find(r *request, path, query []byte) (t target, ok bool) {
 
 // signer returns the key that a request says it was signed by, before its body is read and the signature can be checked;
 // nil if it says none.
-func (q *queues) signer(h *fasthttp.RequestHeader, keys *door.Ring) *door.Caller {
+func (q *queues) signer(h *fasthttp.RequestHeader, keys *door.Keyring) *door.Caller {
 	k, _ := keys.Signer(sigv4.AccessKeyID(string(h.Peek(fasthttp.HeaderAuthorization))))
 	return k
 }
 
 // authenticate returns the key that signed the request, nil if the server is open. An open server takes any signature,
 // and requests without one.
-func (q *queues) authenticate(r *request, keys *door.Ring) (*door.Caller, door.Failure, *refuse.Refusal) {
+func (q *queues) authenticate(r *request, keys *door.Keyring) (*door.Caller, door.Failure, *refuse.Refusal) {
 	c := r.target.queue
 	refused := func(why door.Failure, bad *sqs.Error) (*door.Caller, door.Failure, *refuse.Refusal) {
 		c.bad = bad
@@ -386,7 +386,7 @@ func (h *queueHost) ARN(queue string) string {
 }
 
 // authenticateSQS is authenticate for a call of SQS.
-func (r *request) authenticateSQS(keys *door.Ring) *refuse.Refusal {
+func (r *request) authenticateSQS(keys *door.Keyring) *refuse.Refusal {
 	failures := &r.core.metrics.AuthFailures
 	if keys == nil && r.hop.passing.Known {
 		return failures.Refuse(door.FailDiffer, door.Differ("This node leads and has no API keys, and the node that passed the request on has"))

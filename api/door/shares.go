@@ -23,7 +23,7 @@ var keyless = &Caller{}
 // not change afterwards. It is safe for concurrent use.
 type Shares struct {
 	Limits ShareLimits
-	Keys   *atomic.Pointer[Ring] // the current ones; nil in open mode
+	Keys   *atomic.Pointer[Keyring] // the current ones; nil in open mode
 
 	mu     sync.Mutex // guards what follows, and every ShareConn
 	shares map[[sha256.Size]byte]*share

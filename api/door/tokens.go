@@ -217,7 +217,7 @@ func subjectName(text string) string {
 }
 
 // Who returns the caller for text, which is a key or a token; keys take precedence.
-func (t *Ring) Who(text []byte, now time.Time) (k *Caller, why Failure, bad *refuse.Refusal) {
+func (t *Keyring) Who(text []byte, now time.Time) (k *Caller, why Failure, bad *refuse.Refusal) {
 	k = t.FindText(text)
 	switch {
 	case k != nil:

@@ -73,7 +73,7 @@ func (keyCollector) Describe(ch chan<- *prometheus.Desc) {
 func (c keyCollector) Collect(ch chan<- prometheus.Metric) {
 	keys := c.of.Keys()
 	if keys == nil {
-		keys = &door.Ring{}
+		keys = &door.Keyring{}
 	}
 	ch <- prometheus.MustNewConstMetric(keysDesc, prometheus.GaugeValue, float64(len(keys.Sorted)))
 	if keys.Tokens != nil {

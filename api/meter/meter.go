@@ -51,7 +51,7 @@ type Sources struct {
 	AnswerBytes func() int64       // of large answers
 	Streams     func() int         // of events
 	// Keys returns the current keys, nil in open mode.
-	Keys func() *door.Ring
+	Keys func() *door.Keyring
 	// Read reads this node's state.
 	Read func(fn func(m *fsm.Machine, now fsm.Stamp)) error
 }

@@ -68,7 +68,7 @@ type Key struct {
 // CheckKeys returns all mistakes in keys, each naming the field, or nil. Errors never repeat a hash, because someone may
 // have put the key itself there.
 func CheckKeys(keys []Key) error {
-	_, err := NewRing(keys, nil)
+	_, err := NewKeyring(keys, nil)
 	return err
 }
 
@@ -87,8 +87,8 @@ type Caller struct {
 	secret    string                 // of a credential
 }
 
-// Ring holds the keys of a server. It is never changed: a reload makes a new one.
-type Ring struct {
+// Keyring holds the keys of a server. It is never changed: a reload makes a new one.
+type Keyring struct {
 	// byHash finds a key by a hash of its SHA-256 with a secret seed, so that the time of a lookup reveals nothing
 	// about the keys.
 	seed   maphash.Seed
@@ -101,13 +101,13 @@ type Ring struct {
 // KeyNamePattern matches valid names of keys.
 var KeyNamePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// NewRing makes a Ring. Keys that also exist in before keep what they have used of their rate. All mistakes are returned
-// together.
-func NewRing(keys []Key, before *Ring) (*Ring, error) {
+// NewKeyring makes a Keyring. Keys that also exist in before keep what they have used of their rate. All mistakes are
+// returned together.
+func NewKeyring(keys []Key, before *Keyring) (*Keyring, error) {
 	if len(keys) > KeysMax {
 		return nil, fmt.Errorf("there are %d keys: at most %d are allowed", len(keys), KeysMax)
 	}
-	t := &Ring{seed: maphash.MakeSeed(), byHash: make(map[uint64]*Caller, len(keys)), signs: make(map[string]*Caller)}
+	t := &Keyring{seed: maphash.MakeSeed(), byHash: make(map[uint64]*Caller, len(keys)), signs: make(map[string]*Caller)}
 	names, sums := map[string]string{}, map[[sha256.Size]byte]string{}
 	var errs []error
 	for i := range keys {
@@ -185,7 +185,7 @@ func (k *Caller) setCredential(c *Key, add func(field, format string, args ...an
 }
 
 // Signer returns the credential with that access key id, and its secret; nil if it is unknown.
-func (t *Ring) Signer(accessKeyID string) (k *Caller, secret string) {
+func (t *Keyring) Signer(accessKeyID string) (k *Caller, secret string) {
 	if t == nil {
 		return nil, ""
 	}
@@ -257,7 +257,7 @@ func (k *Caller) setRoles(c *Key, add func(field, format string, args ...any)) {
 }
 
 // inherit copies the used rate, the refusals and the last use of the key with the same hash.
-func (k *Caller) inherit(before *Ring) {
+func (k *Caller) inherit(before *Keyring) {
 	if before == nil {
 		return
 	}
@@ -295,7 +295,7 @@ func (k *Caller) Bars(now time.Time, from netip.Addr) (why Failure, bad *refuse.
 }
 
 // Same reports whether two Rings have the same keys.
-func (t *Ring) Same(before *Ring) bool {
+func (t *Keyring) Same(before *Keyring) bool {
 	return before != nil && t.Tokens.same(before.Tokens) && slices.EqualFunc(t.Sorted, before.Sorted, func(a, b *Caller) bool {
 		return a.Name == b.Name && a.Roles == b.Roles && a.Sum == b.Sum && slices.Equal(a.Types, b.Types) && a.Rate() == b.Rate() && a.Expires.Equal(b.Expires) && slices.Equal(a.Addresses, b.Addresses)
 	})
@@ -309,9 +309,9 @@ func (k *Caller) Rate() int64 {
 	return k.Bucket.PerMinute
 }
 
-func (t *Ring) hash(sum *[sha256.Size]byte) uint64 { return maphash.Bytes(t.seed, sum[:]) }
+func (t *Keyring) hash(sum *[sha256.Size]byte) uint64 { return maphash.Bytes(t.seed, sum[:]) }
 
-func (t *Ring) reseed() {
+func (t *Keyring) reseed() {
 	t.seed = maphash.MakeSeed()
 	clear(t.byHash)
 	for _, k := range t.Sorted {
@@ -320,7 +320,7 @@ func (t *Ring) reseed() {
 }
 
 // find returns the key with that SHA-256, or nil. The comparison takes constant time.
-func (t *Ring) find(sum *[sha256.Size]byte) *Caller {
+func (t *Keyring) find(sum *[sha256.Size]byte) *Caller {
 	k := t.byHash[t.hash(sum)]
 	if k == nil || subtle.ConstantTimeCompare(k.Sum[:], sum[:]) != 1 {
 		return nil
@@ -329,13 +329,13 @@ func (t *Ring) find(sum *[sha256.Size]byte) *Caller {
 }
 
 // FindText returns the key that was sent as text, nil if it is unknown.
-func (t *Ring) FindText(text []byte) *Caller {
+func (t *Keyring) FindText(text []byte) *Caller {
 	sum := sha256.Sum256(text)
 	return t.find(&sum)
 }
 
 // Named returns the key of that name, or nil. Callers by token cannot be found by name.
-func (t *Ring) Named(name string) *Caller {
+func (t *Keyring) Named(name string) *Caller {
 	at, ok := slices.BinarySearchFunc(t.Sorted, name, func(k *Caller, name string) int { return strings.Compare(k.Name, name) })
 	if !ok {
 		return nil
@@ -359,7 +359,7 @@ func ValidKeyText(key []byte) bool {
 
 // Again checks the caller of a long request again. bad is nil if it may continue, until expires (zero: without end).
 // t may be nil: then no key is known.
-func (t *Ring) Again(who *Caller, from netip.Addr, now time.Time) (expires time.Time, why Failure, bad *refuse.Refusal) {
+func (t *Keyring) Again(who *Caller, from netip.Addr, now time.Time) (expires time.Time, why Failure, bad *refuse.Refusal) {
 	var k *Caller
 	switch {
 	case t == nil:
