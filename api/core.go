@@ -42,7 +42,7 @@ type core struct {
 	leaving  atomic.Bool // set before draining; until then everything is served
 
 	// long has the turns of reads that may read much, searches those that search params, short all others.
-	long, short, searches *door.Line
+	long, short, searches *door.FairQueue
 
 	denials  door.Sampled // samples answers of 401 and 403 for the log
 	requests sync.Pool    // of *request
@@ -133,34 +133,34 @@ func (d *deadlines) at(now time.Time) context.Context {
 // turnWait limits how long a read waits for its turn.
 const turnWait = 5 * time.Second
 
-// newLong returns the line for reads that may read much more than they show. Each waiting one occupies its request's
+// newLong returns the queue of reads that may read much more than they show. Each waiting one occupies its request's
 // memory, about 20 KiB.
-func newLong() *door.Line {
-	return door.NewLine(door.LineConfig{
+func newLong() *door.FairQueue {
+	return door.NewFairQueue(door.FairQueueConfig{
 		AtATime: atATime(), Waiting: 1_024, Wait: turnWait, Rest: 50 * time.Millisecond,
 		Bound: nodes.BoundReads, Text: "as many long reads wait for their turn as may, or this one has waited for 5 s",
 	})
 }
 
-// newSearches returns the line for reads that search params. A search of all tasks may take seconds. It works for only
+// newSearches returns the queue of reads that search params. A search of all tasks may take seconds. It works for only
 // a tenth of that time, so that it does not slow down mutations and other reads.
-func newSearches() *door.Line {
-	return door.NewLine(door.LineConfig{
+func newSearches() *door.FairQueue {
+	return door.NewFairQueue(door.FairQueueConfig{
 		AtATime: 1, Waiting: 256, Wait: turnWait, Rests: 9, Rest: 50 * time.Millisecond,
 		Bound: nodes.BoundReads, Text: "as many searches wait for their turn as may, or this one has waited for 5 s",
 	})
 }
 
-// newShort returns the line for the other reads. Each takes less CPU time than its transport, but without a limit as
+// newShort returns the queue of the other reads. Each takes less CPU time than its transport, but without a limit as
 // many of them as there are connections could be ahead of Raft in the queue for a core.
-func newShort() *door.Line {
-	return door.NewLine(door.LineConfig{
+func newShort() *door.FairQueue {
+	return door.NewFairQueue(door.FairQueueConfig{
 		AtATime: atATime(), Waiting: 8_192, Wait: turnWait, Rest: 2 * time.Millisecond, Cost: 150 * time.Microsecond,
 		Bound: nodes.BoundReads, Text: "as many reads wait for their turn as may, or this one has waited for 5 s",
 	})
 }
 
-// atATime returns how many reads of a line run at a time: one for each two cores.
+// atATime returns how many reads of a queue run at a time: one for each two cores.
 func atATime() int { return max(runtime.GOMAXPROCS(0)/2, 1) }
 
 // Node is the interface of a node that the HTTP layer needs. Every method is safe for concurrent use. Unless they say

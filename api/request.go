@@ -295,14 +295,14 @@ func (r *request) takeTurn() (ok bool) {
 	if r.timing.turned { // it need not wait again if it was held meanwhile
 		return true
 	}
-	line := r.core.short
+	queue := r.core.short
 	switch {
 	case r.timing.searches:
-		line = r.core.searches
+		queue = r.core.searches
 	case r.target.call.has(readsMuch):
-		line = r.core.long
+		queue = r.core.long
 	}
-	turn, err := line.Take(r.ctx(), r.who.name)
+	turn, err := queue.Take(r.ctx(), r.who.name)
 	if err != nil {
 		r.refuseError(err)
 		return false

@@ -13,33 +13,33 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-func config() door.LineConfig {
-	return door.LineConfig{AtATime: 1, Waiting: 4, Wait: 5 * time.Second, Rest: 50 * time.Millisecond, Bound: nodes.BoundReads, Text: "full"}
+func config() door.FairQueueConfig {
+	return door.FairQueueConfig{AtATime: 1, Waiting: 4, Wait: 5 * time.Second, Rest: 50 * time.Millisecond, Bound: nodes.BoundReads, Text: "full"}
 }
 
 // take takes a turn that must be available at once.
-func take(t *testing.T, l *door.Line, key string) *door.Turn {
+func take(t *testing.T, q *door.FairQueue, key string) *door.Turn {
 	t.Helper()
-	got, err := l.Take(t.Context(), key)
+	got, err := q.Take(t.Context(), key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return got
 }
 
-// TestLine_KeysByTurns checks that a key that asks for much makes another one wait no longer than for one of its
+// TestFairQueue_KeysByTurns checks that a key that asks for much makes another one wait no longer than for one of its
 // reads.
-func TestLine_KeysByTurns(t *testing.T) {
+func TestFairQueue_KeysByTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := door.NewLine(config())
-		first := take(t, l, "a")
+		q := door.NewFairQueue(config())
+		first := take(t, q, "a")
 		var mu sync.Mutex
 		var order []string
 		var wg sync.WaitGroup
 		for _, key := range []string{"a", "a", "b"} {
 			wg.Go(func() {
-				got, err := l.Take(t.Context(), key)
+				got, err := q.Take(t.Context(), key)
 				if err != nil {
 					t.Error(err)
 					return
@@ -59,9 +59,9 @@ func TestLine_KeysByTurns(t *testing.T) {
 	})
 }
 
-// TestLine_Rests checks that the line rests as long as its read worked, less the read's own rests, and within the
+// TestFairQueue_Rests checks that the queue rests as long as its read worked, less the read's own rests, and within the
 // bound.
-func TestLine_Rests(t *testing.T) {
+func TestFairQueue_Rests(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string
@@ -85,15 +85,15 @@ func TestLine_Rests(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				cfg := config()
 				cfg.Cost, cfg.Rests = c.cost, c.times
-				l := door.NewLine(cfg)
-				got := take(t, l, "a")
+				q := door.NewFairQueue(cfg)
+				got := take(t, q, "a")
 				<-time.After(c.work)
 				if c.rests {
 					got.Rest()
 				}
 				got.End()
 				ended := time.Now()
-				take(t, l, "a").End()
+				take(t, q, "a").End()
 				if rested := time.Since(ended); rested != c.want {
 					t.Errorf("it rested for %s, want %s", rested, c.want)
 				}
@@ -103,14 +103,14 @@ func TestLine_Rests(t *testing.T) {
 	}
 }
 
-// TestLine_ShortReadsAddUp checks that the rests of short reads add up.
-func TestLine_ShortReadsAddUp(t *testing.T) {
+// TestFairQueue_ShortReadsAddUp checks that the rests of short reads add up.
+func TestFairQueue_ShortReadsAddUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := door.NewLine(config())
+		q := door.NewFairQueue(config())
 		began := time.Now()
 		for range 100 {
-			got := take(t, l, "a")
+			got := take(t, q, "a")
 			<-time.After(100 * time.Microsecond)
 			got.End()
 		}
@@ -121,17 +121,17 @@ func TestLine_ShortReadsAddUp(t *testing.T) {
 	})
 }
 
-// TestLine_Full checks the bounds of waiting: per key, in total, and in time.
-func TestLine_Full(t *testing.T) {
+// TestFairQueue_Full checks the bounds of waiting: per key, in total, and in time.
+func TestFairQueue_Full(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := door.NewLine(config())
-		first := take(t, l, "a")
+		q := door.NewFairQueue(config())
+		first := take(t, q, "a")
 		var wg sync.WaitGroup
 		waits := func(key string) {
 			wg.Go(func() {
 				began := time.Now()
-				_, err := l.Take(t.Context(), key)
+				_, err := q.Take(t.Context(), key)
 				if full := (*nodes.Overload)(nil); !errors.As(err, &full) || full.Bound != nodes.BoundReads || time.Since(began) != 5*time.Second {
 					t.Errorf("%s: %v after %s", key, err, time.Since(began))
 				}
@@ -140,7 +140,7 @@ func TestLine_Full(t *testing.T) {
 		}
 		refused := func(key string) {
 			t.Helper()
-			if _, err := l.Take(t.Context(), key); !errors.Is(err, nodes.ErrOverloaded) {
+			if _, err := q.Take(t.Context(), key); !errors.Is(err, nodes.ErrOverloaded) {
 				t.Errorf("%s: %v", key, err)
 			}
 		}
@@ -151,30 +151,30 @@ func TestLine_Full(t *testing.T) {
 		waits("c")
 		refused("d")
 		wg.Wait()
-		if n := l.Waiting(); n != 0 {
+		if n := q.Waiting(); n != 0 {
 			t.Errorf("%d wait", n)
 		}
 		first.End()
-		take(t, l, "d").End()
+		take(t, q, "d").End()
 	})
 }
 
-// TestLine_Gone checks that a read that gives up leaves its place to the next.
-func TestLine_Gone(t *testing.T) {
+// TestFairQueue_Gone checks that a read that gives up leaves its place to the next.
+func TestFairQueue_Gone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := door.NewLine(config())
-		first := take(t, l, "a")
+		q := door.NewFairQueue(config())
+		first := take(t, q, "a")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		gone := errors.New("gone")
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if _, err := l.Take(ctx, "a"); !errors.Is(err, gone) {
+			if _, err := q.Take(ctx, "a"); !errors.Is(err, gone) {
 				t.Errorf("it ended with %v", err)
 			}
 		})
 		synctest.Wait()
-		wg.Go(func() { take(t, l, "a").End() })
+		wg.Go(func() { take(t, q, "a").End() })
 		synctest.Wait()
 		cancel(gone)
 		synctest.Wait()
