@@ -1,9 +1,6 @@
 package door
 
 import (
-	"crypto/sha256"
-	"net/netip"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -49,93 +46,3 @@ func (b *bucket) Take(now int64) (q Quota, ok bool) {
 
 // Seconds converts nanoseconds to seconds, rounded up so that the wait is long enough.
 func Seconds(ns int64) int64 { return (ns + int64(time.Second) - 1) / int64(time.Second) }
-
-// recent is a cache of recently used values by hash. It keeps no more values than its
-// bound, and at least the most recent half. It is safe for concurrent use.
-type recent[V any] struct {
-	half int
-
-	mu         sync.Mutex // guards what follows
-	young, old map[[sha256.Size]byte]V
-}
-
-func newRecent[V any](most int) *recent[V] {
-	return &recent[V]{half: most / 2, young: make(map[[sha256.Size]byte]V)}
-}
-
-// get returns the value for the hash.
-func (r *recent[V]) get(sum *[sha256.Size]byte) (v V, ok bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if v, ok = r.young[*sum]; ok {
-		return v, true
-	}
-	if v, ok = r.old[*sum]; ok {
-		r.putLocked(sum, v)
-	}
-	return v, ok
-}
-
-// keep returns the value for the hash, made with made if there is no value yet.
-func (r *recent[V]) keep(sum *[sha256.Size]byte, made func() V) V {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	v, ok := r.young[*sum]
-	if ok {
-		return v
-	}
-	if v, ok = r.old[*sum]; !ok {
-		v = made()
-	}
-	r.putLocked(sum, v)
-	return v
-}
-
-// put stores v, replacing an existing value.
-func (r *recent[V]) put(sum *[sha256.Size]byte, v V) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.putLocked(sum, v)
-}
-
-func (r *recent[V]) putLocked(sum *[sha256.Size]byte, v V) {
-	if _, ok := r.young[*sum]; !ok && len(r.young) >= r.half {
-		r.old, r.young = r.young, make(map[[sha256.Size]byte]V, r.half)
-	}
-	r.young[*sum] = v
-}
-
-// count returns the number of values; some may be counted twice.
-func (r *recent[V]) count() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.young) + len(r.old)
-}
-
-const (
-	// TriesPerMinute bounds the wrong keys tried from one address, at once and in each minute after that.
-	TriesPerMinute = 10
-	// triesKept bounds the addresses that are remembered.
-	triesKept = 4_096
-	// triesPrefix is the counted part of an IPv6 address, because a client usually has all addresses behind it.
-	triesPrefix = 64
-)
-
-// Tries bounds attempts to guess a key at the login. It is safe for concurrent use.
-type Tries struct{ left *recent[*bucket] }
-
-// NewTries returns Tries without any attempts.
-func NewTries() *Tries { return &Tries{left: newRecent[*bucket](triesKept)} }
-
-// Try counts a wrong key from an address, at now in nanoseconds of any clock. ok is false if no attempt was left;
-// retry is the time until there is one.
-func (t *Tries) Try(from netip.Addr, now int64) (retry time.Duration, ok bool) {
-	if from.Is6() {
-		if p, err := from.Prefix(triesPrefix); err == nil {
-			from = p.Addr()
-		}
-	}
-	sum := sha256.Sum256(from.AsSlice())
-	q, ok := t.left.keep(&sum, func() *bucket { return newBucket(TriesPerMinute) }).Take(now)
-	return time.Duration(q.RetryNS), ok
-}
