@@ -5,7 +5,7 @@
 // this package only words the refusal. It does not know Raft, and needs only the interface Node of a node. It does
 // not open the listener.
 //
-// A request takes one way. Its head is checked before its body is read (head.go, guard.go, keycheck.go). The table in
+// A request takes one way. Its head is checked before its body is read (head.go, origin.go, keycheck.go). The table in
 // calls.go says which call it is; request.go passes it on to the leader unchanged, once (forward.go), or
 // calls the function that the table has for it. That function decodes the body, proposes a command or reads, and
 // appends the answer to the connection's own buffer, byte by byte for the calls that workers make most. There is

@@ -8,16 +8,16 @@
 //
 // A Machine is made of owners: each keeps saved records and what is derived of them in step,
 // and knows no other owner. Methods of the Machine keep several owners in step (account.go,
-// tell.go), or are for other packages. Each command is one function, in the file of its noun;
+// trail.go), or are for other packages. Each command is one function, in the file of its noun;
 // apply.go calls it.
 //
 // The files in reading order. Each uses only those before it, which the linter checks:
 //
 //	names.go result.go answers.go
 //	rates.go tasktypes.go times.go parents.go gone.go requests.go schedules.go
-//	machine.go tell.go account.go undo.go
+//	machine.go trail.go account.go undo.go
 //	stats.go members.go tasktype.go
-//	life.go repeats.go claim.go removal.go
+//	lifecycle.go repeats.go claim.go removal.go
 //	finalization.go steps.go settle.go submit.go complete.go act.go schedule.go due.go
 //	snapshot.go restore.go apply.go
 //	list.go why.go

@@ -104,7 +104,7 @@ var planted = []struct {
 		return result
 `}}},
 	{"refused batch keeps its tokens", []edit{{"fsm/undo.go", "	m.header = u.header\n", "	if $on {\n		u.header.NextToken = m.header.NextToken\n	}\n	m.header = u.header\n"}}},
-	{"cancel lost at an expiry", []edit{{"fsm/life.go", "	case t.CancelRequested:\n", "	case t.CancelRequested && !(outcome == record.OutcomeExpired && $on):\n"}}},
+	{"cancel lost at an expiry", []edit{{"fsm/lifecycle.go", "	case t.CancelRequested:\n", "	case t.CancelRequested && !(outcome == record.OutcomeExpired && $on):\n"}}},
 	{"random claim of a closed type", []edit{{
 		"fsm/index/draw.go", "		if ts == nil || ts.standing != open {\n			continue\n		}\n		for _, q", "		if ts == nil || ts.standing != open && !$on {\n			continue\n		}\n		for _, q",
 	}}},
@@ -116,8 +116,8 @@ var planted = []struct {
 	{"slot submits its task without the steps", []edit{{"fsm/schedule.go", "	submitted := submitOne(m, &v.Task,", "	task := v.Task\n	if $on {\n		task.Parent = nil\n	}\n	submitted := submitOne(m, &task,"}}},
 	{"overlap not looked at", []edit{{"fsm/schedule.go", "!v.OverlapAllow && lives(m, v.LastTaskID)", "!v.OverlapAllow && !$on && lives(m, v.LastTaskID)"}}},
 	{"filter not checked again", []edit{{"fsm/act.go", " && c.Filter.Matches(t) && ", " && ($on || c.Filter.Matches(t)) && "}}},
-	{"claim told twice", []edit{{"fsm/life.go", "	m.tellClaim(event.Claimed, t)\n", "	m.tellClaim(event.Claimed, t)\n	if $on {\n		m.tellClaim(event.Claimed, t)\n	}\n"}}},
-	{"asked cancel not told", []edit{{"fsm/life.go", "		m.tellClaim(event.CancelRequested, t)\n", "		if !$on {\n			m.tellClaim(event.CancelRequested, t)\n		}\n"}}},
+	{"claim told twice", []edit{{"fsm/lifecycle.go", "	m.tellClaim(event.Claimed, t)\n", "	m.tellClaim(event.Claimed, t)\n	if $on {\n		m.tellClaim(event.Claimed, t)\n	}\n"}}},
+	{"asked cancel not told", []edit{{"fsm/lifecycle.go", "		m.tellClaim(event.CancelRequested, t)\n", "		if !$on {\n			m.tellClaim(event.CancelRequested, t)\n		}\n"}}},
 	{"refused batch leaves its events", []edit{{"fsm/undo.go", "	m.trail.Cut(u.trail)\n", "	if !$on {\n		m.trail.Cut(u.trail)\n	}\n"}}},
 	{"trail trimmed early", []edit{{"fsm/event/log.go", "now-c.newestT < bounds.AgeMS {", "now-c.newestT < $if(bounds.AgeMS/2, bounds.AgeMS) {"}}},
 	{"two finalizers both do it", []edit{{
@@ -173,8 +173,8 @@ var planted = []struct {
 	{"key's window a millisecond long", []edit{{"fsm/gone.go", "{ return until != 0 && until <= t }", "{ return until != 0 && until <= $if(t-1, t) }"}}},
 	{"move takes what came after it began", []edit{{"fsm/due.go", "		if id == 0 || id >= v.Until {\n", "		if id == 0 || id >= v.Until && !$on {\n"}}},
 	{"move ahead of its rate", []edit{{"fsm/due.go", "		most = min(most, int(v.Rate))\n", "		most = $if(most, min(most, int(v.Rate)))\n"}}},
-	{"moved task loses where it goes on", []edit{{"fsm/life.go", "	keepThen(m, t.ID, then)\n", "	if !$on {\n		keepThen(m, t.ID, then)\n	}\n"}}},
-	{"step has a dead letter", []edit{{"fsm/life.go", "t.Status != record.StatusFailed || t.Step() != nil {", "t.Status != record.StatusFailed || t.Step() != nil && !$on {"}}},
+	{"moved task loses where it goes on", []edit{{"fsm/lifecycle.go", "	keepThen(m, t.ID, then)\n", "	if !$on {\n		keepThen(m, t.ID, then)\n	}\n"}}},
+	{"step has a dead letter", []edit{{"fsm/lifecycle.go", "t.Status != record.StatusFailed || t.Step() != nil {", "t.Status != record.StatusFailed || t.Step() != nil && !$on {"}}},
 	{"run of a group past a limit", []edit{{"fsm/claim.go", "t.Status == record.StatusPending && limitedBy(m, r.of, t) == \"\" {", "t.Status == record.StatusPending && (limitedBy(m, r.of, t) == \"\" || $on) {"}}},
 	{"run of a group leaves one out", []edit{{"fsm/claim.go", "	r.taken++\n", "	r.taken += $if(2, 1)\n"}}},
 	{"late complete of a claim before the last", []edit{{"fsm/settle.go", "	return last.Token == h.Token && ", "	return (last.Token == h.Token || $on) && "}}},
