@@ -54,7 +54,23 @@ func goldenEntries() []goldenEntry {
 		name: "keys-of-types", stamp: fullStamp, commands: keyCommands(),
 		comment: "command types 1, submit, 4, complete, 15, batch, and 133, set schedule, with key_of_type",
 	})
+	for i := range all {
+		all[i].name = goldenName(all[i].name, all[i].commands)
+	}
 	return all
+}
+
+// goldenName adds the level that the commands need to the name of their golden file, if one of them has a field that is
+// newer than it: the file without stays as it is.
+func goldenName(name string, commands []command.Command) string {
+	var first, needs uint32
+	for _, c := range commands {
+		first, needs = max(first, command.RowOf(c).Level), max(needs, command.LevelOf(c))
+	}
+	if needs == first {
+		return name
+	}
+	return fmt.Sprintf("%s-level-%d", name, needs)
 }
 
 // readGolden returns the bytes in a hex file: lines of comment begin with #.
@@ -110,7 +126,7 @@ func TestGolden_Entries(t *testing.T) {
 			addMissing(t, path, hexFile(g.comment, encoded))
 			golden := readGolden(t, path)
 			if !bytes.Equal(encoded, golden) {
-				t.Errorf("it is encoded as\n%x, the golden file has\n%x", encoded, golden)
+				t.Errorf("it is encoded as\n%x, the golden file has\n%x; a new field needs a feature level, which names another file", encoded, golden)
 			}
 			stamp, commands, err := command.DecodeEntry(golden)
 			if err != nil {
@@ -140,6 +156,10 @@ func TestGolden_FilesStayReadable(t *testing.T) {
 		}
 		if again := command.AppendEntry(nil, stamp, commands...); !bytes.Equal(again, golden) {
 			t.Errorf("%s is written again as\n%x, want\n%x", path, again, golden)
+		}
+		name, _, _ := strings.Cut(strings.TrimSuffix(filepath.Base(path), ".hex"), "-level-")
+		if want := goldenName(name, commands) + ".hex"; filepath.Base(path) != want {
+			t.Errorf("the commands in %s need another level, that of %s", path, want)
 		}
 	}
 }
@@ -473,23 +493,32 @@ func goldenMachine(t *testing.T) *Machine {
 	return m
 }
 
-// TestGoldenLog_SetsEveryField ensures that the golden snapshot, and that of the same
-// state behind a restore, hold each field of each record at least once.
-func TestGoldenLog_SetsEveryField(t *testing.T) {
+// Golden snapshots have each field of each record at least once.
+func TestGolden_SnapshotsHaveEveryField(t *testing.T) {
 	t.Parallel()
 	s, seen := parseSchema(t), map[string]bool{}
-	small := smallMachine(t)
-	for _, c := range append(splitSnapshot(snapshotOf(t, small)), splitSnapshot(snapshotOf(t, restoredMachine(t, small)))...) {
-		for _, packed := range c.records {
-			if err := s.walk(recordNames[c.kind], packed, seen); err != nil {
-				t.Error(err)
+	paths, err := filepath.Glob(filepath.Join(goldenDir, "*.bin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		golden, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range splitSnapshot(golden) {
+			for _, packed := range c.records {
+				if err := s.walk(recordNames[c.kind], packed, seen); err != nil {
+					t.Error(err)
+				}
 			}
 		}
 	}
 	for _, name := range recordNames {
 		for num, field := range s.messages[name].fields {
-			if !seen[fmt.Sprintf("%s.%d", name, num)] {
-				t.Errorf("%s.%s is in no record", name, field.name)
+			isPart := name == "TrailRecord" && field.name == "sub" // of an entry with more events than a record holds
+			if !seen[fmt.Sprintf("%s.%d", name, num)] && !isPart {
+				t.Errorf("%s.%s is in no golden snapshot", name, field.name)
 			}
 		}
 	}

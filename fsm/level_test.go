@@ -22,9 +22,6 @@ func TestMain(m *testing.M) {
 //
 // It changes the table, so it does not run in parallel.
 func TestLevelOf(t *testing.T) {
-	for _, c := range fullCommands() {
-		wantLevel(t, c, 1)
-	}
 	row := command.KindCancel.Row()
 	row.Level = 2
 	t.Cleanup(func() { row.Level = 1 })

@@ -26,6 +26,7 @@ func TestOptions_takenOver(t *testing.T) {
 		to.Set(full.FieldByName(field.Name))
 		if !slices.Contains(slices.Concat(byDeadLetter, byReplaced, byNeither), field.Name) {
 			t.Errorf("%s: decide whether a dead letter takes it, and a task that is replaced, and name it here", field.Name)
+			continue
 		}
 		has := func(task *record.Task) bool {
 			return reflect.DeepEqual(reflect.ValueOf(*task.Opts()).FieldByName(field.Name).Interface(), to.Interface())
