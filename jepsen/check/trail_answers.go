@@ -158,27 +158,36 @@ func (c *trailChecker) expired(e *history.Told) bool {
 // checkWhole checks that the parts of an atomic call were applied in one entry or
 // not, with any answer. Another rule checks that a refused call did nothing.
 func (c *trailChecker) checkWhole() {
-	alone := map[end]bool{} // asked for by calls outside of such a call
+	asked := map[end]requests{}
 	for _, op := range c.took() {
-		if k, ok := eventOf(op); ok && !op.Whole {
-			alone[k] = true
+		if k, ok := eventOf(op); ok {
+			r := asked[k]
+			r.times++
+			r.alone = r.alone || !op.Whole
+			asked[k] = r
 		}
 	}
 	var call []int
 	for i, op := range c.took() {
 		if len(call) > 0 && madeBy(&c.ops[call[0]]) != madeBy(op) {
-			c.checkParts(call, alone)
+			c.checkParts(call, asked)
 			call = nil
 		}
 		if op.Whole {
 			call = append(call, i)
 		}
 	}
-	c.checkParts(call, alone)
+	c.checkParts(call, asked)
+}
+
+// requests are those for one event.
+type requests struct {
+	times int
+	alone bool // one of them was no part of an atomic call
 }
 
 // checkParts checks the ops of one atomic call.
-func (c *trailChecker) checkParts(ops []int, alone map[end]bool) {
+func (c *trailChecker) checkParts(ops []int, requested map[end]requests) {
 	var first *history.Told
 	missing, unnamed := -1, 0 // a part without an event; how many of such parts are submits
 	for _, i := range ops {
@@ -195,7 +204,8 @@ func (c *trailChecker) checkParts(ops []int, alone map[end]bool) {
 		}
 		unsure := asked.Outcome == history.Unknown
 		switch {
-		case !ok && asked.Kind != history.Submit, (unsure || asked.Repeated) && alone[k]: // another call may have asked for the same alone
+		case !ok && asked.Kind != history.Submit:
+		case unsure && requested[k].alone, asked.Repeated && requested[k].times > 1: // another call may have done it
 		case e == nil && unsure && c.final != nil:
 			missing = i
 			if asked.TaskID == 0 {

@@ -84,3 +84,34 @@ func TestTrail_wholeExpired(t *testing.T) {
 		t.Errorf("got %+v", r.Violations)
 	}
 }
+
+// An atomic call may repeat a complete that another atomic call has asked for, and do the rest of its acts later.
+func TestTrail_wholeRepeats(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]bool{"another call asked before": true, "no other call asked": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := good()
+			leaveOut(h, placeIn(h, "deleted", 1))
+			h.Ops = slices.DeleteFunc(h.Ops, func(op history.Op) bool {
+				return op.Kind == history.Delete || op.Kind == history.Complete && op.Token == 5
+			})
+			complete := history.Op{Kind: history.Complete, TaskID: 1, Token: 5, Worker: "v", Whole: true}
+			if before {
+				first := complete
+				first.Process, first.Call, first.Outcome = 3, 1, history.Unknown
+				h.Ops = append(h.Ops, first)
+			}
+			again := complete
+			again.Process, again.Call, again.Outcome, again.Repeated, again.Index = 4, 2, history.OK, true, 16
+			submit := history.Op{Process: 4, Call: 2, Kind: history.Submit, Outcome: history.OK, Key: "next", TaskID: 9, Created: true, Whole: true, Index: 16}
+			h.Ops = append(h.Ops, again, submit)
+			h.Final = &history.Final{Tasks: []history.Task{{ID: 9, Key: "next", Status: "pending"}}}
+			insert(h, history.Told{Index: 16, Kind: "submitted", TaskID: 9})
+			r := trailOf(h)
+			if r.OK() != before || slices.ContainsFunc(r.Violations, func(v Violation) bool { return v.Rule != RuleTrailWhole }) {
+				t.Errorf("got %+v", r.Violations)
+			}
+		})
+	}
+}
