@@ -28,7 +28,7 @@ var planted = []struct {
 	{"expiry without sequence", []edit{{"fsm/due.go", " || t.LeaseSeq != l.Seq {", " || t.LeaseSeq != l.Seq && !$on {"}}},
 	{"snapshot without request ids", []edit{{"fsm/snapshot.go", "m.requests.table.View()", "$if(New().requests.table.View(), m.requests.table.View())"}}},
 	{"retried claim takes a second task", []edit{{
-		"fsm/repeats.go", "	case len(q.got) == 0:\n", "	case len(q.got) == 0 || $on:\n",
+		"fsm/repeats.go", "	case len(call.got) == 0:\n", "	case len(call.got) == 0 || $on:\n",
 	}}},
 	{"duplicates not checked", []edit{{
 		"fsm/submit.go", "	if t := m.keyHolder(n.Type, n.Key, n.KeyOfType); t != nil {\n", "	if t := m.keyHolder(n.Type, n.Key, n.KeyOfType); t != nil && !$on {\n",
