@@ -1,15 +1,18 @@
 package codec
 
 import (
+	"fmt"
 	"os"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
 )
 
 // Each field of a task to submit is read, and each option that is submitted is shown again.
@@ -27,6 +30,27 @@ func TestOptions_areTheFieldsOfATask(t *testing.T) {
 	for _, o := range options {
 		if o.name != "delay_ms" && !slices.Contains(shown, o.name) { // a delay becomes run_at
 			t.Errorf("%s is not in wire.Task", o.name)
+		}
+	}
+}
+
+// A task shows each option that it was submitted with.
+func TestOptions_areShown(t *testing.T) {
+	t.Parallel()
+	var limits Limits
+	limits.SetDefaults()
+	for _, o := range options {
+		shown := o.name == "delay_ms" // it becomes run_at
+		for _, value := range given[o.name] {
+			if submit, bad := DecodeSubmit(fmt.Appendf(nil, `{"params":1,%q:%s}`, o.name, value), &limits); bad == nil {
+				n := submit.Tasks[0]
+				task := fsm.Task{ID: 1, Type: n.Type, Key: n.Key, RunAt: n.RunAt}
+				task.SetOptions(n.Options())
+				shown = shown || strings.Contains(string(AppendTask(nil, &task, View{Params: true})), fmt.Sprintf(",%q:", o.name))
+			}
+		}
+		if !shown {
+			t.Errorf("no task shows its %s", o.name)
 		}
 	}
 }
