@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -348,8 +349,9 @@ func TestServer_Shares(t *testing.T) {
 func TestServer_Upgrade(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
+	level := fmt.Sprint(fsm.FeatureLevel())
 	for _, body := range []string{"", "{}"} {
-		if got := s.call(t, "POST /api/cluster/upgrade", body); got.status != 200 || got.body != `{"success":true,"feature_level":1}` {
+		if got := s.call(t, "POST /api/cluster/upgrade", body); got.status != 200 || got.body != `{"success":true,"feature_level":`+level+`}` {
 			t.Errorf("%q: %d %s", body, got.status, got.body)
 		}
 	}
@@ -357,7 +359,7 @@ func TestServer_Upgrade(t *testing.T) {
 		{NodeRecord: fsm.NodeRecord{NodeID: "n1", Version: "v2", Level: 9}, State: "leader"},
 		{NodeRecord: fsm.NodeRecord{NodeID: "n2", Version: "v1", Level: 4}, State: "unknown"},
 	}}
-	want := `{"success":true,"feature_level":1,"would_be":1,"nodes":[{"node_id":"n1","version":"v2","feature_level":9,"answers":true},{"node_id":"n2","version":"v1","feature_level":4,"answers":false}]}`
+	want := `{"success":true,"feature_level":1,"would_be":` + level + `,"nodes":[{"node_id":"n1","version":"v2","feature_level":9,"answers":true},{"node_id":"n2","version":"v1","feature_level":4,"answers":false}]}`
 	if got := s.call(t, "POST /api/cluster/upgrade", `{"dry_run":true}`); got.status != 200 || got.body != want {
 		t.Errorf("dry run: %d %s", got.status, got.body)
 	}
