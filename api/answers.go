@@ -49,7 +49,7 @@ func (r *request) lacking(n int) int64 {
 	return max(int64(n)-r.reserved.answer, 0)
 }
 
-// reserveAnswer reserves memory for an answer of n bytes, before it is made. If there is none, it refuses the request
+// reserveAnswer reserves memory for an answer of n bytes, before it is made. If that fails, it refuses the request
 // and returns false.
 func (r *request) reserveAnswer(n int) bool {
 	more := r.lacking(n)
@@ -62,7 +62,7 @@ func (r *request) reserveAnswer(n int) bool {
 }
 
 // reserveResult waits for memory for the result of cmd. It comes before cmd is proposed, because afterwards the request
-// cannot be refused, and its result stays in memory until there is memory for the answer, too. If there is none, it
+// cannot be refused, and its result stays in memory until there is memory for the answer, too. If that fails, it
 // refuses the request and returns false; nothing was done.
 func (r *request) reserveResult(cmd command.Command) bool {
 	if _, submits := cmd.(command.Submit); submits {
@@ -106,8 +106,7 @@ func (r *request) resultReserver(cmd command.Command) func(context.Context) (fre
 }
 
 // reserveForDone waits for memory for the answer about a command that was applied, and so can no longer be refused. If
-// there is none in time, it answers that the outcome is unknown, releases claims that no repeat could get, and returns
-// false.
+// that fails, it answers that the outcome is unknown, releases claims that no repeat could get, and returns false.
 func (r *request) reserveForDone(res *fsm.Result) bool {
 	more := r.lacking(resultBytes(res))
 	if more > 0 && !r.core.port.Answers.TryReserve(more) && !r.core.port.Answers.Reserve(r.ctx(), more) {
@@ -134,7 +133,7 @@ func (r *request) reserveLeadersAnswer(ctx context.Context, n int) error {
 }
 
 // holdAnswer reserves memory for the answer, which is complete, until it is written, and frees what was reserved beyond
-// its size. If there is none, it replaces the answer by a refusal.
+// its size. If that fails, it replaces the answer by a refusal.
 func (r *request) holdAnswer() {
 	resp := &r.http.Response
 	if !resp.IsBodyStream() && !r.reserved.shared {
